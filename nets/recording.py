@@ -1,0 +1,49 @@
+"""When to record."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import whole_number
+from physics.errors import InputError
+
+FRAMES_A_DECADE = 20
+
+
+def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np.int64]:
+    """Return the steps at which a run of `steps` steps is recorded, increasing.
+
+    Parameters
+    ----------
+    record : int, str or sequence of int
+        A number k: step 0, every multiple of k, and the last step. ``"log"``: step 0 and about 20 steps a
+        decade up to the last; ``"log:n"`` for about n a decade. A sequence, or a string such as ``"0,10,100"``:
+        just these steps.
+    steps : int
+        The last step, at least 1.
+
+    Raises
+    ------
+    InputError
+        If `record` is none of these, or names a step beyond the last.
+    """
+    steps = whole_number("steps", steps, 1)
+    if isinstance(record, str):
+        logarithmic = re.fullmatch(r"log(?::(\d+))?", record)
+        if logarithmic:
+            density = whole_number("record 'log:n'", int(logarithmic[1] or FRAMES_A_DECADE), 1)
+            count = int(np.ceil(density * np.log10(steps))) + 1
+            return np.unique(np.append(0, np.geomspace(1, steps, count).round().astype(np.int64)))
+        if not re.fullmatch(r"\d+(,\d+)*", record):
+            raise InputError(f"record must be a number, 'log', 'log:n' or a list of steps, got {record!r}")
+        numbers = [int(item) for item in record.split(",")]
+        record = numbers[0] if len(numbers) == 1 else numbers
+    if isinstance(record, Sequence | np.ndarray):
+        chosen = np.array([whole_number("record", step, 0) for step in record], np.int64)
+        if not len(chosen) or chosen.max() > steps:
+            raise InputError(f"record must name at least one step and none beyond {steps}, got {list(record)}")
+        return np.unique(chosen)
+    every = whole_number("record", record, 1)
+    return np.unique(np.append(np.arange(0, steps + 1, every), steps))

@@ -1,0 +1,46 @@
+"""Random starts that do not depend on how many runs stand beside them."""
+
+from typing import Any
+
+import numpy as np
+
+from physics.checks import whole_number
+from physics.errors import InputError
+
+Seed = int | np.random.SeedSequence
+
+
+def parent_seed(seed: Any) -> np.random.SeedSequence:
+    """Return the seed sequence whose children are the runs; an int or a `SeedSequence` is allowed."""
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number of at least 0 or a numpy SeedSequence, got {seed!r}")
+    return np.random.SeedSequence(int(seed))
+
+
+def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSequence]:
+    """Return the children `first_run … first_run + runs - 1` of `seed`, one a run.
+
+    Child k is the one that `SeedSequence(seed).spawn(k + 1)[k]` gives; it is made directly, so that a
+    shard of a large ensemble costs no more than its own runs.
+    """
+    parent = parent_seed(seed)
+    first_run = whole_number("first_run", first_run, 0)
+    return [
+        np.random.SeedSequence(
+            parent.entropy, spawn_key=(*parent.spawn_key, first_run + k), pool_size=parent.pool_size
+        )
+        for k in range(runs)
+    ]
+
+
+def describe_seed(seed: Any) -> int | dict[str, Any]:
+    """Return `seed` as JSON holds it: the number, or entropy and spawn key of a `SeedSequence`."""
+    if isinstance(seed, np.random.SeedSequence):
+        entropy = seed.entropy
+        return {
+            "entropy": entropy if isinstance(entropy, int) or entropy is None else [int(e) for e in entropy],
+            "spawn_key": [int(k) for k in seed.spawn_key],
+        }
+    return int(seed)

@@ -1,0 +1,646 @@
+"""The trajectory file: H5MD 1.1 that xarray, pyh5md and MDAnalysis open, written so that a kill loses nothing.
+
+Layout, writer and reader are one schema; its name and version stand in ``/parameters``. The rules that
+keep a killed run readable:
+
+* the structure is written and flushed before the first frame, under the name ``NAME.partial``;
+* a chunk is written once, compressed, when it is full; where a slow run flushes early, its chunk is stored
+  unfiltered at full size, and rewritten in place with the same bytes and new ones behind them. No space
+  is ever freed, so nothing that a flushed index points to is touched;
+* steps, times and small observables are not filtered, for the same reason;
+* the space a flush may need is reserved first, so a full disk is met before HDF5 has begun to write;
+* a reader trims to the shortest of step, time and value;
+* the finished file is synced and takes its name in one atomic step.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import subprocess
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path as FilePath
+from time import monotonic
+from typing import Any, Self
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.errors import FileFormatError, InputError, OutputError
+from physics.trajectory import Clock, Layout, Path, Trajectory
+
+SCHEMA = "grokphys-trajectory"
+SCHEMA_VERSION = 1
+
+CHUNK_BYTES = 2**19
+SMALL_FRAME_BYTES = 4096
+FLUSH_SECONDS = 2.0
+FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
+
+
+@cache
+def code_version() -> str:
+    """Version of the package, with the commit where it runs from a checkout."""
+    version = metadata.version("grokphys")
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--exclude=*"],
+            cwd=FilePath(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+        version += "+g" + described.stdout.strip()
+    return version
+
+
+class TrajectoryWriter:
+    """Streams frames to ``path.partial`` and names it ``path`` when the run is complete.
+
+    Used as a context manager. On an exception the unfinished file stays, holding every frame appended
+    so far; it is removed where there is none.
+
+    Parameters
+    ----------
+    path : path
+        The finished file.
+    layout : Layout
+        Sizes, number type and observables.
+    parameters : mapping
+        How the run is made; JSON must hold it.
+    overwrite, resume : bool
+        As in `physics.simulate`.
+
+    Raises
+    ------
+    OutputError
+        If the file or an unfinished one exists, another process writes it, or the directory cannot be
+        written. Nothing has been touched then.
+    InputError
+        If the unfinished file to resume has another configuration; the difference is shown.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        layout: Layout,
+        parameters: Mapping[str, Any],
+        *,
+        overwrite: bool = False,
+        resume: bool = False,
+    ) -> None:
+        self.path = FilePath(path)
+        self.partial = self.path.with_name(self.path.name + ".partial")
+        self.where = f" in {self.partial}"
+        self.layout = layout
+        self.parameters = dict(parameters)
+        self.frames = 0
+        self._overwrite = overwrite
+        self._buffer: list[tuple[int, float, NDArray[Any], dict[str, NDArray[Any]]]] = []
+        self._tails: dict[str | None, NDArray[Any]] = {}  # the unfiltered chunk at the end of each dataset
+        self._refuse_existing(resume)
+        if resume and self.partial.exists():
+            self._open_unfinished()
+        else:
+            self._create()
+        self._flushed_at = monotonic()
+
+    # -- frames ------------------------------------------------------------------------------------------
+
+    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
+        """Keep a copy of one frame; it is on disk as soon as its chunk is full, or two seconds have passed."""
+        self._buffer.append(
+            (
+                step,
+                time,
+                np.array(positions, dtype=self.layout.dtype).reshape(-1, self.layout.dim),
+                {name: np.array(values, dtype=np.float64) for name, values in observables.items()},
+            )
+        )
+        self.frames += 1
+        if len(self._buffer) >= self._room or monotonic() - self._flushed_at > FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self, *, last: bool = False) -> None:
+        """Write the waiting frames and flush the file; `last` compresses what is left of the last chunk."""
+        if not self._buffer:
+            return
+        self._reserve()
+        steps, times, positions, observables = zip(*self._buffer, strict=True)
+        with self._sentences():
+            for name, dataset in self._values.items():
+                frames = positions if name is None else [values[name] for values in observables]
+                self._write(name, dataset, np.stack(frames), last)
+            _extend(self._time, np.array(times))
+            _extend(self._step, np.array(steps))  # last: a reader trims to the shortest
+            self._file.flush()
+            os.truncate(self.partial, self._file.id.get_filesize())  # give back what was reserved
+        self._buffer.clear()
+        self._flushed_at = monotonic()
+
+    @property
+    def _room(self) -> int:
+        """Frames that the last chunk of the positions still takes, those waiting included."""
+        return self._chunk_frames - len(self._step) % self._chunk_frames
+
+    def _write(self, name: str | None, dataset: h5py.Dataset, frames: NDArray[Any], last: bool) -> None:
+        """Append frames that do not reach beyond the last chunk."""
+        size = dataset.chunks[0]
+        within = len(dataset) % size
+        if dataset.compression is None or (not within and (last or len(frames) == size)):
+            _extend(dataset, frames)
+            return
+        if not within:
+            self._tails[name] = np.zeros((size, *dataset.shape[1:]), dataset.dtype)
+        tail = self._tails[name]
+        tail[within : within + len(frames)] = frames
+        offset = (len(dataset) - within, *[0] * (dataset.ndim - 1))
+        dataset.resize(len(dataset) + len(frames), axis=0)
+        unfiltered = (1 << dataset.id.get_create_plist().get_nfilters()) - 1
+        dataset.id.write_direct_chunk(offset, tail, filter_mask=unfiltered)
+
+    def first_positions(self) -> NDArray[np.float64]:
+        """Copy of the first frame."""
+        return self._frame(0)
+
+    def last_positions(self) -> NDArray[np.float64]:
+        """Copy of the last frame."""
+        return self._frame(self.frames - 1)
+
+    @property
+    def last_step(self) -> int:
+        """Step of the last frame."""
+        return int(self._buffer[-1][0] if self._buffer else self._step[-1])
+
+    def result(self) -> Trajectory:
+        """Open the finished file."""
+        return Trajectory.open(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if error is None:
+            self._complete()
+            return
+        with contextlib.suppress(OutputError):  # the first error is the one to report
+            self.flush()
+        with contextlib.suppress(OSError, RuntimeError):
+            self._file.close()
+        if not self.frames:
+            self.partial.unlink(missing_ok=True)
+
+    def _frame(self, index: int) -> NDArray[np.float64]:
+        shape = (self.layout.runs, self.layout.tokens, self.layout.dim)
+        return np.asarray(self._value[index].reshape(shape), np.float64)
+
+    # -- the file ----------------------------------------------------------------------------------------
+
+    def _refuse_existing(self, resume: bool) -> None:
+        directory = self.path.absolute().parent
+        if not directory.is_dir():
+            raise OutputError(f"cannot write {self.path}: the directory {directory} does not exist")
+        if not os.access(directory, os.W_OK):
+            raise OutputError(f"cannot write {self.path}: no permission to write in {directory}")
+        if self.path.is_dir():
+            raise OutputError(f"cannot write {self.path}: it is a directory")
+        if self.path.exists() and not self._overwrite:
+            raise OutputError(f"{self.path} exists; choose another name or pass overwrite (--overwrite)")
+        if self.partial.exists():
+            if _locked(self.partial):
+                raise OutputError(f"{self.partial} is being written by another process; wait for it or stop it")
+            if resume:
+                return
+            if not self._overwrite:
+                raise OutputError(
+                    f"{self.partial} holds an unfinished run; pass resume (--resume) to go on with it, or "
+                    "overwrite (--overwrite) to begin anew"
+                )
+            self.partial.unlink()
+
+    def _create(self) -> None:
+        layout = self.layout
+        try:
+            config = json.dumps(self.parameters, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"parameters must be what JSON holds: {error}") from None
+        self._reserve_in_directory()
+        with self._sentences():
+            file = h5py.File(self.partial, "x", libver=("v108", "v108"), locking=True)
+        self._file = file
+        with self._sentences():
+            file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
+            file.create_group("h5md/author").attrs["name"] = np.bytes_(_author())
+            creator = file.create_group("h5md/creator")
+            creator.attrs["name"] = np.bytes_("GrokPhys")
+            creator.attrs["version"] = np.bytes_(code_version())
+
+            parameters = file.create_group("parameters")
+            parameters.attrs["schema"] = np.bytes_(SCHEMA)
+            parameters.attrs["schema_version"] = np.int64(SCHEMA_VERSION)
+            parameters.attrs["code_version"] = np.bytes_(code_version())
+            parameters.attrs["config"] = np.bytes_(config.encode())
+            parameters.attrs["seed"] = np.bytes_(json.dumps(self.parameters.get("seed")))
+            parameters.attrs["complete"] = np.int64(0)
+
+            tokens = file.create_group("particles/tokens")
+            box = tokens.create_group("box")
+            box.attrs["dimension"] = np.int64(layout.dim)
+            box.attrs["boundary"] = np.array([b"none"] * layout.dim)
+            position = tokens.create_group("position")
+            points = layout.runs * layout.tokens
+            particle = _scale(tokens, "particle", np.arange(points))
+            axis = _scale(tokens, "axis", np.arange(layout.dim))
+            tokens["run"] = np.repeat(np.arange(layout.runs), layout.tokens)
+            tokens["token"] = np.tile(np.arange(layout.tokens), layout.runs)
+            for name in ("run", "token"):
+                _attach(tokens[name], particle)
+            for name in ("particle", "axis", "run", "token"):  # links, so that the group opens by itself
+                position[name] = tokens[name]
+            self._new_clock(position)
+            position.create_dataset(
+                "value",
+                shape=(0, points, layout.dim),
+                maxshape=(None, points, layout.dim),
+                dtype=layout.dtype,
+                chunks=_chunk((points, layout.dim), np.dtype(layout.dtype).itemsize, layout.frames),
+                **FILTERS,
+            )
+            _attach(position["value"], position["step"], particle, axis)
+            file.create_group("observables")
+            for name, tail in layout.observables.items():
+                self._new_observable(name, (layout.runs, *tail))
+            file.flush()
+        self._find_datasets()
+
+    def _new_clock(self, group: h5py.Group) -> None:
+        for name, dtype in (("step", np.int64), ("time", np.float64)):
+            group.create_dataset(name, shape=(0,), maxshape=(None,), chunks=(1024,), dtype=dtype)
+        group["step"].make_scale("step")
+        group["time"].dims[0].attach_scale(group["step"])
+
+    def _new_observable(
+        self, name: str, frame_shape: tuple[int, ...], dtype: Any = np.float64, *, own_clock: bool = False
+    ) -> h5py.Group:
+        """Make an empty observable, with the steps and times of the positions or its own."""
+        group = self._file.create_group(f"observables/{name}")
+        if own_clock:
+            self._new_clock(group)
+        else:
+            for link in ("step", "time"):
+                group[link] = self._file[f"particles/tokens/position/{link}"]
+        frame_bytes = int(np.prod(frame_shape)) * np.dtype(dtype).itemsize
+        large = frame_bytes >= SMALL_FRAME_BYTES or own_clock
+        chunk = (
+            _chunk(frame_shape, np.dtype(dtype).itemsize, 0)
+            if large
+            else (max(1, min(1024, CHUNK_BYTES // frame_bytes)), *frame_shape)
+        )
+        if large and not own_clock:  # fill its chunks in step with those of the positions
+            chunk = (self._file["particles/tokens/position/value"].chunks[0], *chunk[1:])
+        group.create_dataset(
+            "value",
+            shape=(0, *frame_shape),
+            maxshape=(None, *frame_shape),
+            dtype=dtype,
+            chunks=chunk,
+            **(FILTERS if large else {}),
+        )
+        scales = [_scale(group, "run", np.arange(frame_shape[0]))]
+        scales += [_scale(group, f"axis_{k}", np.arange(n)) for k, n in enumerate(frame_shape[1:])]
+        _attach(group["value"], group["step"], *scales)
+        return group
+
+    def _find_datasets(self) -> None:
+        position = self._file["particles/tokens/position"]
+        self._value, self._step, self._time = position["value"], position["step"], position["time"]
+        self._chunk_frames: int = self._value.chunks[0]
+        self._values: dict[str | None, h5py.Dataset] = {None: self._value}  # None: the positions
+        for name in self.layout.observables:
+            self._values[name] = self._file["observables"][name]["value"]
+
+    def _open_unfinished(self) -> None:
+        found = StoredTrajectory(self.partial)
+        wanted = json.loads(json.dumps(self.parameters))
+        different = [
+            f"{key}: {found.parameters.get(key)!r} there, {wanted.get(key)!r} here"
+            for key in sorted({*found.parameters, *wanted})
+            if found.parameters.get(key) != wanted.get(key)
+        ]
+        if different:
+            raise InputError(
+                f"{self.partial} has another configuration and is not resumed ({'; '.join(different)})"
+            )
+        with self._sentences():
+            self._file = h5py.File(self.partial, "r+", libver=("v108", "v108"), locking=True)
+        self._find_datasets()
+        self.frames = found.frames
+        for dataset in (self._step, self._time, *self._values.values()):
+            dataset.resize(self.frames, axis=0)
+        for name, dataset in self._values.items():
+            within = self.frames % dataset.chunks[0]
+            self._tails[name] = np.zeros((dataset.chunks[0], *dataset.shape[1:]), dataset.dtype)
+            self._tails[name][:within] = dataset[self.frames - within :]
+
+    def write_series(self, name: str, values: NDArray[Any], clock: Clock) -> None:
+        """Write a whole observable `values` (runs, n, ...) with its own steps and times."""
+        with self._sentences():
+            group = self._new_observable(
+                name, (values.shape[0], *values.shape[2:]), values.dtype, own_clock=True
+            )
+            _extend(group["step"], clock[0])
+            _extend(group["time"], clock[1])
+            _extend(group["value"], np.moveaxis(values, 1, 0))
+
+    def _complete(self) -> None:
+        self.flush(last=True)
+        with self._sentences():
+            self._file["parameters"].attrs["complete"] = np.int64(1)
+            self._file.close()
+            descriptor = os.open(self.partial, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if self._overwrite:
+                self.partial.replace(self.path)
+            else:
+                self._link()
+
+    def _link(self) -> None:
+        """Take the final name without replacing a file that has come to bear it meanwhile."""
+        try:
+            os.link(self.partial, self.path)
+        except FileExistsError:
+            raise OutputError(
+                f"{self.path} has come to exist meanwhile; the finished run is in {self.partial}"
+            ) from None
+        except OSError:  # a file system without hard links
+            self.partial.rename(self.path)
+        else:
+            self.partial.unlink()
+
+    def _reserve(self) -> None:
+        """Meet a full disk before HDF5 begins to write: its files do not survive a failed flush."""
+        waiting = sum(
+            positions.nbytes + sum(values.nbytes for values in observables.values())
+            for _, _, positions, observables in self._buffer
+        )
+        chunks = self._value.chunks[1] * self.layout.dim * self._value.dtype.itemsize * self._chunk_frames
+        _reserve(self.partial, 2 * waiting + chunks + 2**18, self._failure)
+
+    def _reserve_in_directory(self) -> None:
+        free = shutil.disk_usage(self.path.absolute().parent).free
+        if free < 2**20:
+            raise self._failure(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+    @contextlib.contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """Turn what the operating system or HDF5 says into a sentence about this file."""
+        try:
+            yield
+        except OutputError:
+            raise
+        except (OSError, RuntimeError) as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> OutputError:
+        reason = getattr(error, "strerror", None) or str(error)
+        kept = f"; the frames written before are in {self.partial}" if self.frames else ""
+        return OutputError(f"cannot write {self.path}: {reason}{kept}")
+
+
+class StoredTrajectory(Trajectory):
+    """A trajectory in a file, read when used. The file is opened for each read and closed again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = FilePath(path)
+        with _reading(self.path) as file:
+            parameters = _check_schema(self.path, file)
+            position = file["particles/tokens/position"]
+            run, value = file["particles/tokens/run"], position["value"]
+            runs = int(run[-1]) + 1
+            frames = min(len(value), len(position["step"]), len(position["time"]))
+            self._shape = (runs, frames, value.shape[1] // runs, value.shape[2])
+            self._dtype = value.dtype
+            self.steps = position["step"][:frames]
+            self.times = position["time"][:frames]
+            self._clocks = {}
+            self._names = list(file["observables"])
+            for name in self._names:
+                group = file["observables"][name]
+                if group["step"] == position["step"]:
+                    frames = min(frames, len(group["value"]))
+                else:
+                    n = min(len(group["step"]), len(group["time"]), len(group["value"]))
+                    self._clocks[name] = (group["step"][:n], group["time"][:n])
+            self._shape = (runs, frames, *self._shape[2:])
+            self.steps, self.times = self.steps[:frames], self.times[:frames]
+            self.parameters = parameters
+            self.complete = bool(file["parameters"].attrs["complete"])
+            self.code_version = file["parameters"].attrs["code_version"].decode()
+        self._stamp = self._stat()
+        self._cache: NDArray[Any] | None = None
+        self._observables = _StoredObservables(self)
+
+    @property
+    def positions(self) -> NDArray[Any]:
+        """All frames, (runs, frames, tokens, dim), read at the first use and kept."""
+        if self._cache is None:
+            self._cache = self._from_file(slice(None), slice(None))
+        return self._cache
+
+    def _read(self, runs: slice, frames: slice) -> NDArray[Any]:
+        return self._from_file(runs, frames) if self._cache is None else self._cache[runs, frames]
+
+    def _from_file(self, runs: slice, frames: slice) -> NDArray[Any]:
+        first, last, _ = runs.indices(self.runs)
+        start, stop, _ = frames.indices(self.frames)
+        with self._open() as file:
+            value = file["particles/tokens/position/value"]
+            block = value[start:stop, first * self.tokens : last * self.tokens]
+        block = block.reshape(stop - start, last - first, self.tokens, self.dim)
+        return np.ascontiguousarray(np.moveaxis(block, 1, 0))
+
+    def read_observable(self, name: str) -> NDArray[Any]:
+        """Read one observable, (runs, n, ...)."""
+        with self._open() as file:
+            values = file["observables"][name]["value"][: len(self.clock(name)[0])]
+        return np.ascontiguousarray(np.moveaxis(values, 1, 0))
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[h5py.File]:
+        if self._stat() != self._stamp:
+            raise FileFormatError(f"{self.path} has changed since it was opened; open it again")
+        with _reading(self.path) as file:
+            yield file
+
+    def _stat(self) -> tuple[int, int, int]:
+        stat = self.path.stat()
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+class _StoredObservables(Mapping[str, NDArray[Any]]):
+    """The observables of a file, each read when first asked for and kept."""
+
+    def __init__(self, trajectory: StoredTrajectory) -> None:
+        self._trajectory = trajectory
+        self._kept: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._trajectory._names:
+            raise KeyError(name)
+        if name not in self._kept:
+            self._kept[name] = self._trajectory.read_observable(name)
+        return self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._trajectory._names)
+
+    def __len__(self) -> int:
+        return len(self._trajectory._names)
+
+
+def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None:
+    """Write `trajectory` to `path`, block by block; see `Trajectory.save`."""
+    shared = [name for name in trajectory.observables if name not in trajectory._clocks]
+    layout = Layout(
+        trajectory.runs,
+        trajectory.tokens,
+        trajectory.dim,
+        str(trajectory.dtype),
+        trajectory.frames,
+        {name: trajectory.observables[name].shape[2:] for name in shared},
+    )
+    with TrajectoryWriter(path, layout, trajectory.parameters, overwrite=overwrite) as writer:
+        for name in trajectory._clocks:
+            writer.write_series(name, trajectory.observables[name], trajectory.clock(name))
+        for block, positions in trajectory.blocks():
+            for k, frame in enumerate(range(block.start, block.stop)):
+                writer.append(
+                    int(trajectory.steps[frame]),
+                    float(trajectory.times[frame]),
+                    positions[:, k],
+                    **{name: trajectory.observables[name][:, frame] for name in shared},
+                )
+
+
+@contextlib.contextmanager
+def _reading(path: FilePath) -> Iterator[h5py.File]:
+    """Open a file for reading, or say in one sentence why that cannot be."""
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, f"there is no file {path}")
+    if path.is_dir():
+        raise FileFormatError(f"{path} is a directory, not a trajectory file")
+    if path.stat().st_size == 0:
+        raise FileFormatError(f"{path} is empty")
+    try:
+        file = h5py.File(path, "r", locking="best-effort")
+    except BlockingIOError:
+        raise FileFormatError(f"{path} is being written by another process") from None
+    except PermissionError:
+        raise FileFormatError(f"{path} cannot be read: no permission") from None
+    except OSError as error:
+        if not h5py.is_hdf5(path):
+            raise FileFormatError(f"{path} is not an HDF5 file") from None
+        if "truncated file" in str(error):
+            raise FileFormatError(f"{path} is truncated: its end is missing ({error})") from None
+        raise FileFormatError(f"{path} is damaged: {error}") from None
+    with file:
+        try:
+            yield file
+        except OSError as error:
+            raise FileFormatError(f"{path} is damaged: {error}") from error
+
+
+def _check_schema(path: FilePath, file: h5py.File) -> dict[str, Any]:
+    """Return the parameters of a file that is ours and not newer than this code."""
+    attributes = file["parameters"].attrs if "parameters" in file else {}
+    name = attributes.get("schema")
+    if not isinstance(name, bytes) or name.decode(errors="replace") != SCHEMA:
+        kind = "an H5MD file of another program" if "h5md" in file else "an HDF5 file"
+        raise FileFormatError(
+            f"{path} is {kind}, not a GrokPhys trajectory (schema {SCHEMA!r}, found "
+            f"{name.decode(errors='replace') if isinstance(name, bytes) else name!r})"
+        )
+    version = int(attributes["schema_version"])
+    if version > SCHEMA_VERSION:
+        raise FileFormatError(
+            f"{path} has schema version {version}; this version of GrokPhys reads up to {SCHEMA_VERSION}, "
+            "please upgrade"
+        )
+    missing = [
+        item
+        for item in ("particles/tokens/position/value", "particles/tokens/run", "observables")
+        if item not in file
+    ]
+    if missing:
+        raise FileFormatError(f"{path} is damaged: it holds no {missing[0]}")
+    try:
+        parameters = json.loads(attributes["config"])
+    except (KeyError, ValueError) as error:
+        raise FileFormatError(f"{path} is damaged: its configuration cannot be read ({error})") from None
+    return dict(parameters)
+
+
+def _chunk(frame_shape: tuple[int, ...], itemsize: int, frames: int) -> tuple[int, ...]:
+    """Chunk of about half a megabyte: many small frames, or a part of a large one."""
+    frame_bytes = max(int(np.prod(frame_shape)) * itemsize, 1)
+    if frame_bytes > 2 * CHUNK_BYTES:
+        row_bytes = max(frame_bytes // max(frame_shape[0], 1), 1)
+        return (1, max(1, min(CHUNK_BYTES // row_bytes, frame_shape[0])), *frame_shape[1:])
+    count = max(CHUNK_BYTES // frame_bytes, 1)
+    return (min(count, frames) if frames else count, *frame_shape)
+
+
+def _extend(dataset: h5py.Dataset, values: NDArray[Any]) -> None:
+    start = len(dataset)
+    dataset.resize(start + len(values), axis=0)
+    dataset[start:] = values
+
+
+def _scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
+    dataset = group.create_dataset(name, data=values)
+    dataset.make_scale(name)
+    return dataset
+
+
+def _attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
+    for axis, scale in enumerate(scales):
+        dataset.dims[axis].attach_scale(scale)
+
+
+def _locked(path: FilePath) -> bool:
+    """Whether another process holds the HDF5 lock of a file."""
+    try:
+        with h5py.File(path, "r+", locking=True):
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:  # damaged or unreadable: at least nobody writes it
+        return False
+
+
+def _reserve(path: FilePath, size: int, failure: Any) -> None:
+    """Make sure that `size` more bytes fit behind the end of a file."""
+    try:
+        if hasattr(os, "posix_fallocate"):
+            descriptor = os.open(path, os.O_WRONLY)
+            try:
+                os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, size)
+            finally:
+                os.close(descriptor)
+        elif shutil.disk_usage(path.parent).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise failure(error) from error
+
+
+def _author() -> str:
+    return os.environ.get("GROKPHYS_AUTHOR") or os.environ.get("USER") or "unknown"

@@ -1,0 +1,87 @@
+"""Circles and grids: what an embedding has become (Musat, Appendix A)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import number, point_sets, whole_number
+from physics.kernels import structure as kernels
+
+
+def circle_ratio(E: Any) -> NDArray[np.float64]:
+    """Largest over smallest distance of the tokens to the origin.
+
+    Parameters
+    ----------
+    E : array_like, shape (..., tokens, dim)
+        Embeddings, finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        1 for a perfect circle around the origin; infinity where a token lies at the origin.
+
+    Raises
+    ------
+    InputError
+        If `E` is not finite, or not of that shape.
+    """
+    norms = np.linalg.norm(point_sets("E", E), axis=-1)
+    smallest = norms.min(axis=-1)
+    largest = norms.max(axis=-1)
+    ratio = np.full(smallest.shape, np.inf)
+    np.divide(largest, smallest, out=ratio, where=smallest > 0)
+    return ratio
+
+
+def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
+    """Tell whether embeddings form a circle around the origin (Musat, Algorithm 1).
+
+    Parameters
+    ----------
+    E : array_like, shape (..., tokens, dim)
+        Embeddings, finite.
+    threshold : float, default 1.2
+        A circle has a `circle_ratio` below it.
+
+    Returns
+    -------
+    ndarray of bool, shape (...)
+        One answer for each point set; for a single one an array without axes, true or false.
+
+    Raises
+    ------
+    InputError
+        If `E` is not finite or not of that shape, or `threshold` is not greater than 1.
+    """
+    return np.asarray(circle_ratio(E) < number("threshold", threshold, above=1.0))
+
+
+def grid_imperfections(E: Any, *, modulus: int | None = None) -> NDArray[np.int64]:
+    """Count the pair sums whose nearest other pair sum has another class (Musat, Algorithm 2).
+
+    Parameters
+    ----------
+    E : array_like, shape (..., tokens, dim)
+        Embeddings, finite.
+    modulus : int, optional
+        The class of the pair (i, j) is (i + j) mod `modulus`; the number of tokens by default.
+
+    Returns
+    -------
+    ndarray of int64, shape (...)
+        Between 0 (a perfect grid) and tokens (tokens + 1) / 2. Exact ties go to the first in pair order.
+
+    Raises
+    ------
+    InputError
+        If `E` is not finite or not of that shape, or `modulus` is below 2.
+    """
+    positions = point_sets("E", E)
+    *batch, tokens, dim = positions.shape
+    modulus = tokens if modulus is None else whole_number("modulus", modulus, 2)
+    runs = int(np.prod(batch, dtype=np.int64))
+    imperfect = np.empty((runs, tokens * (tokens + 1) // 2), np.bool_)
+    kernels.grid_imperfections(positions.reshape(runs, tokens, dim), modulus, imperfect)
+    return np.asarray(imperfect.sum(axis=1).reshape(batch))

@@ -1,0 +1,1 @@
+"""Systems to simulate: one frozen dataclass a file."""

@@ -1,0 +1,141 @@
+"""Particles that cluster and align: Musat §5-6, as a system to simulate."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import choice, number, point_sets, whole_number
+from physics.errors import InputError
+from physics.kernels import particles as kernels
+
+
+@dataclass(frozen=True)
+class ParticleSystem:
+    """N particles whose pair sums attract, repel and align.
+
+    Pair sums of the same class (i + j) mod N attract each other, others repel; both feel or oppose the
+    direction of every pair sum on their side of the origin. After each step the particles are shifted to zero mean
+    and scaled to unit variance on every axis. The defaults are the paper's setting.
+
+    Parameters
+    ----------
+    tokens : int, default 17
+        Number of particles N, at least 3.
+    dim : int, default 2
+        Dimension D of the space, at least 1.
+    attraction : float, default 1.0
+        g_a, the constant pull within a class.
+    repulsion : float, default 1.0
+        g_r, the push across classes at unit distance.
+    alignment : float, default 1.0
+        f_a, the constant of the alignment force.
+    softening : float, default 0.1
+        Length ε in |d|² → |d|² + ε², in both clustering terms; 0 is allowed.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range.
+
+    Notes
+    -----
+    The weights of the two kinds of interaction are P/n_same and P/n_diff, where P = N(N+1)/2 and n counts
+    ordered pairs of pair sums, so that each kind contributes the same in total. The paper leaves weights,
+    step and softening open; these values reproduce its Table 2.
+    """
+
+    tokens: int = 17
+    dim: int = 2
+    attraction: float = 1.0
+    repulsion: float = 1.0
+    alignment: float = 1.0
+    softening: float = 0.1
+
+    default_step_size: ClassVar[float] = 0.02
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", whole_number("tokens", self.tokens, 3))
+        object.__setattr__(self, "dim", whole_number("dim", self.dim, 1))
+        for name in ("attraction", "repulsion", "alignment"):
+            object.__setattr__(self, name, number(name, getattr(self, name)))
+        object.__setattr__(self, "softening", number("softening", self.softening, 0.0))
+
+    @property
+    def pairs(self) -> int:
+        """Number P of pair sums."""
+        return self.tokens * (self.tokens + 1) // 2
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """P/n_same and P/n_diff."""
+        label = np.add(*np.triu_indices(self.tokens)) % self.tokens
+        members = np.bincount(label)
+        same = int((members * (members - 1)).sum())
+        return self.pairs / same, self.pairs / (self.pairs * (self.pairs - 1) - same)
+
+    def start(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Draw a start (tokens, dim) from the standard normal distribution."""
+        return generator.standard_normal((self.tokens, self.dim))
+
+    def forces(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the forces on `positions` (runs, tokens, dim), which are trusted."""
+        forces = np.empty_like(positions)
+        kernels.total_forces(positions, *self._kernel_arguments(len(positions)), forces)
+        return forces
+
+    def advance(self, positions: NDArray[np.float64], step_size: float, steps: int) -> None:
+        """Move `positions` (runs, tokens, dim) in place by `steps` normalised Euler steps."""
+        arguments = self._kernel_arguments(len(positions))
+        forces = np.empty_like(positions)
+        for _ in range(steps):
+            kernels.total_forces(positions, *arguments, forces)
+            kernels.move_and_normalise(positions, forces, step_size)
+
+    def _kernel_arguments(self, runs: int) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+        same, diff = self.weights
+        constants = np.array(
+            [self.attraction * same, self.repulsion * diff, self.alignment * same, self.alignment * diff]
+        )
+        return constants, self.softening**2, np.empty((runs, self.pairs, self.dim))
+
+
+def forces(
+    positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6
+) -> NDArray[np.float64]:
+    """Force on every particle (Musat, equation of §6).
+
+    Parameters
+    ----------
+    positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
+        Particle positions, finite.
+    system : ParticleSystem
+        The constants, and the number of tokens and dimensions that `positions` must have.
+    method : {"auto", "direct"}, default "auto"
+        "direct" sums over all pairs of pair sums; "auto" chooses the fastest method that honours
+        `tolerance`, which is the direct sum for every size in this version.
+    tolerance : float, default 1e-6
+        Largest error allowed, relative to the largest force. The direct sum is exact to rounding.
+
+    Returns
+    -------
+    ndarray of float64, the shape of `positions`
+
+    Raises
+    ------
+    InputError
+        If an argument is not of that kind.
+    """
+    choice("method", method, ("auto", "direct"))
+    number("tolerance", tolerance, above=0.0)
+    if not isinstance(system, ParticleSystem):
+        raise InputError(f"system must be a ParticleSystem, got {type(system).__name__}")
+    array = point_sets("positions", positions)
+    expected = (system.tokens, system.dim)
+    if array.ndim > 3 or array.shape[-2:] != expected:
+        raise InputError(
+            f"positions must have the shape {expected} or (runs, {expected[0]}, {expected[1]}), "
+            f"got {array.shape}"
+        )
+    return system.forces(array.reshape(-1, *expected)).reshape(array.shape)

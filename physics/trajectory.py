@@ -1,0 +1,382 @@
+"""`Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import finite_array, whole_number
+from physics.errors import InputError
+
+Path = str | os.PathLike[str]
+Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+class Trajectory:
+    """Point sets of an ensemble of runs, frame by frame, and all that is needed to run it again.
+
+    Parameters
+    ----------
+    positions : ndarray, shape (runs, frames, tokens, dim)
+        float32 or float64; embeddings, particles, or any point sets.
+    steps : array_like of int, shape (frames,)
+        The step each frame was taken at, increasing.
+    times : array_like of float, shape (frames,), optional
+        Physical time of each frame; equal to `steps` by default.
+    observables : mapping of str to ndarray (runs, n, ...), optional
+        What was measured beside the positions; n is the number of frames, or that of its own clock.
+    clocks : mapping of str to (steps, times), optional
+        The steps (n,) and times (n,) of observables that were measured at other steps than the frames.
+    parameters : mapping, optional
+        How it was made; JSON holds it.
+    complete : bool, default True
+        False where a run was cut short.
+
+    Raises
+    ------
+    InputError
+        If shapes or lengths do not agree.
+    """
+
+    def __init__(
+        self,
+        positions: Any,
+        steps: Any,
+        times: Any = None,
+        *,
+        observables: Mapping[str, Any] | None = None,
+        clocks: Mapping[str, tuple[Any, Any]] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        complete: bool = True,
+    ) -> None:
+        self._positions = np.asarray(positions)
+        if self._positions.ndim != 4 or self._positions.dtype not in (np.float32, np.float64):
+            raise InputError(
+                "positions must be float32 or float64 of shape (runs, frames, tokens, dim), got "
+                f"{self._positions.dtype} of shape {self._positions.shape}"
+            )
+        self._shape: tuple[int, ...] = self._positions.shape
+        self._dtype = self._positions.dtype
+        self.steps, self.times = _clock("steps", steps, times, self._shape[1])
+        self.parameters: dict[str, Any] = dict(parameters or {})
+        self.complete = complete
+        self._clocks: dict[str, Clock] = {
+            name: _clock(f"clocks[{name!r}]", *clock) for name, clock in (clocks or {}).items()
+        }
+        self._observables: Mapping[str, NDArray[Any]] = {
+            name: np.asarray(values) for name, values in (observables or {}).items()
+        }
+        for name, values in self._observables.items():
+            expected = (self.runs, len(self.clock(name)[0]))
+            if values.shape[:2] != expected:
+                raise InputError(
+                    f"observables[{name!r}] must have the shape (runs, frames, ...) = {expected} + ..., "
+                    f"got {values.shape}"
+                )
+
+    @classmethod
+    def open(cls, path: Path) -> "Trajectory":
+        """Open a file lazily: positions and observables are read when they are first used.
+
+        Raises
+        ------
+        FileNotFoundError, FileFormatError
+            If there is no such file, or it is not a readable trajectory.
+        """
+        from physics.storage import StoredTrajectory
+
+        return StoredTrajectory(path)
+
+    @property
+    def positions(self) -> NDArray[Any]:
+        """All frames, (runs, frames, tokens, dim)."""
+        return self._positions
+
+    @property
+    def observables(self) -> Mapping[str, NDArray[Any]]:
+        """What was measured, {name: (runs, frames, ...)}."""
+        return self._observables
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return self._shape[0]
+
+    @property
+    def frames(self) -> int:
+        """Number of frames."""
+        return self._shape[1]
+
+    @property
+    def tokens(self) -> int:
+        """Number of points in a point set."""
+        return self._shape[2]
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space."""
+        return self._shape[3]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Number type of the positions."""
+        return self._dtype
+
+    @property
+    def initial(self) -> NDArray[Any]:
+        """First frame, (runs, tokens, dim)."""
+        return self.frame(0)
+
+    @property
+    def final(self) -> NDArray[Any]:
+        """Last frame, (runs, tokens, dim)."""
+        return self.frame(-1)
+
+    def clock(self, name: str) -> Clock:
+        """Steps (n,) and times (n,) at which the observable `name` was measured."""
+        return self._clocks.get(name, (self.steps, self.times))
+
+    def frame(self, index: int) -> NDArray[Any]:
+        """One frame, (runs, tokens, dim); negative indices count from the end."""
+        return self._read(slice(None), _one(index, self.frames, "frame"))[:, 0]
+
+    def run(self, index: int) -> "Trajectory":
+        """Run `index` as a trajectory of its own; its parameters make just this run again."""
+        one = _one(index, self.runs, "run")
+        parameters = dict(self.parameters, runs=1)
+        if "first_run" in parameters:
+            parameters["first_run"] = parameters["first_run"] + one.start
+        return Trajectory(
+            self._read(one, slice(None)),
+            self.steps,
+            self.times,
+            observables={name: self.observables[name][one] for name in self.observables},
+            clocks=self._clocks,
+            parameters=parameters,
+            complete=self.complete,
+        )
+
+    def blocks(self, megabytes: float = 32.0) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield (frames as a slice, positions of these frames), each block of at most `megabytes`."""
+        frame_bytes = max(self.runs * self.tokens * self.dim * self._dtype.itemsize, 1)
+        size = max(int(megabytes * 2**20 // frame_bytes), 1)
+        for start in range(0, self.frames, size):
+            block = slice(start, min(start + size, self.frames))
+            yield block, self._read(slice(None), block)
+
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the whole trajectory to `path`, block by block.
+
+        Raises
+        ------
+        OutputError
+            If `path` exists and `overwrite` is false, its directory does not exist or cannot be written,
+            or the disk is full; nothing is left at `path` then.
+        """
+        from physics.storage import save
+
+        save(self, path, overwrite=overwrite)
+
+    def to_xarray(self) -> Any:
+        """Return an `xarray.Dataset` with the axes run, step, token, axis (needs xarray)."""
+        try:
+            import xarray
+        except ImportError:
+            raise ImportError("to_xarray needs xarray: pip install 'grokphys[explore]'") from None
+        data = xarray.Dataset(
+            {"positions": (("run", "step", "token", "axis"), self.positions)},
+            coords={
+                "run": np.arange(self.runs) + int(self.parameters.get("first_run", 0)),
+                "step": self.steps,
+                "time": ("step", self.times),
+                "token": np.arange(self.tokens),
+            },
+        )
+        for name in self.observables:
+            values = self.observables[name]
+            axis = f"{name}_step" if name in self._clocks else "step"
+            tail = [f"{name}_{k}" for k in range(values.ndim - 2)]
+            data[name] = (("run", axis, *tail), values)
+            if name in self._clocks:
+                data = data.assign_coords({axis: self._clocks[name][0]})
+        return data
+
+    def _read(self, runs: slice, frames: slice) -> NDArray[Any]:
+        """Positions of some runs and frames; a copy is not promised."""
+        return self.positions[runs, frames]
+
+    def __repr__(self) -> str:
+        made = self.parameters.get("program", "unknown origin")
+        return (
+            f"<{type(self).__name__}: {self.runs} runs × {self.frames} frames × {self.tokens} tokens × "
+            f"{self.dim} dimensions, {self._dtype}, {made}{'' if self.complete else ', incomplete'}>"
+        )
+
+
+def load(path: Path) -> Trajectory:
+    """Read a whole trajectory file into memory; see `Trajectory.open` for the lazy way.
+
+    Raises
+    ------
+    FileNotFoundError, FileFormatError
+        If there is no such file, or it is not a readable trajectory.
+    """
+    lazy = Trajectory.open(path)
+    return Trajectory(
+        lazy.positions,
+        lazy.steps,
+        lazy.times,
+        observables={name: lazy.observables[name] for name in lazy.observables},
+        clocks=lazy._clocks,
+        parameters=lazy.parameters,
+        complete=lazy.complete,
+    )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a recorder must make room for."""
+
+    runs: int
+    tokens: int
+    dim: int
+    dtype: str
+    frames: int
+    observables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Shape of each observable for one frame of one run; () for a number."""
+
+
+class Recorder(Protocol):
+    """Takes frames in order and keeps a copy of each."""
+
+    frames: int
+    where: str
+
+    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
+        """Keep one frame: positions (runs, tokens, dim) and observables (runs, ...)."""
+
+    def first_positions(self) -> NDArray[np.float64]:
+        """Copy of the first frame kept."""
+
+    def last_positions(self) -> NDArray[np.float64]:
+        """Copy of the last frame kept."""
+
+    @property
+    def last_step(self) -> int:
+        """Step of the last frame kept."""
+
+    def result(self) -> Trajectory:
+        """What was recorded."""
+
+    def __enter__(self) -> Self:
+        """Begin to record."""
+
+    def __exit__(self, *exception: object) -> None:
+        """End to record; without an exception the trajectory is complete."""
+
+
+class MemoryRecorder:
+    """Keeps frames in arrays that are as large as the whole run from the start."""
+
+    where = " in memory (attribute `recorded` of this error)"
+
+    def __init__(self, layout: Layout, parameters: Mapping[str, Any]) -> None:
+        shape = (layout.runs, layout.frames, layout.tokens, layout.dim)
+        self.frames = 0
+        self._positions = np.empty(shape, layout.dtype)
+        self._steps = np.empty(layout.frames, np.int64)
+        self._times = np.empty(layout.frames)
+        self._observables = {
+            name: np.empty((layout.runs, layout.frames, *tail), np.float64)
+            for name, tail in layout.observables.items()
+        }
+        self._parameters = parameters
+
+    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
+        """Copy one frame."""
+        self._steps[self.frames] = step
+        self._times[self.frames] = time
+        self._positions[:, self.frames] = positions
+        for name, values in observables.items():
+            self._observables[name][:, self.frames] = values
+        self.frames += 1
+
+    def first_positions(self) -> NDArray[np.float64]:
+        """Copy of the first frame kept."""
+        return self._positions[:, 0].astype(np.float64)
+
+    def last_positions(self) -> NDArray[np.float64]:
+        """Copy of the last frame kept."""
+        return self._positions[:, self.frames - 1].astype(np.float64)
+
+    @property
+    def last_step(self) -> int:
+        """Step of the last frame kept."""
+        return int(self._steps[self.frames - 1])
+
+    def result(self) -> Trajectory:
+        """What was recorded, complete or not."""
+        n = self.frames
+        return Trajectory(
+            self._positions[:, :n],
+            self._steps[:n],
+            self._times[:n],
+            observables={name: values[:, :n] for name, values in self._observables.items()},
+            parameters=self._parameters,
+            complete=n == self._positions.shape[1],
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if isinstance(error, Exception):
+            error.recorded = self.result()  # type: ignore[attr-defined]
+
+
+def recorder(
+    out: Path | None,
+    layout: Layout,
+    parameters: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+) -> Recorder:
+    """Return what records a run: to the file `out`, or to memory where that is None."""
+    if out is None:
+        if resume:
+            raise InputError("resume needs out, the file whose unfinished run shall go on")
+        return MemoryRecorder(layout, parameters)
+    from physics.storage import TrajectoryWriter
+
+    return TrajectoryWriter(out, layout, parameters, overwrite=overwrite, resume=resume)
+
+
+def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Clock:
+    step_array = np.asarray(steps)
+    if step_array.ndim != 1 or step_array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} must be whole numbers of shape (frames,), got {step_array.dtype} {step_array.shape}"
+        )
+    time_array = step_array.astype(np.float64) if times is None else finite_array(f"times of {name}", times)
+    if length is None:
+        length = len(step_array)
+    if step_array.shape != (length,) or time_array.shape != (length,):
+        raise InputError(
+            f"{name} and its times must have {length} entries, got {step_array.shape} and {time_array.shape}"
+        )
+    if np.any(np.diff(step_array) <= 0):
+        at = int(np.argmax(np.diff(step_array) <= 0))
+        raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
+    return step_array.astype(np.int64), time_array
+
+
+def _one(index: int, length: int, what: str) -> slice:
+    index = whole_number(what, index, -length)
+    if index >= length:
+        raise InputError(f"{what} must be below {length}, got {index}")
+    index %= length
+    return slice(index, index + 1)
