@@ -1,0 +1,65 @@
+"""Estimates with their 95 % intervals, the one form in which this package states a result."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, its 95 % interval, and how many values stand behind it.
+
+    `estimate` is NaN, and the interval with it, where the values do not allow one.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    count: int
+
+    def covers(self, value: float) -> bool:
+        """Whether the interval holds `value`."""
+        return self.low <= value <= self.high
+
+    def format(self, digits: int = 1, scale: float = 1.0) -> str:
+        """Estimate and interval, as in ``13.0 [7.8, 21.0]``."""
+        if not np.isfinite(self.estimate):
+            return "-"
+        estimate, low, high = (f"{scale * value:.{digits}f}" for value in (self.estimate, self.low, self.high))
+        return f"{estimate} [{low}, {high}]" if np.isfinite(self.low) else estimate
+
+
+def proportion(successes: int, count: int) -> Interval:
+    """Fraction of `count` trials that succeeded, with Wilson's score interval."""
+    if not count:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    interval = stats.binomtest(int(successes), int(count)).proportion_ci(CONFIDENCE, method="wilson")
+    return Interval(successes / count, float(interval.low), float(interval.high), count)
+
+
+def mean(values: Any) -> Interval:
+    """Mean with Student's interval; without an interval for a single value."""
+    array = np.asarray(values, np.float64)
+    count = len(array)
+    if not count:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    centre = float(array.mean())
+    if count == 1:
+        return Interval(centre, np.nan, np.nan, 1)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * float(array.std(ddof=1)) / count**0.5
+    return Interval(centre, centre - half, centre + half, count)
+
+
+def correlation(x: Any, y: Any) -> Interval:
+    """Pearson's correlation with Fisher's interval; NaN where a variable does not vary."""
+    first, second = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    count = len(first)
+    if count < 4 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return Interval(np.nan, np.nan, np.nan, count)
+    result = stats.pearsonr(first, second)
+    interval = result.confidence_interval(CONFIDENCE)
+    return Interval(float(result.statistic), float(interval.low), float(interval.high), count)
