@@ -1,22 +1,66 @@
 """Equations that move embeddings: particles, effective theories, and the trajectories they leave."""
 
+from physics.closure import Closures, closures, critical_sizes
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
+from physics.groups import (
+    FiniteGroup,
+    alternating,
+    cyclic,
+    dihedral,
+    direct_product,
+    from_permutations,
+    quaternion,
+    symmetric,
+)
+from physics.operations import Operation, random_training_sets
+from physics.parallelograms import (
+    augmented_training_set,
+    ideal_accuracy,
+    ideal_quality,
+    predicted_accuracy,
+    representation_quality,
+)
 from physics.simulate import simulate
 from physics.structure import circle_ratio, grid_imperfections, is_circle
+from physics.systems.affine_flow import AffineFlow
+from physics.systems.effective_theory import EffectiveTheory, grokking_rates
+from physics.systems.linear_network import LinearNetwork
 from physics.systems.particles import ParticleSystem, forces
 from physics.trajectory import Trajectory, load
 
 __all__ = [
+    "AffineFlow",
+    "Closures",
+    "EffectiveTheory",
     "FileFormatError",
+    "FiniteGroup",
     "InputError",
+    "LinearNetwork",
+    "Operation",
     "OutputError",
     "ParticleSystem",
     "SimulationError",
     "Trajectory",
+    "alternating",
+    "augmented_training_set",
     "circle_ratio",
+    "closures",
+    "critical_sizes",
+    "cyclic",
+    "dihedral",
+    "direct_product",
     "forces",
+    "from_permutations",
     "grid_imperfections",
+    "grokking_rates",
+    "ideal_accuracy",
+    "ideal_quality",
     "is_circle",
     "load",
+    "predicted_accuracy",
+    "quaternion",
+    "random_training_sets",
+    "representation_quality",
     "simulate",
+    "symmetric",
 ]

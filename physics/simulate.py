@@ -17,7 +17,11 @@ from physics.trajectory import Layout, Trajectory, recorder
 
 
 class System(Protocol):
-    """What `simulate` needs of a system: a frozen dataclass with these members."""
+    """What `simulate` needs of a system: a frozen dataclass with these members.
+
+    A system may also have a method ``observables(positions)``, which returns {name: values (runs, ...)} for
+    positions (runs, tokens, dim); `simulate` records them with every frame.
+    """
 
     @property
     def tokens(self) -> int:
@@ -124,14 +128,16 @@ def simulate(
         "first_run": first_run,
         "initial": "drawn" if initial is None else "given",
     }
-    layout = Layout(len(positions), system.tokens, system.dim, "float64", len(schedule))
+    observables = getattr(system, "observables", _nothing)
+    shapes = {name: values.shape[1:] for name, values in observables(positions).items()}
+    layout = Layout(len(positions), system.tokens, system.dim, "float64", len(schedule), shapes)
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
         at = 0
         if record.frames:
             at = int(record.last_step)
             positions = record.last_positions()
         else:
-            record.append(0, 0.0, positions)
+            record.append(0, 0.0, positions, **observables(positions))
         with tqdm(
             total=steps, initial=at, unit="step", desc="simulate", disable=None if progress else True
         ) as bar:
@@ -144,7 +150,7 @@ def simulate(
                     )
                 bar.update(int(step) - at)
                 at = int(step)
-                record.append(at, at * step_size, positions)
+                record.append(at, at * step_size, positions, **observables(positions))
     return record.result()
 
 
@@ -164,8 +170,16 @@ def _starts(system: System, runs: int, seed: Seed, first_run: int, initial: Any)
     )
 
 
+def _nothing(positions: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    return {}
+
+
 def _fields(system: Any) -> Mapping[str, Any]:
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in asdict(system).items()
-    }
+    return {name: _plain(value) for name, value in asdict(system).items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` as JSON holds it: arrays, also those of a dataclass within, become lists."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,280 @@
+"""The closure of training sets under a commuting operation, by linear algebra modulo primes.
+
+The linear system "E_i + E_j = y_c for each training sample (i, j) of class c" is solved token by token: each
+token carries its coordinates in the space of solutions, at first one coordinate of its own. Of each class the
+first sample defines y_c; every later one is a relation of four tokens, whose coordinates sum to a vector w.
+Where w is not zero, one coordinate is eliminated from all tokens. Nothing else is ever stored, a relation
+that follows from earlier ones costs four reads, and what remains is a basis of the null space.
+
+Residues are kept in float64: for primes below 2²⁶ a product stays below 2⁵², so products and remainders are
+exact, and the loops over coordinates vectorise, as 64-bit integer division does not.
+"""
+
+import math
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int32]
+
+
+@kernel()
+def _residue(value: float, prime: float, inverse: float) -> float:
+    """Whole `value` modulo `prime`, |value| < 2⁵²; the quotient may be off by one, hence two tests."""
+    rest = value - math.floor(value * inverse) * prime
+    if rest < 0.0:
+        rest += prime
+    if rest >= prime:
+        rest -= prime
+    return rest
+
+
+@kernel()
+def _reciprocal(value: float, prime: float) -> float:
+    """Inverse of `value` modulo `prime`, by Euclid's algorithm on whole numbers in float64."""
+    old_rest, rest, old_factor, factor = value, prime, 1.0, 0.0
+    while rest != 0.0:
+        quotient = math.floor(old_rest / rest)
+        old_rest, rest = rest, old_rest - quotient * rest
+        old_factor, factor = factor, old_factor - quotient * factor
+    return old_factor + prime if old_factor < 0.0 else old_factor
+
+
+@kernel()
+def _start(x: Float) -> None:
+    """Give each token a coordinate of its own."""
+    x[:] = 0.0
+    for token in range(x.shape[0]):
+        x[token, token] = 1.0
+
+
+@kernel()
+def _impose(x: Float, free: int, i: int, j: int, m: int, n: int, w: Float, prime: float) -> int:
+    """Impose x_i + x_j = x_m + x_n on coordinates `x` (tokens, free); return the number that remain free."""
+    inverse = 1.0 / prime
+    pivot = -1
+    for c in range(free):
+        w[c] = _residue(x[i, c] + x[j, c] - x[m, c] - x[n, c], prime, inverse)
+        if w[c] != 0.0:
+            pivot = c  # the last one, so that removing it moves least
+    if pivot < 0:
+        return free
+    scale = w[pivot]
+    if scale != 1.0:
+        scale = _reciprocal(scale, prime)
+        for c in range(free):
+            w[c] = _residue(w[c] * scale, prime, inverse)
+    last = free - 1
+    w[pivot] = w[last]
+    for token in range(x.shape[0]):
+        factor = x[token, pivot]
+        x[token, pivot] = x[token, last]
+        if factor != 0.0:
+            for c in range(last):
+                x[token, c] = _residue(x[token, c] - factor * w[c], prime, inverse)
+    return last
+
+
+@kernel()
+def _solve(
+    mask: NDArray[np.bool_],
+    samples: Int,
+    members: Int,
+    starts: Int,
+    prime: float,
+    floor: int,
+    x: Float,
+    w: Float,
+) -> int:
+    """Solve for the training set `mask` into `x` (tokens, tokens); return the nullity.
+
+    The rank modulo a prime never exceeds the true one, nor that the rank of the complete data set, so a
+    nullity that has come down to `floor` is final.
+    """
+    _start(x)
+    free = x.shape[0]
+    for c in range(starts.size - 1):
+        first = -1
+        for k in range(starts[c], starts[c + 1]):
+            a = members[k]
+            if not mask[a]:
+                continue
+            if first < 0:
+                first = a
+                continue
+            free = _impose(
+                x, free, samples[first, 0], samples[first, 1], samples[a, 0], samples[a, 1], w, prime
+            )
+            if free == floor:
+                return free
+    return free
+
+
+@kernel()
+def _same(x: Float, nullities: Int, nullity: int, primes: Float, one: Int, other: Int) -> bool:
+    """Whether two samples have the same sum in every solution, modulo every prime that has the true rank."""
+    i, j, m, n = one[0], one[1], other[0], other[1]
+    for k in range(primes.size):
+        if nullities[k] != nullity:
+            continue
+        prime = primes[k]
+        for c in range(nullity):
+            w = x[k, i, c] + x[k, j, c] - x[k, m, c] - x[k, n, c]
+            if w != 0.0 and w != prime and w != -prime:
+                return False
+    return True
+
+
+@kernel()
+def _fingerprints(x: Float, nullity: int, prime: float, h: Float) -> None:
+    """Write one linear functional of each token's coordinates to `h`; equal sums have equal fingerprints."""
+    inverse = 1.0 / prime
+    for token in range(h.size):
+        total = 0.0
+        weight = 48271.0
+        for c in range(nullity):
+            weight = _residue(weight * 16807.0, prime, inverse)
+            total = _residue(total + x[token, c] * weight, prime, inverse)
+        h[token] = total
+
+
+@kernel(parallel=True)
+def closures(
+    masks: NDArray[np.bool_],
+    samples: Int,
+    members: Int,
+    starts: Int,
+    primes: Float,
+    floor: int,
+    nullity: Int,
+    implied: NDArray[np.int64],
+    augmented: NDArray[np.bool_],
+    groups: Int,
+) -> None:
+    """Close each training set of `masks` (sets, samples).
+
+    Writes the nullity n_0 (sets,), the number of implied parallelograms (sets,), the augmented training set
+    (sets, samples), and to `groups` (sets, samples), unless that has no row, a number for each sample that it
+    shares with those of the same class whose sum it has in every solution. The product of the `primes`
+    must exceed every minor that decides; the caller sees to that.
+    """
+    sets, count = masks.shape
+    tokens = 0
+    for a in range(count):
+        tokens = max(tokens, samples[a, 0] + 1, samples[a, 1] + 1)
+    blocks = min(sets, 256)  # a block shares its scratch, and the sets of a block run one after the other
+    for block in prange(blocks):
+        x = np.empty((primes.size, tokens, tokens))
+        nullities = np.empty(primes.size, np.int32)
+        w = np.empty(tokens)
+        h = np.empty(tokens)
+        group = np.empty(count, np.int32)
+        leader = np.empty(count, np.int32)  # first sample of each group
+        size = np.empty(count, np.int64)
+        trained = np.empty(count, np.bool_)
+        fingerprint = np.empty(count)
+        for s in range(block * sets // blocks, (block + 1) * sets // blocks):
+            mask = masks[s]
+            n_0 = tokens
+            for k in range(primes.size):
+                nullities[k] = _solve(mask, samples, members, starts, primes[k], floor, x[k], w)
+                n_0 = min(n_0, nullities[k])
+                if n_0 == floor:
+                    break
+            nullity[s] = n_0
+            found = 0  # groups so far
+            total = 0
+            if n_0 > floor:
+                for k in range(primes.size):
+                    if nullities[k] == n_0:
+                        _fingerprints(x[k], n_0, primes[k], h)
+                        modulus = primes[k]
+                        break
+                for c in range(starts.size - 1):
+                    begin = found
+                    for k in range(starts[c], starts[c + 1]):
+                        a = members[k]
+                        f = h[samples[a, 0]] + h[samples[a, 1]]
+                        if f >= modulus:
+                            f -= modulus
+                        g = begin
+                        while g < found and not (
+                            fingerprint[g] == f
+                            and _same(x, nullities, n_0, primes, samples[a], samples[leader[g]])
+                        ):
+                            g += 1
+                        if g == found:
+                            leader[g] = a
+                            fingerprint[g] = f
+                            size[g] = 0
+                            trained[g] = False
+                            found += 1
+                        group[a] = g
+                        total += size[g]
+                        size[g] += 1
+                        trained[g] |= mask[a]
+            else:  # as much is determined as by the complete data set: the classes are the groups
+                for c in range(starts.size - 1):
+                    members_of_class = int(starts[c + 1] - starts[c])
+                    total += members_of_class * (members_of_class - 1) // 2
+                    trained[c] = False
+                    for k in range(starts[c], starts[c + 1]):
+                        group[members[k]] = c
+                        trained[c] |= mask[members[k]]
+            implied[s] = total
+            for a in range(count):
+                augmented[s, a] = trained[group[a]]
+            if groups.shape[0] > 0:
+                groups[s] = group
+
+
+@kernel(parallel=True)
+def critical_sizes(
+    orders: Int, samples: Int, label: Int, primes: Float, floor: int, size: NDArray[np.int64]
+) -> None:
+    """Write how many samples of each order (sets, samples) bring the nullity down to `floor`.
+
+    One more than all of them, where it never comes down; modulo several primes the smallest number is the
+    true one.
+    """
+    sets, count = orders.shape
+    tokens = 0
+    classes = 0
+    for a in range(count):
+        tokens = max(tokens, samples[a, 0] + 1, samples[a, 1] + 1)
+        classes = max(classes, label[a] + 1)
+    blocks = min(sets, 256)
+    for block in prange(blocks):
+        x = np.empty((tokens, tokens))
+        w = np.empty(tokens)
+        first = np.empty(classes, np.int32)
+        for s in range(block * sets // blocks, (block + 1) * sets // blocks):
+            size[s] = count + 1
+            for k in range(primes.size):
+                _start(x)
+                first[:] = -1
+                free = tokens
+                at = 0
+                while at < count and at + 1 < size[s] and free > floor:
+                    a = orders[s, at]
+                    at += 1
+                    base = first[label[a]]
+                    if base < 0:
+                        first[label[a]] = a
+                    else:
+                        free = _impose(
+                            x,
+                            free,
+                            samples[base, 0],
+                            samples[base, 1],
+                            samples[a, 0],
+                            samples[a, 1],
+                            w,
+                            primes[k],
+                        )
+                if free == floor:
+                    size[s] = at

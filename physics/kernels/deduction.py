@@ -1,0 +1,165 @@
+"""The closure of training sets under an operation that does not commute: Liu, Appendix H, to its end.
+
+A parallelogram E_x E_y = E_z E_w says E_z⁻¹ E_x = E_w E_y⁻¹: a left quotient (z, x) equals a right one (w,
+y). Three parallelograms that share quotients give the fourth: left and right quotients are the two sides of a
+bipartite graph, parallelograms are its edges, and the paper's step, repeated, makes every component complete.
+So components (by union-find) take the place of a search for triples.
+"""
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Int = NDArray[np.int32]
+
+
+@kernel()
+def _find(parent: Int, a: int) -> int:
+    """Root of `a`, with the path halved on the way."""
+    while parent[a] != a:
+        parent[a] = parent[parent[a]]
+        a = parent[a]
+    return a
+
+
+@kernel()
+def _unite(parent: Int, a: int, b: int) -> bool:
+    """Join two trees under the smaller root; tell whether they were apart."""
+    a = _find(parent, a)
+    b = _find(parent, b)
+    if a == b:
+        return False
+    if a < b:
+        parent[b] = a
+    else:
+        parent[a] = b
+    return True
+
+
+@kernel()
+def _deduce(
+    mask: NDArray[np.bool_], samples: Int, members: Int, starts: Int, tokens: int, sums: Int, quotients: Int
+) -> None:
+    """Join the samples with equal products in `sums` (samples,); `quotients` (2 tokens²,) is scratch.
+
+    Left quotient (z, x) is node z·tokens + x, right quotient (w, y) is node tokens² + w·tokens + y.
+    """
+    right = tokens * tokens
+    for a in range(sums.size):
+        sums[a] = a
+    for a in range(quotients.size):
+        quotients[a] = a
+    for c in range(starts.size - 1):
+        first = -1
+        for k in range(starts[c], starts[c + 1]):
+            if mask[members[k]]:
+                if first >= 0:
+                    _unite(sums, first, members[k])
+                else:
+                    first = members[k]
+    changed = True
+    while changed:
+        changed = False
+        for c in range(starts.size - 1):
+            for k in range(starts[c], starts[c + 1]):
+                a = members[k]
+                for l in range(k + 1, starts[c + 1]):  # noqa: E741
+                    b = members[l]
+                    if _find(sums, a) == _find(sums, b):
+                        x, y = samples[a, 0], samples[a, 1]
+                        z, w = samples[b, 0], samples[b, 1]
+                        _unite(quotients, z * tokens + x, right + w * tokens + y)
+                        _unite(quotients, x * tokens + z, right + y * tokens + w)
+        for c in range(starts.size - 1):
+            for k in range(starts[c], starts[c + 1]):
+                a = members[k]
+                for l in range(k + 1, starts[c + 1]):  # noqa: E741
+                    b = members[l]
+                    left = samples[b, 0] * tokens + samples[a, 0]
+                    if _find(quotients, left) == _find(
+                        quotients, right + samples[b, 1] * tokens + samples[a, 1]
+                    ):
+                        changed |= _unite(sums, a, b)
+
+
+@kernel()
+def _tally(
+    mask: NDArray[np.bool_], sums: Int, group: Int, size: NDArray[np.int64], augmented: NDArray[np.bool_]
+) -> int:
+    """Write the root of each sample to `group` and the augmented set; return the number of parallelograms."""
+    size[:] = 0
+    augmented[:] = False
+    total = 0
+    for a in range(sums.size):
+        root = _find(sums, a)
+        group[a] = root
+        total += size[root]
+        size[root] += 1
+        augmented[root] |= mask[a]
+    for a in range(sums.size):  # a root comes before its members, so it is complete and is not overwritten
+        augmented[a] = augmented[group[a]]
+    return total
+
+
+@kernel(parallel=True)
+def closures(
+    masks: NDArray[np.bool_],
+    samples: Int,
+    members: Int,
+    starts: Int,
+    implied: NDArray[np.int64],
+    augmented: NDArray[np.bool_],
+    groups: Int,
+) -> None:
+    """Close each training set of `masks` (sets, samples); the outputs are those of the linear closure."""
+    sets, count = masks.shape
+    tokens = 0
+    for a in range(count):
+        tokens = max(tokens, samples[a, 0] + 1, samples[a, 1] + 1)
+    blocks = min(sets, 256)
+    for block in prange(blocks):
+        sums = np.empty(count, np.int32)
+        quotients = np.empty(2 * tokens * tokens, np.int32)
+        group = np.empty(count, np.int32)
+        size = np.empty(count, np.int64)
+        for s in range(block * sets // blocks, (block + 1) * sets // blocks):
+            _deduce(masks[s], samples, members, starts, tokens, sums, quotients)
+            implied[s] = _tally(masks[s], sums, group, size, augmented[s])
+            if groups.shape[0] > 0:
+                groups[s] = group
+
+
+@kernel(parallel=True)
+def critical_sizes(
+    orders: Int, samples: Int, members: Int, starts: Int, everything: int, size: NDArray[np.int64]
+) -> None:
+    """Write how many samples of each order (sets, samples) imply `everything`, the count |P_0|.
+
+    A larger training set implies no less, so the number is found by bisection.
+    """
+    sets, count = orders.shape
+    tokens = 0
+    for a in range(count):
+        tokens = max(tokens, samples[a, 0] + 1, samples[a, 1] + 1)
+    for s in prange(sets):
+        sums = np.empty(count, np.int32)
+        quotients = np.empty(2 * tokens * tokens, np.int32)
+        group = np.empty(count, np.int32)
+        tally = np.empty(count, np.int64)
+        augmented = np.empty(count, np.bool_)
+        mask = np.empty(count, np.bool_)
+        low = 0
+        high = count
+        while high - low > 1:
+            middle = (low + high) // 2
+            mask[:] = False
+            for k in range(middle):
+                mask[orders[s, k]] = True
+            _deduce(mask, samples, members, starts, tokens, sums, quotients)
+            if _tally(mask, sums, group, tally, augmented) == everything:
+                high = middle
+            else:
+                low = middle
+        size[s] = high

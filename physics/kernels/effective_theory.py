@@ -1,0 +1,166 @@
+"""The effective loss, its gradient and its Hessian by class sums (Liu, Eqs. 5 and 8).
+
+Over the m samples of a class, with sums s_a = E_i + E_j, Σ_{a<b} |s_a - s_b|² = m Σ_a |s_a - mean|². So one
+pass over the samples for the mean of their class and one for the deviations give loss and gradient in
+O(samples), and nothing cancels near a ground state, as it would in m Σ |s|² - |Σ s|².
+"""
+
+import math
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int32]
+
+
+@kernel()
+def _descend(x: Float, samples: Int, starts: Int, scale: float, g: Float) -> float:
+    """Write the gradient 2Qx of ℓ_0 on one axis to `g` (tokens,) and return ℓ_0 of this axis.
+
+    `samples` (n, 2) are the training samples sorted by class, `scale` is 1/|P_0(D)|.
+    """
+    g[:] = 0.0
+    loss = 0.0
+    for c in range(starts.size - 1):
+        begin, end = starts[c], starts[c + 1]
+        size = end - begin
+        if size < 2:
+            continue
+        mean = 0.0
+        for a in range(begin, end):
+            mean += x[samples[a, 0]] + x[samples[a, 1]]
+        mean /= size
+        weight = size * scale
+        total = 0.0
+        for a in range(begin, end):
+            i, j = samples[a, 0], samples[a, 1]
+            deviation = x[i] + x[j] - mean
+            total += deviation * deviation
+            g[i] += 2.0 * weight * deviation
+            g[j] += 2.0 * weight * deviation
+        loss += weight * total
+    return loss
+
+
+@kernel(parallel=True)
+def loss_and_gradient(x: Float, samples: Int, starts: Int, scale: float, loss: Float, g: Float) -> None:
+    """Write ℓ_0 (rows,) and its gradient (rows, tokens) for `x` (rows, tokens), a row an axis of a run."""
+    for row in prange(x.shape[0]):
+        loss[row] = _descend(x[row], samples, starts, scale, g[row])
+
+
+@kernel(parallel=True)
+def quadratic_forms(
+    masks: NDArray[np.bool_], samples: Int, members: Int, starts: Int, Q: Float, count: NDArray[np.int64]
+) -> None:
+    """Write Q |P_0(D)| (sets, tokens, tokens), of whole numbers, and |P_0(D)| (sets,) of each training set.
+
+    ℓ_0 = tr(Eᵀ Q E). With v_a = e_i + e_j, a class adds m Σ_a v_a v_aᵀ - u uᵀ, where u = Σ_a v_a.
+    """
+    tokens = Q.shape[1]
+    for s in prange(masks.shape[0]):
+        matrix = Q[s]
+        matrix[:] = 0.0
+        u = np.zeros(tokens)
+        support = np.empty(tokens, np.int32)
+        total = 0
+        for c in range(starts.size - 1):
+            size = 0
+            reach = 0
+            for k in range(starts[c], starts[c + 1]):
+                a = members[k]
+                if masks[s, a]:
+                    size += 1
+                    for end in range(2):
+                        i = samples[a, end]
+                        if u[i] == 0.0:
+                            support[reach] = i
+                            reach += 1
+                        u[i] += 1.0
+            if size > 1:
+                total += size * (size - 1) // 2
+                for k in range(starts[c], starts[c + 1]):
+                    a = members[k]
+                    if masks[s, a]:
+                        i, j = samples[a, 0], samples[a, 1]
+                        matrix[i, i] += size
+                        matrix[j, j] += size
+                        matrix[i, j] += size
+                        matrix[j, i] += size
+                for a in range(reach):
+                    i = support[a]
+                    for b in range(reach):
+                        j = support[b]
+                        matrix[i, j] -= u[i] * u[j]
+            for a in range(reach):
+                u[support[a]] = 0.0
+        count[s] = total
+
+
+@kernel()
+def _slope(x: Float, samples: Int, starts: Int, scale: float, slope: Float) -> None:
+    """Write dE/dt = -∂(ℓ_0/Z_0)/∂E (Eq. 25) of a state (dim, tokens) to `slope`."""
+    loss = 0.0
+    norm = 0.0
+    for k in range(x.shape[0]):
+        loss += _descend(x[k], samples, starts, scale, slope[k])
+        for i in range(x.shape[1]):
+            norm += x[k, i] * x[k, i]
+    for k in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            slope[k, i] = (2.0 * loss / norm * x[k, i] - slope[k, i]) / norm
+
+
+@kernel(parallel=True)
+def step(states: Float, samples: Int, starts: Int, scale: float, h: float, steps: int, order: int) -> None:
+    """Move `states` (runs, dim, tokens) by steps `h` of Euler (order 1), midpoint (2), Runge-Kutta (4)."""
+    for run in prange(states.shape[0]):
+        x = states[run]
+        a = np.empty(x.shape)
+        b = np.empty(x.shape)
+        c = np.empty(x.shape)
+        d = np.empty(x.shape)
+        for _ in range(steps):
+            _slope(x, samples, starts, scale, a)
+            if order == 1:
+                x += h * a
+                continue
+            _slope(x + 0.5 * h * a, samples, starts, scale, b)
+            if order == 2:
+                x += h * b
+                continue
+            _slope(x + 0.5 * h * b, samples, starts, scale, c)
+            _slope(x + h * c, samples, starts, scale, d)
+            x += h / 6.0 * (a + 2.0 * b + 2.0 * c + d)
+
+
+@kernel(parallel=True)
+def relax(amplitudes: Float, rates: Float, times: Float, norm: Float, out: Float) -> None:
+    """Write the amplitudes of the closed flow in the eigenbasis to `out` (runs, times, tokens, dim).
+
+    `amplitudes` (runs, tokens, dim) are those at time 0, `rates` (tokens,) the eigenvalues of Q, ascending,
+    `norm` (runs,) is Z_0. The slowest rate that occurs is taken out, so that nothing underflows altogether.
+    """
+    runs, tokens, dim = amplitudes.shape
+    for run in prange(runs):
+        slowest = tokens - 1
+        for i in range(tokens - 1, -1, -1):
+            for k in range(dim):
+                if amplitudes[run, i, k] != 0.0:
+                    slowest = i
+        for t in range(times.size):
+            total = 0.0
+            for i in range(tokens):
+                decay = math.exp(-2.0 * (rates[i] - rates[slowest]) * times[t] / norm[run])
+                for k in range(dim):
+                    value = amplitudes[run, i, k] * decay
+                    out[run, t, i, k] = value
+                    total += value * value
+            scale = math.sqrt(norm[run] / total)
+            for i in range(tokens):
+                for k in range(dim):
+                    out[run, t, i, k] *= scale

@@ -1,0 +1,69 @@
+"""Parallelograms: their list, and how many an embedding has (Liu, Eqs. 1-3 and 12)."""
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Int = NDArray[np.int32]
+Float = NDArray[np.float64]
+
+
+@kernel(parallel=True)
+def fill(samples: Int, members: Int, place: Int, ends: Int, offsets: NDArray[np.int64], out: Int) -> None:
+    """Write all pairs of samples of the same class to `out` (count, 4), in lexicographic order.
+
+    `members` are the samples sorted by class, `place[a]` is where sample a stands among them and `ends[a]`
+    where its class ends, so sample a makes `ends[a] - place[a] - 1` parallelograms with later ones. The
+    caller has counted them: `offsets[a]` of them come before, and a row of the prange owns its part of the
+    list.
+    """
+    for a in prange(samples.shape[0]):
+        row = offsets[a]
+        for k in range(place[a] + 1, ends[a]):
+            b = members[k]
+            out[row, 0] = samples[a, 0]
+            out[row, 1] = samples[a, 1]
+            out[row, 2] = samples[b, 0]
+            out[row, 3] = samples[b, 1]
+            row += 1
+
+
+@kernel(parallel=True)
+def near_sums(
+    sums: Float,
+    members: Int,
+    starts: Int,
+    mask: NDArray[np.bool_],
+    bound: float,
+    found: NDArray[np.int64],
+    augmented: NDArray[np.bool_],
+) -> None:
+    """Compare the sums (or products) of all samples of the same class, state by state.
+
+    `sums` is (states, samples, components), the samples sorted by class as in `members`. Writes the number of
+    parallelograms, whose squared distance is at most `bound`, to `found` (states,), and to `augmented`
+    (states, samples, in their own order) the samples that are trained or have a parallelogram with a trained
+    one.
+    """
+    states, count, components = sums.shape
+    for s in prange(states):
+        for a in range(count):
+            augmented[s, a] = mask[a]
+        total = 0
+        for c in range(starts.size - 1):
+            for k in range(starts[c], starts[c + 1]):
+                trained = mask[members[k]]
+                for other in range(k + 1, starts[c + 1]):
+                    distance_squared = 0.0
+                    for d in range(components):
+                        difference = sums[s, k, d] - sums[s, other, d]
+                        distance_squared += difference * difference
+                    if distance_squared <= bound:
+                        total += 1
+                        if trained:
+                            augmented[s, members[other]] = True
+                        elif mask[members[other]]:
+                            augmented[s, members[k]] = True
+        found[s] = total
