@@ -67,8 +67,8 @@ class AffineFlow:
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move `positions` (runs, tokens, dim) in place by the exact flow over ``steps * step_size``."""
-        linear, shift = self._map(step_size * steps)  # type: ignore[attr-defined]
         with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out
+            linear, shift = self._map(step_size * steps)  # type: ignore[attr-defined]
             positions[:] = linear @ positions + shift
 
     def solve(self, initial: Any, times: Any) -> Array:
