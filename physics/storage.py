@@ -618,14 +618,19 @@ def _attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
 
 
 def _locked(path: FilePath) -> bool:
-    """Whether another process holds the HDF5 lock of a file."""
+    """Whether another process holds the lock that HDF5 takes on a file, without touching the file."""
     try:
-        with h5py.File(path, "r+", locking=True):
-            return False
-    except BlockingIOError:
-        return True
-    except OSError:  # damaged or unreadable: at least nobody writes it
+        import fcntl
+    except ImportError:  # no such locks on this system; opening the file will tell
         return False
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return False
+    return False
 
 
 def _reserve(path: FilePath, size: int, failure: Any) -> None:
