@@ -1,7 +1,7 @@
 """What trajectories say: Fourier signals, linear ODEs, comparison, figures. Reads and never trains."""
 
 from analysis.comparison import Comparison, compare, procrustes_disparity, structures
-from analysis.fourier import fourier_signals, surviving_frequencies, survives
+from analysis.fourier import fourier_signals, survives, surviving_frequencies
 from analysis.ode import LinearODERegressor, ODEFit, affine_rollout, affine_solution, fit_trajectories
 from analysis.statistics import Interval, correlation, mean, proportion
 
@@ -20,6 +20,6 @@ __all__ = [
     "procrustes_disparity",
     "proportion",
     "structures",
-    "surviving_frequencies",
     "survives",
+    "surviving_frequencies",
 ]

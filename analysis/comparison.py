@@ -55,8 +55,8 @@ class RankTest:
 class Shapes:
     """Distances between final shapes, modulo the symmetries of the problem.
 
-    A distance is the Procrustes disparity after translation, scaling, rotation, reflection, and the relabelling
-    i → u i + s (mod N), with u a unit, that permutes classes: 0 for the same shape, at most 1.
+    A distance is the Procrustes disparity after translation, scaling, rotation, reflection, and the
+    relabelling i → u i + s (mod N), u a unit, that permutes classes: 0 for the same shape, at most 1.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Comparison:
 def compare(
     simulated: Trajectory | Sequence[Trajectory], trained: Trajectory | Sequence[Trajectory]
 ) -> Comparison:
-    """Hold simulated against trained dynamics: where do they end?
+    """Hold simulated against trained dynamics by where they end.
 
     Parameters
     ----------

@@ -80,11 +80,13 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.n_iter_ = np.ones(1 if y.ndim == 1 else y.shape[1], np.int64)
             self.converged_ = np.ones_like(self.n_iter_, bool)
         else:
-            with warnings.catch_warnings():  # scikit-learn warns without saying which target; we name them below
+            with (
+                warnings.catch_warnings()
+            ):  # scikit-learn warns without saying which target; we name them below
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model = Lasso(alpha=self.alpha, max_iter=self.max_iter, tol=self.tol).fit(X, y)
             self.n_iter_ = np.atleast_1d(np.asarray(model.n_iter_))
-            # Lasso reports the dual gap divided by the samples, and tol times the variance of the target bounds it.
+            # The reported dual gap is divided by the samples; tol times the target's variance bounds it.
             gap = np.atleast_1d(np.asarray(model.dual_gap_))
             bound = self.tol * np.atleast_1d(y.var(axis=0))
             self.converged_ = (gap <= bound) | (self.n_iter_ < self.max_iter)
@@ -180,8 +182,8 @@ def fit_trajectories(
         Increasing; 0, 1, 2, … by default.
     kind : {"increment", "generator"}, default "increment"
         "increment" fits `x_{n+1} - x_n = A x_n + b` as the paper does, and needs frames one step apart
-        (any equal spacing, which becomes the unit). "generator" fits `dx/dt = A x + b` from difference quotients
-        at the midpoints, for uneven times too; its error is of second order in the spacing.
+        (any equal spacing, which becomes the unit). "generator" fits `dx/dt = A x + b` from difference
+        quotients at the midpoints, for uneven times too; its error is of second order in the spacing.
     penalty, alpha, max_iter, tol
         As in `LinearODERegressor`.
 
@@ -296,7 +298,9 @@ def _trajectories(signals: Any, times: Any) -> Pieces:
     else:
         array = finite_array("signals", signals)
         if array.ndim not in (2, 3):
-            raise InputError(f"signals must have the shape (frames, K) or (runs, frames, K), got {array.shape}")
+            raise InputError(
+                f"signals must have the shape (frames, K) or (runs, frames, K), got {array.shape}"
+            )
         arrays = list(array if array.ndim == 3 else array[None])
     if len({piece.shape[1] for piece in arrays}) != 1:
         raise InputError(
@@ -309,17 +313,23 @@ def _trajectories(signals: Any, times: Any) -> Pieces:
     else:
         clocks = list(times)
     if len(clocks) != len(arrays):
-        raise InputError(f"times must be given once or for each of {len(arrays)} trajectories, got {len(clocks)}")
+        raise InputError(
+            f"times must be given once or for each of {len(arrays)} trajectories, got {len(clocks)}"
+        )
     pieces = []
     for k, (clock, piece) in enumerate(zip(clocks, arrays, strict=True)):
         t = finite_array("times", clock)
         if t.shape != (len(piece),):
-            raise InputError(f"times of trajectory {k} must have {len(piece)} entries, got the shape {t.shape}")
+            raise InputError(
+                f"times of trajectory {k} must have {len(piece)} entries, got the shape {t.shape}"
+            )
         if len(piece) < 2:
             raise InputError(f"trajectory {k} must have at least 2 frames, got {len(piece)}")
         if np.any(np.diff(t) <= 0):
             at = int(np.argmax(np.diff(t) <= 0))
-            raise InputError(f"times of trajectory {k} must increase, got {t[at]:g} followed by {t[at + 1]:g}")
+            raise InputError(
+                f"times of trajectory {k} must increase, got {t[at]:g} followed by {t[at + 1]:g}"
+            )
         pieces.append((t, piece))
     return pieces
 

@@ -29,7 +29,9 @@ class Interval:
         """Estimate and interval, as in ``13.0 [7.8, 21.0]``."""
         if not np.isfinite(self.estimate):
             return "-"
-        estimate, low, high = (f"{scale * value:.{digits}f}" for value in (self.estimate, self.low, self.high))
+        estimate, low, high = (
+            f"{scale * value:.{digits}f}" for value in (self.estimate, self.low, self.high)
+        )
         return f"{estimate} [{low}, {high}]" if np.isfinite(self.low) else estimate
 
 

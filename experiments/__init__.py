@@ -1,0 +1,1 @@
+"""The application: the command line, the demonstration, and what reproduces the papers."""

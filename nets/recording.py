@@ -19,8 +19,8 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     ----------
     record : int, str or sequence of int
         A number k: step 0, every multiple of k, and the last step. ``"log"``: step 0 and about 20 steps a
-        decade up to the last; ``"log:n"`` for about n a decade. A sequence, or a string such as ``"0,10,100"``:
-        just these steps.
+        decade up to the last; ``"log:n"`` for about n a decade. A sequence, or a string such as
+        ``"0,10,100"``: just these steps.
     steps : int
         The last step, at least 1.
 
@@ -43,7 +43,9 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     if isinstance(record, Sequence | np.ndarray):
         chosen = np.array([whole_number("record", step, 0) for step in record], np.int64)
         if not len(chosen) or chosen.max() > steps:
-            raise InputError(f"record must name at least one step and none beyond {steps}, got {list(record)}")
+            raise InputError(
+                f"record must name at least one step and none beyond {steps}, got {list(record)}"
+            )
         return np.unique(chosen)
     every = whole_number("record", record, 1)
     return np.unique(np.append(np.arange(0, steps + 1, every), steps))

@@ -120,9 +120,7 @@ def train(
         "dtype": dtype,
         "device": str(place),
     }
-    layout = Layout(
-        runs, model.tokens, model.dim, dtype, len(schedule), {name: () for name in OBSERVABLES}
-    )
+    layout = Layout(runs, model.tokens, model.dim, dtype, len(schedule), dict.fromkeys(OBSERVABLES, ()))
     wanted = set(schedule.tolist())
     losses = np.zeros(runs)
     with (
@@ -137,7 +135,7 @@ def train(
                 frames.append(step, float(step), ensemble.embeddings(), **measured)
             if step < steps:
                 optimiser.zero_grad()
-                ensemble.loss().backward()  # type: ignore[no-untyped-call]
+                ensemble.loss().backward()
                 optimiser.step()
                 bar.update()
     diverged = np.flatnonzero(~np.isfinite(losses))

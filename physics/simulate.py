@@ -59,8 +59,8 @@ def simulate(
 ) -> Trajectory:
     """Simulate an ensemble and record how it moves.
 
-    Without arguments this is one run of the paper's particle system (Musat §6): 17 particles in the plane, 100
-    steps.
+    Without arguments this is one run of the paper's particle system (Musat §6): 17 particles in the
+    plane, 100 steps.
 
     Parameters
     ----------
@@ -134,7 +134,9 @@ def simulate(
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
         at = 0
         if record.frames:
-            at = int(record.last_step)
+            if not np.array_equal(record.first_positions(), positions):
+                raise InputError("initial is not the start of the unfinished run; it is not resumed")
+            at = record.last_step
             positions = record.last_positions()
         else:
             record.append(0, 0.0, positions, **observables(positions))
@@ -166,7 +168,8 @@ def _starts(system: System, runs: int, seed: Seed, first_run: int, initial: Any)
     if array.ndim == 3 and array.shape[1:] == one and runs in (1, len(array)) and len(array):
         return array.copy()
     raise InputError(
-        f"initial must have the shape {one} or (runs, {one[0]}, {one[1]}) with runs = {runs}, got {array.shape}"
+        f"initial must have the shape {one} or (runs, {one[0]}, {one[1]}) with runs = {runs}, "
+        f"got {array.shape}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The trajectory file: H5MD 1.1 that xarray, pyh5md and MDAnalysis open, written so that a kill loses nothing.
+"""The trajectory file: H5MD 1.1 that xarray, pyh5md and MDAnalysis open, and that survives a kill.
 
 Layout, writer and reader are one schema; its name and version stand in ``/parameters``. The rules that
 keep a killed run readable:
@@ -19,7 +19,6 @@ import json
 import os
 import shutil
 import subprocess
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import metadata
@@ -114,7 +113,7 @@ class TrajectoryWriter:
     # -- frames ------------------------------------------------------------------------------------------
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Keep a copy of one frame; it is on disk as soon as its chunk is full, or two seconds have passed."""
+        """Keep a copy of one frame; it is on disk when its chunk is full, or after two seconds."""
         self._buffer.append(
             (
                 step,
@@ -214,7 +213,9 @@ class TrajectoryWriter:
             raise OutputError(f"{self.path} exists; choose another name or pass overwrite (--overwrite)")
         if self.partial.exists():
             if _locked(self.partial):
-                raise OutputError(f"{self.partial} is being written by another process; wait for it or stop it")
+                raise OutputError(
+                    f"{self.partial} is being written by another process; wait for it or stop it"
+                )
             if resume:
                 return
             if not self._overwrite:
@@ -617,14 +618,19 @@ def _attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
 
 
 def _locked(path: FilePath) -> bool:
-    """Whether another process holds the HDF5 lock of a file."""
+    """Whether another process holds the lock that HDF5 takes on a file, without touching the file."""
     try:
-        with h5py.File(path, "r+", locking=True):
-            return False
-    except BlockingIOError:
-        return True
-    except OSError:  # damaged or unreadable: at least nobody writes it
+        import fcntl
+    except ImportError:  # no such locks on this system; opening the file will tell
         return False
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return False
+    return False
 
 
 def _reserve(path: FilePath, size: int, failure: Any) -> None:

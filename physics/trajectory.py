@@ -274,7 +274,7 @@ class Recorder(Protocol):
     def __enter__(self) -> Self:
         """Begin to record."""
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object, /) -> None:
         """End to record; without an exception the trajectory is complete."""
 
 

@@ -10,9 +10,7 @@ from physics.jit import kernel
 
 
 @kernel(parallel=True)
-def grid_imperfections(
-    positions: NDArray[np.float64], modulus: int, imperfect: NDArray[np.bool_]
-) -> None:
+def grid_imperfections(positions: NDArray[np.float64], modulus: int, imperfect: NDArray[np.bool_]) -> None:
     """Mark in `imperfect` (runs, pairs) each pair sum whose nearest other pair sum has another class.
 
     The distance is the rounded square root, as in the paper's algorithm, and only a strictly smaller one

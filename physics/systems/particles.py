@@ -16,8 +16,8 @@ class ParticleSystem:
     """N particles whose pair sums attract, repel and align.
 
     Pair sums of the same class (i + j) mod N attract each other, others repel; both feel or oppose the
-    direction of every pair sum on their side of the origin. After each step the particles are shifted to zero mean
-    and scaled to unit variance on every axis. The defaults are the paper's setting.
+    direction of every pair sum on their side of the origin. After each step the particles are shifted to
+    zero mean and scaled to unit variance on every axis. The defaults are the paper's setting.
 
     Parameters
     ----------

@@ -1,0 +1,59 @@
+"""`grokphys`: one command line.
+
+Exit status: 0 done; 1 a file or a run failed; 2 an option or a value is not allowed; 130 interrupted.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tyro
+
+from experiments import commands
+from physics.errors import FileFormatError, InputError, OutputError, SimulationError
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "simulate": commands.simulate,
+    "train": commands.train,
+    "analyze": commands.analyze,
+    "fit-ode": commands.fit_ode,
+    "compare": commands.compare,
+    "import": commands.import_,
+    "info": commands.info,
+    "demo": commands.demo,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status; mistakes of the user end in one sentence on stderr."""
+    warnings.showwarning = _show_warning
+    try:
+        status = tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            prog="grokphys",
+            description="How representations form during training: simulate, train, fit and compare.",
+            args=sys.argv[1:] if arguments is None else arguments,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+        return int(status)
+    except (InputError, commands.ValueNotAllowed) as error:
+        return _fail(error, 2)
+    except (FileFormatError, OutputError, SimulationError, FileNotFoundError) as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt:
+        print("grokphys: interrupted", file=sys.stderr)
+        return 130
+
+
+def _fail(error: Exception, status: int) -> int:
+    print(f"grokphys: error: {commands._sentence(error)}", file=sys.stderr)
+    return status
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    print(f"grokphys: warning: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

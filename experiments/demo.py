@@ -1,0 +1,75 @@
+"""The main job in one command, on real parts: simulate, train, fit, compare, and show the result."""
+
+import time
+from pathlib import Path
+
+from experiments import musat
+from experiments.ding import ode_section
+from experiments.report import Section, write_report
+from experiments.side_by_side import comparison_section
+from nets.models import ConstantAttention
+from nets.train import train
+from physics.simulate import simulate
+from physics.storage import code_version
+from physics.systems.particles import ParticleSystem
+from physics.trajectory import Trajectory
+
+REAL_TRAJECTORY = "ding_p59_d128_seed0.h5"
+WEIGHT_DECAY = 1.0
+
+
+def embedded_trajectory() -> Path:
+    """Path of the real trajectory: `data/` of a checkout, which a wheel carries as `experiments/data/`."""
+    here = Path(__file__).parent
+    inside = here / "data" / REAL_TRAJECTORY
+    return inside if inside.exists() else here.parent / "data" / REAL_TRAJECTORY
+
+
+def demonstrate(
+    out: Path, *, runs: int, epochs: int, seed: int, progress: bool
+) -> tuple[Path, list[Section]]:
+    """Run everything, store the trajectories and the report under `out`, and return its path and sections."""
+    began = time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    particles = {
+        alignment: simulate(
+            ParticleSystem(alignment=alignment),
+            runs=runs,
+            seed=seed,
+            out=out / f"particles_fa{alignment:g}.h5",
+            overwrite=True,
+            progress=progress,
+        )
+        for alignment in musat.TABLE_2
+    }
+    networks = train(
+        ConstantAttention(),
+        runs=runs,
+        steps=epochs,
+        seed=seed,
+        weight_decay=WEIGHT_DECAY,
+        out=out / f"networks_wd{WEIGHT_DECAY:g}.h5",
+        overwrite=True,
+        progress=progress,
+    )
+    real = Trajectory.open(embedded_trajectory())
+    table_1, table_2 = musat.table_1({WEIGHT_DECAY: networks}), musat.table_2(particles)
+    sections = [
+        Section(table_2.title, table_2.text, table_2.tables, table_2.figures),
+        Section(table_1.title, table_1.text, table_1.tables, [musat.gallery(particles[1.0], networks)]),
+        comparison_section([particles[1.0]], [networks]),
+        ode_section(
+            real,
+            "A real trajectory, trained outside this project: the embedding MLP of Ding et al. on addition "
+            "modulo 59, 128 dimensions.",
+        ),
+    ]
+    seconds = time.perf_counter() - began
+    report = out / "report.html"
+    write_report(
+        report,
+        "GrokPhys: particles, networks and circles side by side",
+        f"grokphys {code_version()}, seed {seed}, {runs} runs of each ensemble, {seconds:.0f} seconds.",
+        sections,
+    )
+    return report, sections

@@ -1,0 +1,189 @@
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import physics
+from physics import InputError, ParticleSystem
+
+
+def random_positions(tokens, dim, seed=0, runs=None):
+    shape = (tokens, dim) if runs is None else (runs, tokens, dim)
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def agree(ours, reference, relative=1e-12):
+    assert np.abs(ours - reference).max() <= relative * np.abs(reference).max()
+
+
+@pytest.mark.parametrize("tokens", [3, 4, 7, 10])
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+def test_forces_equal_the_naive_sum(tokens, dim):
+    system = ParticleSystem(tokens, dim, attraction=0.7, repulsion=1.3, alignment=2.0, softening=0.2)
+    x = random_positions(tokens, dim)
+    agree(
+        physics.forces(x, system),
+        naive.forces(x, attraction=0.7, repulsion=1.3, alignment=2.0, softening=0.2),
+    )
+
+
+@pytest.mark.parametrize("shape", ["circle", "grid", "clustered", "collapsing"])
+@pytest.mark.parametrize("softening", [0.1, 0.0])
+def test_forces_on_special_configurations(shape, softening):
+    rng = np.random.default_rng(1)
+    angle = 2 * np.pi * np.arange(9) / 9
+    x = {
+        "circle": np.stack([np.cos(angle), np.sin(angle)], axis=1),
+        "grid": np.stack(np.divmod(np.arange(9.0), 3), axis=1),
+        "clustered": np.repeat(rng.standard_normal((3, 2)), 3, axis=0),
+        "collapsing": 1e-9 * rng.standard_normal((9, 2)),
+    }[shape]
+    ours = physics.forces(x, ParticleSystem(9, softening=softening))
+    assert np.isfinite(ours).all()
+    # On a symmetric state large terms cancel: compare with the size of the force on a pair sum, not the rest.
+    scale = 9.0 if softening else max(9.0, np.abs(ours).max())
+    assert np.abs(ours - naive.forces(x, softening=softening)).max() <= 1e-11 * scale
+
+
+def test_all_particles_at_the_origin_feel_nothing():
+    for softening in (0.1, 0.0):
+        assert not physics.forces(np.zeros((5, 2)), ParticleSystem(5, softening=softening)).any()
+
+
+def test_a_batch_is_its_runs():
+    x = random_positions(7, 2, runs=4)
+    system = ParticleSystem(7)
+    together = physics.forces(x, system)
+    assert together.shape == (4, 7, 2)
+    for k in range(4):
+        np.testing.assert_array_equal(together[k], physics.forces(x[k], system))
+
+
+def test_without_alignment_the_force_is_the_gradient_of_a_potential():
+    system = ParticleSystem(5, 3, attraction=0.8, repulsion=1.1, alignment=0.0, softening=0.3)
+    x = random_positions(5, 3, seed=3)
+    constants = {"attraction": 0.8, "repulsion": 1.1, "softening": 0.3}
+    h = 1e-5
+    gradient = np.empty_like(x)
+    for index in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[index] = h
+        up, down = (naive.clustering_potential(x + sign * step, **constants) for sign in (1, -1))
+        gradient[index] = (up - down) / (2 * h)
+    agree(physics.forces(x, system), -gradient, 1e-7)
+
+
+@given(st.integers(3, 8), st.integers(1, 4), st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_clustering_conserves_the_centre(tokens, dim, seed):
+    force = physics.forces(random_positions(tokens, dim, seed), ParticleSystem(tokens, dim, alignment=0.0))
+    assert np.abs(force.sum(axis=0)).max() <= 1e-11 * max(1.0, np.abs(force).max())
+
+
+@given(st.integers(2, 4), st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_forces_turn_with_the_particles(dim, seed):
+    system = ParticleSystem(7, dim)
+    x = random_positions(7, dim, seed)
+    turn = np.linalg.qr(random_positions(dim, dim, seed + 1))[0]
+    agree(physics.forces(x @ turn, system), physics.forces(x, system) @ turn, 1e-10)
+
+
+@given(st.integers(1, 6), st.integers(0, 6), st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_relabelling_by_an_automorphism_permutes_the_forces(unit, shift, seed):
+    order = (unit * np.arange(7) + shift) % 7
+    x = random_positions(7, 2, seed)
+    system = ParticleSystem(7)
+    agree(physics.forces(x[order], system), physics.forces(x, system)[order], 1e-10)
+
+
+def test_a_relabelling_that_breaks_the_classes_changes_the_forces():
+    x = random_positions(7, 2)
+    order = [1, 0, 2, 3, 4, 5, 6]
+    system = ParticleSystem(7)
+    assert np.abs(physics.forces(x[order], system) - physics.forces(x, system)[order]).max() > 0.1
+
+
+def test_the_two_kinds_of_interaction_weigh_the_same_in_total():
+    for tokens in (3, 4, 17, 20):
+        system = ParticleSystem(tokens)
+        same, diff = system.weights
+        label = np.array([(i + j) % tokens for i, j in naive.pairs(tokens)])
+        equal = label[:, None] == label[None, :]
+        assert same * (equal.sum() - len(label)) == pytest.approx(system.pairs)
+        assert diff * (~equal).sum() == pytest.approx(system.pairs)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_a_step_is_the_normalised_euler_step(dim):
+    x = random_positions(6, dim, seed=5)
+    trajectory = physics.simulate(ParticleSystem(6, dim), steps=3, step_size=0.05, initial=x)
+    for k in range(3):
+        x = naive.normalised(x + 0.05 * naive.forces(x))
+        np.testing.assert_allclose(trajectory.positions[0, k + 1], x, rtol=0, atol=1e-10)
+
+
+def test_every_frame_after_the_first_has_zero_mean_and_unit_variance():
+    final = physics.simulate(ParticleSystem(9, 3), steps=5, runs=3).positions[:, 1:]
+    np.testing.assert_allclose(final.mean(axis=2), 0, atol=1e-14)
+    np.testing.assert_allclose(final.std(axis=2), 1, atol=1e-14)
+
+
+def test_an_axis_without_extent_stays_without():
+    x = random_positions(5, 2)
+    x[:, 1] = 0.0
+    trajectory = physics.simulate(ParticleSystem(5), steps=4, initial=x)
+    assert np.isfinite(trajectory.positions).all()
+    assert not trajectory.final[..., 1].any()
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    before = numba.get_num_threads()
+    results = []
+    try:
+        for threads in sorted({1, before}):
+            numba.set_num_threads(threads)
+            results.append(physics.simulate(runs=5, steps=7).positions)
+    finally:
+        numba.set_num_threads(before)
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"tokens": 2}, "tokens must be at least 3, got 2"),
+        ({"tokens": 4.5}, "tokens must be a whole number of at least 3, got 4.5"),
+        ({"tokens": True}, "tokens must be a whole number of at least 3, got True"),
+        ({"dim": 0}, "dim must be at least 1, got 0"),
+        ({"attraction": float("nan")}, "attraction must be a finite number, got nan"),
+        ({"repulsion": float("inf")}, "repulsion must be a finite number, got inf"),
+        ({"alignment": "strong"}, "alignment must be a finite number, got 'strong'"),
+        ({"softening": -0.1}, "softening must be a finite number of at least 0, got -0.1"),
+    ],
+)
+def test_a_system_refuses_bad_constants(arguments, sentence):
+    with pytest.raises(InputError) as error:
+        ParticleSystem(**arguments)
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("positions", "options", "sentence"),
+    [
+        (np.zeros((5, 3)), {}, "positions must have the shape (5, 2) or (runs, 5, 2), got (5, 3)"),
+        (np.zeros((1, 1, 5, 2)), {}, "positions must have the shape (5, 2) or (runs, 5, 2)"),
+        (np.full((5, 2), np.nan), {}, "positions must be finite, got 10 NaN or infinite of 10 values"),
+        (np.zeros((5, 2), complex), {}, "positions must be an array of real numbers, got an array of complex128"),
+        (np.zeros((5, 2)), {"method": "fast"}, "method must be one of 'auto', 'direct', got 'fast'"),
+        (np.zeros((5, 2)), {"tolerance": 0}, "tolerance must be a finite number greater than 0, got 0"),
+    ],
+)
+def test_forces_refuse_bad_input(positions, options, sentence):
+    with pytest.raises(InputError) as error:
+        physics.forces(positions, ParticleSystem(5), **options)
+    assert str(error.value).startswith(sentence)

@@ -1,0 +1,138 @@
+import json
+
+import numpy as np
+import pytest
+
+import physics
+from physics import InputError, ParticleSystem
+
+
+def test_without_arguments_the_papers_setting():
+    trajectory = physics.simulate()
+    assert trajectory.positions.shape == (1, 101, 17, 2)
+    assert trajectory.positions.dtype == np.float64
+    np.testing.assert_array_equal(trajectory.steps, np.arange(101))
+    np.testing.assert_allclose(trajectory.times, 0.02 * np.arange(101))
+    assert trajectory.parameters["system"] == {
+        "type": "ParticleSystem",
+        "tokens": 17,
+        "dim": 2,
+        "attraction": 1.0,
+        "repulsion": 1.0,
+        "alignment": 1.0,
+        "softening": 0.1,
+    }
+    json.dumps(trajectory.parameters)
+
+
+def test_run_k_starts_from_the_kth_child_whatever_stands_beside_it():
+    system = ParticleSystem(7, 3)
+    ensemble = physics.simulate(system, runs=5, steps=6, seed=11)
+    for k, child in enumerate(np.random.SeedSequence(11).spawn(5)):
+        start = np.random.default_rng(child).standard_normal((7, 3))
+        np.testing.assert_array_equal(ensemble.initial[k], start)
+        alone = physics.simulate(system, steps=6, initial=start)
+        np.testing.assert_array_equal(alone.positions[0], ensemble.positions[k])
+        shard = physics.simulate(system, steps=6, seed=11, first_run=k)
+        np.testing.assert_array_equal(shard.positions[0], ensemble.positions[k])
+    fewer = physics.simulate(system, runs=2, steps=6, seed=11)
+    np.testing.assert_array_equal(fewer.positions, ensemble.positions[:2])
+
+
+def test_a_seed_sequence_is_a_seed():
+    by_number = physics.simulate(steps=2, seed=5)
+    by_sequence = physics.simulate(steps=2, seed=np.random.SeedSequence(5))
+    np.testing.assert_array_equal(by_number.positions, by_sequence.positions)
+    child = physics.simulate(steps=2, seed=np.random.SeedSequence(5).spawn(1)[0])
+    assert child.parameters["seed"] == {"entropy": 5, "spawn_key": [0]}
+    assert not np.array_equal(child.positions, by_number.positions)
+
+
+def test_a_run_of_an_ensemble_can_be_made_again_from_its_parameters():
+    run = physics.simulate(ParticleSystem(5), runs=4, steps=5, seed=3, record_every=2).run(2)
+    system = dict(run.parameters["system"])
+    assert system.pop("type") == "ParticleSystem"
+    names = ("steps", "step_size", "runs", "record_every", "seed", "first_run")
+    again = physics.simulate(ParticleSystem(**system), **{name: run.parameters[name] for name in names})
+    np.testing.assert_array_equal(again.positions, run.positions)
+
+
+def test_recording_fewer_frames_changes_nothing_else():
+    full = physics.simulate(ParticleSystem(5), steps=10)
+    sparse = physics.simulate(ParticleSystem(5), steps=10, record_every=4)
+    np.testing.assert_array_equal(sparse.steps, [0, 4, 8, 10])
+    np.testing.assert_array_equal(sparse.positions, full.positions[:, [0, 4, 8, 10]])
+
+
+def test_recorded_frames_do_not_alias_the_moving_state():
+    start = np.random.default_rng(0).standard_normal((5, 2))
+    kept = start.copy()
+    trajectory = physics.simulate(ParticleSystem(5), steps=3, initial=start)
+    np.testing.assert_array_equal(start, kept)
+    np.testing.assert_array_equal(trajectory.initial[0], kept)
+    assert not np.array_equal(trajectory.positions[:, 1], trajectory.positions[:, 2])
+
+
+def test_starts_for_each_run_or_one_for_all():
+    starts = np.random.default_rng(0).standard_normal((3, 5, 2))
+    each = physics.simulate(ParticleSystem(5), steps=2, runs=3, initial=starts)
+    one = physics.simulate(ParticleSystem(5), steps=2, runs=3, initial=starts[1])
+    np.testing.assert_array_equal(one.positions[0], each.positions[1])
+    np.testing.assert_array_equal(one.positions[2], each.positions[1])
+    assert physics.simulate(ParticleSystem(5), steps=2, initial=starts).runs == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"steps": -3}, "steps must be at least 1, got -3"),
+        ({"step_size": 0}, "step_size must be a finite number greater than 0, got 0"),
+        ({"step_size": -0.1}, "step_size must be a finite number greater than 0, got -0.1"),
+        ({"step_size": float("nan")}, "step_size must be a finite number greater than 0, got nan"),
+        ({"runs": 0}, "runs must be at least 1, got 0"),
+        ({"record_every": 0}, "record_every must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got -1"),
+        ({"seed": None}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got None"),
+        ({"first_run": -1}, "first_run must be at least 0, got -1"),
+        ({"initial": np.full((17, 2), np.nan)}, "initial must be finite, got 34 NaN or infinite of 34 values"),
+        ({"initial": np.full((17, 2), np.inf)}, "initial must be finite, got 34 NaN or infinite of 34 values"),
+        (
+            {"initial": np.zeros((16, 2))},
+            "initial must have the shape (17, 2) or (runs, 17, 2) with runs = 1, got (16, 2)",
+        ),
+        (
+            {"initial": np.zeros((3, 17, 2)), "runs": 2},
+            "initial must have the shape (17, 2) or (runs, 17, 2) with runs = 2, got (3, 17, 2)",
+        ),
+        ({"initial": [["x"]]}, "initial must be an array of real numbers, got list [['x']]"),
+        ({"system": 17}, "system must be a system such as ParticleSystem(), got int"),
+        ({"resume": True}, "resume needs out, the file whose unfinished run shall go on"),
+    ],
+)
+def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tmp_path):
+    if "resume" not in arguments:
+        arguments = {**arguments, "out": tmp_path / "run.h5"}
+    with pytest.raises(InputError) as error:
+        physics.simulate(**arguments)
+    assert str(error.value) == sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_misspelt_argument_is_refused():
+    with pytest.raises(TypeError, match="tokns"):
+        ParticleSystem(tokns=5)
+
+
+def test_a_state_that_overflows_stops_with_a_sentence_and_keeps_what_was_recorded(tmp_path):
+    huge = ParticleSystem(5, attraction=1e200, repulsion=1e308, softening=1e-200)
+    start = np.random.default_rng(0).standard_normal((5, 2))
+    options = {"steps": 50, "step_size": 1e200, "initial": start}
+    with pytest.raises(physics.SimulationError, match="overflowed between step 0 and step 1; try a step_size") as e:
+        physics.simulate(huge, **options)
+    np.testing.assert_array_equal(e.value.recorded.final[0], start)
+    with pytest.raises(physics.SimulationError, match=r"run\.h5\.partial"):
+        physics.simulate(huge, **options, out=tmp_path / "run.h5")
+    kept = physics.load(tmp_path / "run.h5.partial")
+    np.testing.assert_array_equal(kept.final[0], start)
+    assert not kept.complete

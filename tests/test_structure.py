@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import physics
+from physics import InputError
+
+
+def circle(tokens=17, frequency=1):
+    angle = 2 * np.pi * frequency * np.arange(tokens) / tokens
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def perfect_grid(tokens=17, step=(1.0, 0.0)):
+    return np.outer(np.arange(tokens), step)
+
+
+@given(st.integers(3, 8), st.integers(1, 3), st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_imperfections_equal_algorithm_2_on_random_states(tokens, dim, seed):
+    E = np.random.default_rng(seed).standard_normal((tokens, dim))
+    assert physics.grid_imperfections(E) == naive.grid_imperfections(E)
+
+
+@given(st.integers(3, 8), st.integers(2, 4), st.sampled_from([1.0, 0.1, 1 / 3]), st.integers(0, 10_000))
+@settings(max_examples=80, deadline=None)
+def test_imperfections_equal_algorithm_2_where_ties_abound(tokens, size, spacing, seed):
+    E = spacing * np.random.default_rng(seed).integers(0, size, (tokens, 2))
+    assert physics.grid_imperfections(E) == naive.grid_imperfections(E)
+
+
+def test_a_line_of_tokens_is_a_grid_without_modular_imperfections():
+    # On a line the nearest pair sum of the same integer sum is at distance 0; only the four ends have none.
+    E = perfect_grid(17)
+    assert physics.grid_imperfections(E) == naive.grid_imperfections(E) == 4
+
+
+def test_a_modulus_of_its_own():
+    E = np.random.default_rng(0).standard_normal((6, 2))
+    assert physics.grid_imperfections(E, modulus=4) == naive.grid_imperfections(E, 4)
+
+
+def test_circles_are_found_in_any_batch():
+    shapes = np.stack([circle(), circle(frequency=3), perfect_grid() - 8.3, 1.19 * circle()])
+    shapes[3, 0] /= 1.21
+    np.testing.assert_array_equal(physics.is_circle(shapes), [True, True, False, False])
+    np.testing.assert_array_equal(physics.is_circle(shapes, threshold=1.3), [True, True, False, True])
+    assert physics.is_circle(circle()).shape == ()
+    assert physics.is_circle(shapes.reshape(2, 2, 17, 2)).shape == (2, 2)
+    assert physics.grid_imperfections(shapes.reshape(2, 2, 17, 2)).shape == (2, 2)
+
+
+def test_a_token_at_the_origin_is_no_circle():
+    E = circle(5)
+    E[0] = 0
+    assert physics.circle_ratio(E) == np.inf
+    assert not physics.is_circle(E)
+    assert not physics.is_circle(np.zeros((5, 2)))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: physics.is_circle(np.zeros(5)), "E must have the shape (..., tokens, dim), got (5,)"),
+        (lambda: physics.is_circle(np.zeros((2, 2))), "E must hold at least 3 tokens, got 2"),
+        (lambda: physics.is_circle(np.zeros((3, 0))), "E must have at least 1 dimension, got 0"),
+        (lambda: physics.is_circle([["a"]]), "E must be an array of real numbers, got list [['a']]"),
+        (
+            lambda: physics.grid_imperfections(np.full((3, 2), np.inf)),
+            "E must be finite, got 6 NaN or infinite of 6 values",
+        ),
+        (
+            lambda: physics.is_circle(circle(), threshold=1.0),
+            "threshold must be a finite number greater than 1, got 1",
+        ),
+        (lambda: physics.grid_imperfections(circle(), modulus=1), "modulus must be at least 2, got 1"),
+    ],
+)
+def test_bad_input(call, sentence):
+    with pytest.raises(InputError) as error:
+        call()
+    assert str(error.value) == sentence
