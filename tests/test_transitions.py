@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from analysis.transitions import fit_critical_values, fit_transition, median_crossing
+from physics import InputError
+
+
+def curve(r, centre, width, shape):
+    return (1 + (2**shape - 1) * (centre / r) ** (1 / width)) ** (-1 / shape)
+
+
+@pytest.mark.parametrize(("centre", "width", "shape"), [(0.4, 0.08, 1.0), (0.2, 0.15, 0.2), (0.7, 0.05, 3.0)])
+def test_a_known_transition_is_found_and_covered(centre, width, shape):
+    rng = np.random.default_rng(1)
+    r = np.linspace(0.05, 1, 40)
+    covered = 0
+    for _ in range(20):
+        fit = fit_transition(r, rng.binomial(400, curve(r, centre, width, shape)), np.full(40, 400))
+        covered += fit.critical.covers(centre)
+        assert abs(fit.critical.estimate / centre - 1) < 0.02
+        assert fit.critical.low < fit.critical.estimate < fit.critical.high
+    assert covered >= 16
+    np.testing.assert_allclose(fit.probability(fit.critical.estimate), 0.5, rtol=1e-9)
+
+
+def test_critical_values_of_single_samples():
+    rng = np.random.default_rng(2)
+    u = rng.uniform(size=1500)
+    exact = 0.3 * ((u ** (-0.5) - 1) / (2**0.5 - 1)) ** -0.1
+    values = np.ceil(exact / 0.02) * 0.02
+    fit = fit_critical_values(values, 0.02)
+    assert abs(fit.critical.estimate - 0.3) < 0.004
+    assert fit.critical.high - fit.critical.low < 0.01
+    assert fit.misfit < 0.03
+    crossing = median_crossing(values, 0.02)
+    assert crossing.low < 0.301
+    assert crossing.high > 0.299
+
+
+def test_a_curve_that_does_not_fit_says_so_and_widens_its_interval():
+    r = np.linspace(0.05, 1, 60)
+    steps = np.where(r < 0.5, 0.1, 0.9)  # far from any smooth transition
+    few, many = (fit_transition(r, np.round(n * steps), np.full(60, n)) for n in (100, 10_000))
+    assert many.misfit > 50
+    wide, narrow = (fit.critical.high - fit.critical.low for fit in (few, many))
+    assert 0.5 < narrow / wide < 2  # the misfit does not shrink with more of the same
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: fit_transition([0.1, 0.2], [0, 5], [5, 5]),
+            "successes must lie between 0 and trials at some value",
+        ),
+        (
+            lambda: fit_transition([0.1], [0, 5], [5, 5]),
+            r"must have one shape \(n,\), got \(1,\), \(2,\) and",
+        ),
+        (
+            lambda: fit_critical_values([0.1, 0.1, 0.1], 0.1),
+            "values must hold at least 3 numbers that differ",
+        ),
+    ],
+)
+def test_bad_input(call, sentence):
+    with pytest.raises(InputError, match=sentence):
+        call()
