@@ -88,7 +88,7 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
 
     p = hits / count
     perfect = -float(np.sum(special.xlogy(hits, p) + special.xlogy(count - hits, 1 - p)))
-    inside = np.count_nonzero((hits > 0) & (hits < count))
+    inside = int(np.count_nonzero((hits > 0) & (hits < count)))
     return _fit(cost, *_guess(r, hits / count), int(count.sum()), perfect, inside - 3)
 
 
@@ -137,11 +137,11 @@ def median_crossing(values: Any, step: float) -> Interval:
     level = np.append(level[0] - step, level)
     passed = np.append(0, np.cumsum(weight))
     bounds = [proportion(int(k), len(r)) for k in passed]
-    crossings = [
+    estimate, low, high = (
         float(np.interp(0.5, [getattr(bound, side) for bound in bounds], level))
         for side in ("estimate", "high", "low")
-    ]
-    return Interval(*crossings, len(r))
+    )
+    return Interval(estimate, low, high, len(r))
 
 
 def _guess(r: Array, p: Array) -> tuple[float, float]:
@@ -160,22 +160,16 @@ def _fit(
     """Minimise `cost` over r_c, w and s from a guess, and find where its profile has risen."""
 
     def of(x: Array) -> float:
-        return cost(math.exp(log_centre + scale * x[0]), scale * math.exp(x[1]), math.exp(x[2]))
+        return cost(math.exp(log_centre + scale * x[0]), scale * math.exp(x[1]), _shape(x[2]))
 
-    options = {"xatol": 1e-6, "fatol": 1e-8, "maxiter": 4000}
-    best = optimize.minimize(of, np.zeros(3), method="Nelder-Mead", options=options)
+    best: Any = _minimise(of, np.zeros(3))
     misfit = 2 * float(best.fun - perfect) / freedom if freedom > 0 else math.nan
     allowed = float(stats.chi2.ppf(CONFIDENCE, 1)) / 2 * (misfit if misfit > 1 else 1.0)
 
     def side(direction: float) -> float:
         def excess(distance: float) -> float:
             at = best.x[0] + direction * distance
-            rest = optimize.minimize(
-                lambda x: of(np.array([at, *x])),
-                best.x[1:],
-                method="Nelder-Mead",
-                options={"xatol": 1e-5, "fatol": 1e-7},
-            )
+            rest = _minimise(lambda x: of(np.array([at, *x])), best.x[1:])
             return float(rest.fun - best.fun) - allowed
 
         reach = 0.02
@@ -185,9 +179,23 @@ def _fit(
 
     at, log_width, log_shape = (float(x) for x in best.x)
     critical = Interval(
-        *(math.exp(log_centre + scale * (at + shift)) for shift in (0.0, side(-1.0), side(1.0))), count
+        math.exp(log_centre + scale * at),
+        math.exp(log_centre + scale * (at + side(-1.0))),
+        math.exp(log_centre + scale * (at + side(1.0))),
+        count,
     )
-    return Transition(critical, scale * math.exp(log_width), math.exp(log_shape), misfit)
+    return Transition(critical, scale * math.exp(log_width), _shape(log_shape), misfit)
+
+
+def _minimise(cost: Callable[[Any], float], start: Array) -> Any:
+    return optimize.minimize(
+        cost, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-8, "maxiter": 4000}
+    )
+
+
+def _shape(logarithm: float) -> float:
+    """Keep s where the curve has digits: below, it has Gumbel's shape, above, it is a power law up to 1."""
+    return math.exp(min(max(logarithm, -12.0), 4.0))
 
 
 def _log_probability(r: Array, centre: float, width: float, shape: float) -> Array:

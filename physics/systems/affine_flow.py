@@ -35,8 +35,8 @@ class AffineFlow:
     paper adds 1e-8 I to invert it. The components are the tokens of a trajectory.
     """
 
-    A: Array
-    b: Array
+    A: Any
+    b: Any
 
     default_step_size: ClassVar[float] = 0.1
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from physics.checks import choice, finite_array, number, whole_number
 from physics.closure import Closures, closures, least_nullity
 from physics.errors import InputError
-from physics.groups import FiniteGroup
 from physics.kernels import effective_theory as kernels
 from physics.operations import Mask, Operation
 from physics.parallelograms import count_parallelograms, list_implied, list_parallelograms
@@ -59,9 +58,9 @@ class EffectiveTheory:
 
     tokens: int = 10
     dim: int = 1
-    pairs: NDArray[np.int32] | None = None
+    pairs: Any = None
     modulus: int | None = None
-    group: FiniteGroup | None = None
+    group: Any = None
 
     default_step_size: ClassVar[float] = 1.0
 

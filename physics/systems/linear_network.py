@@ -56,9 +56,9 @@ class LinearNetwork:
     that of two samples, and n samples of one label have n.
     """
 
-    labels: Array
+    labels: Any
     inputs: int = 2
-    pairs: NDArray[np.int64] | None = None
+    pairs: Any = None
     network_rate: float = 0.1
     input_rate: float = 1.0
     decay: float = 0.0
