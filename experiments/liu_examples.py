@@ -135,11 +135,7 @@ def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figu
             place[implied] = (x, y)
             ax = figure.add_axes((x - 0.13, y - 0.11, 0.26, 0.19))
             theory = theories[implied]
-            E = (
-                np.random.default_rng(6).standard_normal((4, 2))
-                if theory is None
-                else ground_state(theory, 6)
-            )
+            E = GENERIC if theory is None else ground_state(theory, GENERIC)
             quadruples: Any = [] if theory is None else theory.implied_parallelograms
             show_parallelograms(E, quadruples, "", ax)
             figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, n = {freedom}", ha="center", fontsize=10)

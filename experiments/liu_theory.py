@@ -334,8 +334,8 @@ def bounds(out: Path, budget: Budget) -> list[Path]:
     above = sum(row["rqi"] > row["rqi_bound"] or row["accuracy"] > row["accuracy_bound"] for row in rows)
     full = [row["size"] for row in rows if row["rqi_bound"] == 1]
     print(
-        f"  RQI-bar = 1 from {min(full)} samples on (r = {min(full) / 55:.2f}); {above} of {len(rows)} stopped "
-        "flows lie above a bound, by chance coincidences within δ"
+        f"  RQI-bar = 1 from {min(full)} samples on (r = {min(full) / 55:.2f}); {above} of {len(rows)} "
+        "stopped flows above a bound, by coincidences within δ"
     )
     with style():
         figure = Figure(figsize=(9.6, 5.9))

@@ -1,0 +1,80 @@
+"""The effective theory as it is published: loops, lists and ranks by a tolerance, in NumPy.
+
+Re-implemented from the paper's text (Eqs. 1-3, 5, 12, 14), without a trick and without a deliberate delay,
+as the reference that `grokphys bench theory` measures against in the same run.
+"""
+
+import numpy as np
+
+
+def samples_of(tokens):
+    """All unordered pairs, lexicographic."""
+    return [(i, j) for i in range(tokens) for j in range(i, tokens)]
+
+
+def parallelograms(samples):
+    """Eq. 1, by a loop over pairs of samples."""
+    found = []
+    for k, (i, j) in enumerate(samples):
+        for m, n in samples[k + 1 :]:
+            if i + j == m + n:
+                found.append((i, j, m, n))
+    return found
+
+
+def equations(quadruples, tokens):
+    """Eq. 7: one row a parallelogram."""
+    A = np.zeros((len(quadruples), tokens))
+    for row, (i, j, m, n) in zip(A, quadruples, strict=True):
+        row[i] += 1
+        row[j] += 1
+        row[m] -= 1
+        row[n] -= 1
+    return A
+
+
+def closure(tokens, training):
+    """n_0, |P(D)| and Acc-bar: the rank of A(P_0(D)), and one more rank for each candidate (Eqs. 12-14)."""
+    candidates = parallelograms(samples_of(tokens))
+    A = equations(parallelograms(training), tokens)
+    rank = np.linalg.matrix_rank(A) if len(A) else 0
+    implied = []
+    for q, row in zip(candidates, equations(candidates, tokens), strict=True):
+        if np.linalg.matrix_rank(np.vstack([A, row])) == rank:
+            implied.append(q)
+    known = set(training)
+    augmented = set(training)
+    for i, j, m, n in implied:
+        if (i, j) in known:
+            augmented.add((m, n))
+        if (m, n) in known:
+            augmented.add((i, j))
+    return tokens - rank, len(implied), len(augmented) / len(samples_of(tokens))
+
+
+def nullity(tokens, training):
+    """n_0 alone, by singular values."""
+    A = equations(parallelograms(training), tokens)
+    return tokens - (np.linalg.matrix_rank(A) if len(A) else 0)
+
+
+def gradient(E, quadruples):
+    """Gradient of ℓ_0/Z_0 (Eq. 25) from the list of parallelograms, (n, 4) as an array, vectorised."""
+    i, j, m, n = quadruples.T
+    d = E[i] + E[j] - E[m] - E[n]
+    norm = np.sum(E**2)
+    loss = np.sum(d**2) / len(quadruples)
+    slope = np.zeros_like(E)
+    for symbols, sign in ((i, 1), (j, 1), (m, -1), (n, -1)):
+        np.add.at(slope, symbols, sign * 2 / len(quadruples) * d)
+    return slope / norm - 2 * loss / norm**2 * E
+
+
+def quality(E, quadruples, delta):
+    """RQI of one embedding (Eqs. 2, 3) by a loop over P_0."""
+    E = (E - E.mean(axis=0)) / E.std(axis=0)
+    found = 0
+    for i, j, m, n in quadruples:
+        if np.linalg.norm(E[i] + E[j] - E[m] - E[n]) <= delta:
+            found += 1
+    return found / len(quadruples)
