@@ -53,7 +53,7 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
 
 
 def closure_rows(reference: ModuleType, budget: Budget) -> list[Row]:
-    """Closure of training sets: at the transition, where half of them are complete, below it, and far above."""
+    """Closure of training sets at the transition, where half of them are complete, below and above it."""
     sizes = {"quick": (8, 10, 12), "default": (8, 10, 14, 18, 24), "paper": (8, 10, 14, 18, 24, 32)}[budget]
     start = perf_counter()
     closures(Operation(10), random_training_sets(Operation(10), 22))
