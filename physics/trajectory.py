@@ -1,5 +1,6 @@
 """`Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -285,6 +286,12 @@ class MemoryRecorder:
 
     def __init__(self, layout: Layout, parameters: Mapping[str, Any]) -> None:
         shape = (layout.runs, layout.frames, layout.tokens, layout.dim)
+        needed = math.prod(shape) * np.dtype(layout.dtype).itemsize
+        if needed > _memory():
+            raise InputError(
+                f"{layout.frames} frames need {needed / 2**30:.1f} GiB, more than this machine's memory; "
+                "record less often, or stream to a file with out"
+            )
         self.frames = 0
         self._positions = np.empty(shape, layout.dtype)
         self._steps = np.empty(layout.frames, np.int64)
@@ -372,6 +379,14 @@ def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Cloc
         at = int(np.argmax(np.diff(step_array) <= 0))
         raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
     return step_array.astype(np.int64), time_array
+
+
+def _memory() -> float:
+    """Bytes of memory of this machine, or infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
 
 
 def _one(index: int, length: int, what: str) -> slice:

@@ -1,10 +1,10 @@
+import naive
 import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
 import physics
 from physics import InputError, ParticleSystem
 
@@ -178,7 +178,11 @@ def test_a_system_refuses_bad_constants(arguments, sentence):
         (np.zeros((5, 3)), {}, "positions must have the shape (5, 2) or (runs, 5, 2), got (5, 3)"),
         (np.zeros((1, 1, 5, 2)), {}, "positions must have the shape (5, 2) or (runs, 5, 2)"),
         (np.full((5, 2), np.nan), {}, "positions must be finite, got 10 NaN or infinite of 10 values"),
-        (np.zeros((5, 2), complex), {}, "positions must be an array of real numbers, got an array of complex128"),
+        (
+            np.zeros((5, 2), complex),
+            {},
+            "positions must be an array of real numbers, got an array of complex128",
+        ),
         (np.zeros((5, 2)), {"method": "fast"}, "method must be one of 'auto', 'direct', got 'fast'"),
         (np.zeros((5, 2)), {"tolerance": 0}, "tolerance must be a finite number greater than 0, got 0"),
     ],

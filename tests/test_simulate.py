@@ -95,8 +95,14 @@ def test_starts_for_each_run_or_one_for_all():
         ({"seed": -1}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got -1"),
         ({"seed": None}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got None"),
         ({"first_run": -1}, "first_run must be at least 0, got -1"),
-        ({"initial": np.full((17, 2), np.nan)}, "initial must be finite, got 34 NaN or infinite of 34 values"),
-        ({"initial": np.full((17, 2), np.inf)}, "initial must be finite, got 34 NaN or infinite of 34 values"),
+        (
+            {"initial": np.full((17, 2), np.nan)},
+            "initial must be finite, got 34 NaN or infinite of 34 values",
+        ),
+        (
+            {"initial": np.full((17, 2), np.inf)},
+            "initial must be finite, got 34 NaN or infinite of 34 values",
+        ),
         (
             {"initial": np.zeros((16, 2))},
             "initial must have the shape (17, 2) or (runs, 17, 2) with runs = 1, got (16, 2)",
@@ -128,7 +134,9 @@ def test_a_state_that_overflows_stops_with_a_sentence_and_keeps_what_was_recorde
     huge = ParticleSystem(5, attraction=1e200, repulsion=1e308, softening=1e-200)
     start = np.random.default_rng(0).standard_normal((5, 2))
     options = {"steps": 50, "step_size": 1e200, "initial": start}
-    with pytest.raises(physics.SimulationError, match="overflowed between step 0 and step 1; try a step_size") as e:
+    with pytest.raises(
+        physics.SimulationError, match="overflowed between step 0 and step 1; try a step_size"
+    ) as e:
         physics.simulate(huge, **options)
     np.testing.assert_array_equal(e.value.recorded.final[0], start)
     with pytest.raises(physics.SimulationError, match=r"run\.h5\.partial"):

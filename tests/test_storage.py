@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import physics
-from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
-from physics import storage
+from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory, storage
 from physics.storage import TrajectoryWriter
 from physics.trajectory import Layout
 
@@ -110,7 +109,12 @@ def test_layout_and_filters(stored):
         value = file["particles/tokens/position/value"]
         assert value.shape == (30, 20, 3)
         assert value.maxshape[0] is None
-        assert (value.compression, value.compression_opts, value.shuffle, value.fletcher32) == ("gzip", 1, True, True)
+        assert (value.compression, value.compression_opts, value.shuffle, value.fletcher32) == (
+            "gzip",
+            1,
+            True,
+            True,
+        )
         assert file["particles/tokens/run"][:].tolist() == [r for r in range(4) for _ in range(5)]
         assert file["particles/tokens/token"][:].tolist() == list(range(5)) * 4
         assert file["observables/loss/step"] == file["particles/tokens/position/step"], "a hard link"
@@ -163,7 +167,9 @@ def test_mdanalysis_reads_three_dimensions(stored):
     with H5MDReader(str(stored), convert_units=False) as reader:
         assert reader.n_frames == 30
         for frame in (0, 17, 29):
-            np.testing.assert_array_equal(reader[frame].positions.reshape(4, 5, 3), example().positions[:, frame])
+            np.testing.assert_array_equal(
+                reader[frame].positions.reshape(4, 5, 3), example().positions[:, frame]
+            )
 
 
 def test_to_xarray(stored):
@@ -233,7 +239,10 @@ def spoil_directory(path):
         (spoil_empty, "is empty"),
         (spoil_truncated, "is truncated: its end is missing"),
         (spoil_newer, "has schema version 2; this version of GrokPhys reads up to 1, please upgrade"),
-        (spoil_foreign_hdf5, "is an HDF5 file, not a GrokPhys trajectory (schema 'grokphys-trajectory', found None)"),
+        (
+            spoil_foreign_hdf5,
+            "is an HDF5 file, not a GrokPhys trajectory (schema 'grokphys-trajectory', found None)",
+        ),
         (spoil_foreign_h5md, "is an H5MD file of another program, not a GrokPhys trajectory"),
         (spoil_missing, "is damaged: it holds no particles/tokens/position/value"),
         (spoil_configuration, "is damaged: its configuration cannot be read"),
@@ -369,7 +378,8 @@ import numpy as np
 from physics import storage
 from physics.trajectory import Layout
 storage.FLUSH_SECONDS, storage.CHUNK_BYTES = float(sys.argv[2]), 4096
-writer = storage.TrajectoryWriter(sys.argv[1], Layout(2, 17, 2, "float64", 0, {"a": (), "b": (300,)}), {"seed": 1})
+layout = Layout(2, 17, 2, "float64", 0, {"a": (), "b": (300,)})
+writer = storage.TrajectoryWriter(sys.argv[1], layout, {"seed": 1})
 step = 0
 while True:
     filled = np.full((2, 17, 2), float(step))
@@ -440,7 +450,9 @@ def test_an_unfinished_run_is_neither_replaced_nor_mixed_up(tmp_path):
     before = partial.read_bytes()
     with pytest.raises(OutputError, match=r"holds an unfinished run; pass resume \(--resume\) to go on"):
         physics.simulate(steps=1, out=path)
-    with pytest.raises(InputError, match="has another configuration and is not resumed .*seed: 1 there, 0 here"):
+    with pytest.raises(
+        InputError, match="has another configuration and is not resumed .*seed: 1 there, 0 here"
+    ):
         physics.simulate(steps=1, out=path, resume=True)
     assert partial.read_bytes() == before
     physics.simulate(steps=1, out=path, overwrite=True)
@@ -478,7 +490,9 @@ except OutputError as error:
     print(error)
     sys.exit(3)
 """
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith(f"cannot write {path}: File too large; the frames written before are in")
     assert not path.exists()
@@ -526,12 +540,18 @@ def test_a_recorder_copies(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((np.zeros((2, 3, 4)), [0, 1, 2]), "positions must be float32 or float64 of shape (runs, frames, tokens, dim)"),
+        (
+            (np.zeros((2, 3, 4)), [0, 1, 2]),
+            "positions must be float32 or float64 of shape (runs, frames, tokens, dim)",
+        ),
         ((np.zeros((1, 3, 4, 2), int), [0, 1, 2]), "positions must be float32 or float64"),
         ((np.zeros((1, 3, 4, 2)), [0, 1]), "steps and its times must have 3 entries, got (2,) and (2,)"),
         ((np.zeros((1, 3, 4, 2)), [0.0, 1.0, 2.0]), "steps must be whole numbers of shape (frames,)"),
         ((np.zeros((1, 3, 4, 2)), [0, 2, 2]), "steps must increase, got 2 followed by 2"),
-        ((np.zeros((1, 3, 4, 2)), [0, 1, 2], [0, 1]), "steps and its times must have 3 entries, got (3,) and (2,)"),
+        (
+            (np.zeros((1, 3, 4, 2)), [0, 1, 2], [0, 1]),
+            "steps and its times must have 3 entries, got (3,) and (2,)",
+        ),
     ],
 )
 def test_a_trajectory_refuses_what_does_not_fit(arguments, sentence):
