@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import nets
-import physics
 from nets import ConstantAttention, recording_steps
 from nets.tasks import modular_addition
 from physics import InputError
@@ -225,23 +224,3 @@ def test_cuda_asked_for_and_absent():
 def test_a_model_refuses_bad_sizes(name, value):
     with pytest.raises(InputError, match=f"{name} must be at least {value + 1}, got {value}"):
         ConstantAttention(**{name: value})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weight_decay", [0.0, 0.3, 0.6, 1.0])
-def test_musat_table_1(weight_decay):
-    """400 networks a row: within the interval of the paper's 100 and ours together."""
-    from analysis import structures
-    from analysis.statistics import mean, proportion
-    from experiments.musat import TABLE_1
-
-    trajectory = nets.train(runs=400, weight_decay=weight_decay, seed=1, record=2000)
-    found, paper = structures(trajectory.final), TABLE_1[weight_decay]
-    accuracy = 100 * trajectory.observables["validation_accuracy"][:, -1]
-    theirs = proportion(paper.circles, 100)
-    assert found.circles.low <= theirs.high
-    assert theirs.low <= found.circles.high
-    assert abs(mean(accuracy[~found.circle]).estimate - paper.rest_accuracy) < 7
-    assert found.grid_imperfections.low <= paper.imperfections.high + 6
-    assert paper.imperfections.low - 6 <= found.grid_imperfections.high
-    assert physics.is_circle(trajectory.final).sum() == found.circle.sum()
