@@ -361,7 +361,7 @@ def info(files: Positional[Files]) -> int:
         files: trajectory files or quoted glob patterns; unfinished files (.partial) too.
     """
     from experiments.files import resolve
-    from physics.storage import StoredTrajectory
+    from physics.stored import StoredTrajectory
 
     failures = 0
     for path in resolve(files):

@@ -11,9 +11,10 @@ from tqdm import tqdm
 
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
+from physics.recording import Layout, recorder
 from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
 from physics.systems.particles import ParticleSystem
-from physics.trajectory import Layout, Trajectory, recorder
+from physics.trajectory import Trajectory
 
 
 class System(Protocol):
