@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -80,8 +81,7 @@ def simulate(
         resume=resume,
         progress=True,
     )
-    _summarise(trajectory, out)
-    return 0
+    return _summarise(trajectory, out)
 
 
 def train(
@@ -140,8 +140,7 @@ def train(
         overwrite=overwrite,
         progress=True,
     )
-    _summarise(trajectory, out)
-    return 0
+    return _summarise(trajectory, out)
 
 
 def analyze(files: Positional[Files], *, out: Path | None = None, overwrite: bool = False) -> int:
@@ -234,6 +233,8 @@ def fit_ode(
         out: directory for coefficients.csv, scores.json, coefficients.png and rollout.png.
         overwrite: replace these files if they exist.
     """
+    from sklearn.exceptions import ConvergenceWarning
+
     from experiments import ding
     from experiments.files import trajectories
 
@@ -249,7 +250,9 @@ def fit_ode(
         )
     label = f"Lasso, α = {alpha:g}" if penalty == "lasso" else "least squares"
     recipe = {"penalty": "lasso" if penalty == "lasso" else None, "alpha": alpha, "max_iter": max_iter}
-    scores = ding.fit_and_score(signals, kind=kind, **recipe)
+    with warnings.catch_warnings():  # said below, by the numbers of the frequencies
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        scores = ding.fit_and_score(signals, kind=kind, **recipe)
     print(ding.score_table({label: scores}, f"steps {first} to {last}, {len(signals)} runs, {kind}").text())
     fit = scores.fit
     missed = np.flatnonzero(~fit.regressor.converged_)
@@ -358,7 +361,7 @@ def info(files: Positional[Files]) -> int:
         files: trajectory files or quoted glob patterns; unfinished files (.partial) too.
     """
     from experiments.files import resolve
-    from physics.storage import StoredTrajectory
+    from physics.stored import StoredTrajectory
 
     failures = 0
     for path in resolve(files):
@@ -403,16 +406,22 @@ def demo(*, out: Path = Path("results/demo"), runs: int = 100, epochs: int = 200
     return 0
 
 
-def _summarise(trajectory: Trajectory, out: Path | None) -> None:
+def _summarise(trajectory: Trajectory, out: Path | None) -> int:
+    """Print what became of an ensemble; the exit status is 1 if a run has diverged."""
     from analysis.comparison import structures
 
-    line = _structure_line(structures(trajectory.final))
+    final = trajectory.final
+    sound = np.isfinite(final).all(axis=(1, 2))
+    parts = [_structure_line(structures(final[sound]))] if sound.any() else []
     for name in ("train_accuracy", "validation_accuracy"):
-        if name in trajectory.observables:
-            mean = 100 * float(np.mean(trajectory.observables[name][:, -1]))
-            line += f", {name.replace('_', ' ')} {mean:.1f} %"
-    print(line)
+        if name in trajectory.observables and sound.any():
+            mean = 100 * float(np.mean(trajectory.observables[name][sound, -1]))
+            parts.append(f"{name.replace('_', ' ')} {mean:.1f} %")
+    if not sound.all():
+        parts.append(f"{np.count_nonzero(~sound)} of {trajectory.runs} runs diverged")
+    print(", ".join(parts))
     print(f"trajectory in {out}" if out is not None else "not stored; give --out FILE to keep the trajectory")
+    return 0 if sound.all() else 1
 
 
 def _structure_line(found: Any) -> str:

@@ -15,8 +15,9 @@ from nets.models import EMBEDDING, ConstantAttention
 from nets.recording import recording_steps
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
+from physics.recording import Layout, recorder
 from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
-from physics.trajectory import Layout, Trajectory, recorder
+from physics.trajectory import Trajectory
 
 OBSERVABLES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 

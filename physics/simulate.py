@@ -11,9 +11,10 @@ from tqdm import tqdm
 
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
+from physics.recording import Layout, recorder
 from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
 from physics.systems.particles import ParticleSystem
-from physics.trajectory import Layout, Trajectory, recorder
+from physics.trajectory import Trajectory
 
 
 class System(Protocol):
@@ -116,7 +117,7 @@ def simulate(
     first_run = whole_number("first_run", first_run, 0)
     positions = _starts(system, runs, seed, first_run, initial)
 
-    schedule = np.unique(np.append(np.arange(0, steps + 1, record_every), steps))
+    frames = -(-steps // record_every) + 1
     parameters = {
         "program": "physics.simulate",
         "system": {"type": type(system).__name__, **_fields(system)},
@@ -130,7 +131,7 @@ def simulate(
     }
     observables = getattr(system, "observables", _nothing)
     shapes = {name: values.shape[1:] for name, values in observables(positions).items()}
-    layout = Layout(len(positions), system.tokens, system.dim, "float64", len(schedule), shapes)
+    layout = Layout(len(positions), system.tokens, system.dim, "float64", frames, shapes)
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
         at = 0
         if record.frames:
@@ -143,15 +144,16 @@ def simulate(
         with tqdm(
             total=steps, initial=at, unit="step", desc="simulate", disable=None if progress else True
         ) as bar:
-            for step in schedule[schedule > at]:
-                system.advance(positions, step_size, int(step) - at)
+            while at < steps:
+                step = min(at - at % record_every + record_every, steps)
+                system.advance(positions, step_size, step - at)
                 if not np.isfinite(positions).all():
                     raise SimulationError(
                         f"the state overflowed between step {at} and step {step}; try a step_size below "
                         f"{step_size:g}. The frames up to step {at} are kept{record.where}"
                     )
-                bar.update(int(step) - at)
-                at = int(step)
+                bar.update(step - at)
+                at = step
                 record.append(at, at * step_size, positions, **observables(positions))
     return record.result()
 

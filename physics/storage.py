@@ -30,13 +30,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.errors import FileFormatError, InputError, OutputError
-from physics.trajectory import Clock, Layout, Path, Trajectory
+from physics.errors import InputError, OutputError
+from physics.hdf5 import CHUNK_BYTES, attach, chunk_shape, extend, locked, reserve, scale
+from physics.recording import Layout
+from physics.stored import SCHEMA, SCHEMA_VERSION, StoredTrajectory
+from physics.trajectory import Clock, Path, Trajectory
 
-SCHEMA = "grokphys-trajectory"
-SCHEMA_VERSION = 1
-
-CHUNK_BYTES = 2**19
 SMALL_FRAME_BYTES = 4096
 FLUSH_SECONDS = 2.0
 FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
@@ -136,8 +135,8 @@ class TrajectoryWriter:
             for name, dataset in self._values.items():
                 frames = positions if name is None else [values[name] for values in observables]
                 self._write(name, dataset, np.stack(frames), last)
-            _extend(self._time, np.array(times))
-            _extend(self._step, np.array(steps))  # last: a reader trims to the shortest
+            extend(self._time, np.array(times))
+            extend(self._step, np.array(steps))  # last: a reader trims to the shortest
             self._file.flush()
             os.truncate(self.partial, self._file.id.get_filesize())  # give back what was reserved
         self._buffer.clear()
@@ -153,7 +152,7 @@ class TrajectoryWriter:
         size = dataset.chunks[0]
         within = len(dataset) % size
         if dataset.compression is None or (not within and (last or len(frames) == size)):
-            _extend(dataset, frames)
+            extend(dataset, frames)
             return
         if not within:
             self._tails[name] = np.zeros((size, *dataset.shape[1:]), dataset.dtype)
@@ -212,7 +211,7 @@ class TrajectoryWriter:
         if self.path.exists() and not self._overwrite:
             raise OutputError(f"{self.path} exists; choose another name or pass overwrite (--overwrite)")
         if self.partial.exists():
-            if _locked(self.partial):
+            if locked(self.partial):
                 raise OutputError(
                     f"{self.partial} is being written by another process; wait for it or stop it"
                 )
@@ -256,12 +255,12 @@ class TrajectoryWriter:
             box.attrs["boundary"] = np.array([b"none"] * layout.dim)
             position = tokens.create_group("position")
             points = layout.runs * layout.tokens
-            particle = _scale(tokens, "particle", np.arange(points))
-            axis = _scale(tokens, "axis", np.arange(layout.dim))
+            particle = scale(tokens, "particle", np.arange(points))
+            axis = scale(tokens, "axis", np.arange(layout.dim))
             tokens["run"] = np.repeat(np.arange(layout.runs), layout.tokens)
             tokens["token"] = np.tile(np.arange(layout.tokens), layout.runs)
             for name in ("run", "token"):
-                _attach(tokens[name], particle)
+                attach(tokens[name], particle)
             for name in ("particle", "axis", "run", "token"):  # links, so that the group opens by itself
                 position[name] = tokens[name]
             self._new_clock(position)
@@ -270,10 +269,10 @@ class TrajectoryWriter:
                 shape=(0, points, layout.dim),
                 maxshape=(None, points, layout.dim),
                 dtype=layout.dtype,
-                chunks=_chunk((points, layout.dim), np.dtype(layout.dtype).itemsize, layout.frames),
+                chunks=chunk_shape((points, layout.dim), np.dtype(layout.dtype).itemsize, layout.frames),
                 **FILTERS,
             )
-            _attach(position["value"], position["step"], particle, axis)
+            attach(position["value"], position["step"], particle, axis)
             file.create_group("observables")
             for name, tail in layout.observables.items():
                 self._new_observable(name, (layout.runs, *tail))
@@ -299,7 +298,7 @@ class TrajectoryWriter:
         frame_bytes = int(np.prod(frame_shape)) * np.dtype(dtype).itemsize
         large = frame_bytes >= SMALL_FRAME_BYTES or own_clock
         chunk = (
-            _chunk(frame_shape, np.dtype(dtype).itemsize, 0)
+            chunk_shape(frame_shape, np.dtype(dtype).itemsize, 0)
             if large
             else (max(1, min(1024, CHUNK_BYTES // frame_bytes)), *frame_shape)
         )
@@ -313,9 +312,9 @@ class TrajectoryWriter:
             chunks=chunk,
             **(FILTERS if large else {}),
         )
-        scales = [_scale(group, "run", np.arange(frame_shape[0]))]
-        scales += [_scale(group, f"axis_{k}", np.arange(n)) for k, n in enumerate(frame_shape[1:])]
-        _attach(group["value"], group["step"], *scales)
+        scales = [scale(group, "run", np.arange(frame_shape[0]))]
+        scales += [scale(group, f"axis_{k}", np.arange(n)) for k, n in enumerate(frame_shape[1:])]
+        attach(group["value"], group["step"], *scales)
         return group
 
     def _find_datasets(self) -> None:
@@ -355,9 +354,9 @@ class TrajectoryWriter:
             group = self._new_observable(
                 name, (values.shape[0], *values.shape[2:]), values.dtype, own_clock=True
             )
-            _extend(group["step"], clock[0])
-            _extend(group["time"], clock[1])
-            _extend(group["value"], np.moveaxis(values, 1, 0))
+            extend(group["step"], clock[0])
+            extend(group["time"], clock[1])
+            extend(group["value"], np.moveaxis(values, 1, 0))
 
     def _complete(self) -> None:
         self.flush(last=True)
@@ -394,7 +393,7 @@ class TrajectoryWriter:
             for _, _, positions, observables in self._buffer
         )
         chunks = self._value.chunks[1] * self.layout.dim * self._value.dtype.itemsize * self._chunk_frames
-        _reserve(self.partial, 2 * waiting + chunks + 2**18, self._failure)
+        reserve(self.partial, 2 * waiting + chunks + 2**18, self._failure)
 
     def _reserve_in_directory(self) -> None:
         free = shutil.disk_usage(self.path.absolute().parent).free
@@ -415,97 +414,6 @@ class TrajectoryWriter:
         reason = getattr(error, "strerror", None) or str(error)
         kept = f"; the frames written before are in {self.partial}" if self.frames else ""
         return OutputError(f"cannot write {self.path}: {reason}{kept}")
-
-
-class StoredTrajectory(Trajectory):
-    """A trajectory in a file, read when used. The file is opened for each read and closed again."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = FilePath(path)
-        with _reading(self.path) as file:
-            parameters = _check_schema(self.path, file)
-            position = file["particles/tokens/position"]
-            run, value = file["particles/tokens/run"], position["value"]
-            runs = int(run[-1]) + 1
-            frames = min(len(value), len(position["step"]), len(position["time"]))
-            self._shape = (runs, frames, value.shape[1] // runs, value.shape[2])
-            self._dtype = value.dtype
-            self.steps = position["step"][:frames]
-            self.times = position["time"][:frames]
-            self._clocks = {}
-            self._names = list(file["observables"])
-            for name in self._names:
-                group = file["observables"][name]
-                if group["step"] == position["step"]:
-                    frames = min(frames, len(group["value"]))
-                else:
-                    n = min(len(group["step"]), len(group["time"]), len(group["value"]))
-                    self._clocks[name] = (group["step"][:n], group["time"][:n])
-            self._shape = (runs, frames, *self._shape[2:])
-            self.steps, self.times = self.steps[:frames], self.times[:frames]
-            self.parameters = parameters
-            self.complete = bool(file["parameters"].attrs["complete"])
-            self.code_version = file["parameters"].attrs["code_version"].decode()
-        self._stamp = self._stat()
-        self._cache: NDArray[Any] | None = None
-        self._observables = _StoredObservables(self)
-
-    @property
-    def positions(self) -> NDArray[Any]:
-        """All frames, (runs, frames, tokens, dim), read at the first use and kept."""
-        if self._cache is None:
-            self._cache = self._from_file(slice(None), slice(None))
-        return self._cache
-
-    def _read(self, runs: slice, frames: slice) -> NDArray[Any]:
-        return self._from_file(runs, frames) if self._cache is None else self._cache[runs, frames]
-
-    def _from_file(self, runs: slice, frames: slice) -> NDArray[Any]:
-        first, last, _ = runs.indices(self.runs)
-        start, stop, _ = frames.indices(self.frames)
-        with self._open() as file:
-            value = file["particles/tokens/position/value"]
-            block = value[start:stop, first * self.tokens : last * self.tokens]
-        block = block.reshape(stop - start, last - first, self.tokens, self.dim)
-        return np.ascontiguousarray(np.moveaxis(block, 1, 0))
-
-    def read_observable(self, name: str) -> NDArray[Any]:
-        """Read one observable, (runs, n, ...)."""
-        with self._open() as file:
-            values = file["observables"][name]["value"][: len(self.clock(name)[0])]
-        return np.ascontiguousarray(np.moveaxis(values, 1, 0))
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[h5py.File]:
-        if self._stat() != self._stamp:
-            raise FileFormatError(f"{self.path} has changed since it was opened; open it again")
-        with _reading(self.path) as file:
-            yield file
-
-    def _stat(self) -> tuple[int, int, int]:
-        stat = self.path.stat()
-        return stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-class _StoredObservables(Mapping[str, NDArray[Any]]):
-    """The observables of a file, each read when first asked for and kept."""
-
-    def __init__(self, trajectory: StoredTrajectory) -> None:
-        self._trajectory = trajectory
-        self._kept: dict[str, NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._trajectory._names:
-            raise KeyError(name)
-        if name not in self._kept:
-            self._kept[name] = self._trajectory.read_observable(name)
-        return self._kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._trajectory._names)
-
-    def __len__(self) -> int:
-        return len(self._trajectory._names)
 
 
 def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None:
@@ -530,122 +438,6 @@ def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None
                     positions[:, k],
                     **{name: trajectory.observables[name][:, frame] for name in shared},
                 )
-
-
-@contextlib.contextmanager
-def _reading(path: FilePath) -> Iterator[h5py.File]:
-    """Open a file for reading, or say in one sentence why that cannot be."""
-    if not path.exists():
-        raise FileNotFoundError(errno.ENOENT, f"there is no file {path}")
-    if path.is_dir():
-        raise FileFormatError(f"{path} is a directory, not a trajectory file")
-    if path.stat().st_size == 0:
-        raise FileFormatError(f"{path} is empty")
-    try:
-        file = h5py.File(path, "r", locking="best-effort")
-    except BlockingIOError:
-        raise FileFormatError(f"{path} is being written by another process") from None
-    except PermissionError:
-        raise FileFormatError(f"{path} cannot be read: no permission") from None
-    except OSError as error:
-        if not h5py.is_hdf5(path):
-            raise FileFormatError(f"{path} is not an HDF5 file") from None
-        if "truncated file" in str(error):
-            raise FileFormatError(f"{path} is truncated: its end is missing ({error})") from None
-        raise FileFormatError(f"{path} is damaged: {error}") from None
-    with file:
-        try:
-            yield file
-        except OSError as error:
-            raise FileFormatError(f"{path} is damaged: {error}") from error
-
-
-def _check_schema(path: FilePath, file: h5py.File) -> dict[str, Any]:
-    """Return the parameters of a file that is ours and not newer than this code."""
-    attributes = file["parameters"].attrs if "parameters" in file else {}
-    name = attributes.get("schema")
-    if not isinstance(name, bytes) or name.decode(errors="replace") != SCHEMA:
-        kind = "an H5MD file of another program" if "h5md" in file else "an HDF5 file"
-        raise FileFormatError(
-            f"{path} is {kind}, not a GrokPhys trajectory (schema {SCHEMA!r}, found "
-            f"{name.decode(errors='replace') if isinstance(name, bytes) else name!r})"
-        )
-    version = int(attributes["schema_version"])
-    if version > SCHEMA_VERSION:
-        raise FileFormatError(
-            f"{path} has schema version {version}; this version of GrokPhys reads up to {SCHEMA_VERSION}, "
-            "please upgrade"
-        )
-    missing = [
-        item
-        for item in ("particles/tokens/position/value", "particles/tokens/run", "observables")
-        if item not in file
-    ]
-    if missing:
-        raise FileFormatError(f"{path} is damaged: it holds no {missing[0]}")
-    try:
-        parameters = json.loads(attributes["config"])
-    except (KeyError, ValueError) as error:
-        raise FileFormatError(f"{path} is damaged: its configuration cannot be read ({error})") from None
-    return dict(parameters)
-
-
-def _chunk(frame_shape: tuple[int, ...], itemsize: int, frames: int) -> tuple[int, ...]:
-    """Chunk of about half a megabyte: many small frames, or a part of a large one."""
-    frame_bytes = max(int(np.prod(frame_shape)) * itemsize, 1)
-    if frame_bytes > 2 * CHUNK_BYTES:
-        row_bytes = max(frame_bytes // max(frame_shape[0], 1), 1)
-        return (1, max(1, min(CHUNK_BYTES // row_bytes, frame_shape[0])), *frame_shape[1:])
-    count = max(CHUNK_BYTES // frame_bytes, 1)
-    return (min(count, frames) if frames else count, *frame_shape)
-
-
-def _extend(dataset: h5py.Dataset, values: NDArray[Any]) -> None:
-    start = len(dataset)
-    dataset.resize(start + len(values), axis=0)
-    dataset[start:] = values
-
-
-def _scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
-    dataset = group.create_dataset(name, data=values)
-    dataset.make_scale(name)
-    return dataset
-
-
-def _attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
-    for axis, scale in enumerate(scales):
-        dataset.dims[axis].attach_scale(scale)
-
-
-def _locked(path: FilePath) -> bool:
-    """Whether another process holds the lock that HDF5 takes on a file, without touching the file."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system; opening the file will tell
-        return False
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:  # a file system without locks
-            return False
-    return False
-
-
-def _reserve(path: FilePath, size: int, failure: Any) -> None:
-    """Make sure that `size` more bytes fit behind the end of a file."""
-    try:
-        if hasattr(os, "posix_fallocate"):
-            descriptor = os.open(path, os.O_WRONLY)
-            try:
-                os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, size)
-            finally:
-                os.close(descriptor)
-        elif shutil.disk_usage(path.parent).free < size:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError as error:
-        raise failure(error) from error
 
 
 def _author() -> str:

@@ -32,7 +32,7 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
     largest = norms.max(axis=-1)
     ratio = np.full(smallest.shape, np.inf)
     np.divide(largest, smallest, out=ratio, where=smallest > 0)
-    return ratio
+    return ratio[()]
 
 
 def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
@@ -48,14 +48,15 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
     Returns
     -------
     ndarray of bool, shape (...)
-        One answer for each point set; for a single one an array without axes, true or false.
+        One answer for each point set; a NumPy scalar for a single one.
 
     Raises
     ------
     InputError
         If `E` is not finite or not of that shape, or `threshold` is not greater than 1.
     """
-    return np.asarray(circle_ratio(E) < number("threshold", threshold, above=1.0))
+    limit = number("threshold", threshold, above=1.0)
+    return np.asarray(circle_ratio(E) < limit)[()]
 
 
 def grid_imperfections(E: Any, *, modulus: int | None = None) -> NDArray[np.int64]:
@@ -84,4 +85,4 @@ def grid_imperfections(E: Any, *, modulus: int | None = None) -> NDArray[np.int6
     runs = int(np.prod(batch, dtype=np.int64))
     imperfect = np.empty((runs, tokens * (tokens + 1) // 2), np.bool_)
     kernels.grid_imperfections(positions.reshape(runs, tokens, dim), modulus, imperfect)
-    return np.asarray(imperfect.sum(axis=1).reshape(batch))
+    return imperfect.sum(axis=1).reshape(batch)[()]

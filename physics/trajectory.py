@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +85,7 @@ class Trajectory:
         FileNotFoundError, FileFormatError
             If there is no such file, or it is not a readable trajectory.
         """
-        from physics.storage import StoredTrajectory
+        from physics.stored import StoredTrajectory
 
         return StoredTrajectory(path)
 
@@ -234,125 +233,6 @@ def load(path: Path) -> Trajectory:
         parameters=lazy.parameters,
         complete=lazy.complete,
     )
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a recorder must make room for."""
-
-    runs: int
-    tokens: int
-    dim: int
-    dtype: str
-    frames: int
-    observables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Shape of each observable for one frame of one run; () for a number."""
-
-
-class Recorder(Protocol):
-    """Takes frames in order and keeps a copy of each."""
-
-    frames: int
-    where: str
-
-    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Keep one frame: positions (runs, tokens, dim) and observables (runs, ...)."""
-
-    def first_positions(self) -> NDArray[np.float64]:
-        """Copy of the first frame kept."""
-
-    def last_positions(self) -> NDArray[np.float64]:
-        """Copy of the last frame kept."""
-
-    @property
-    def last_step(self) -> int:
-        """Step of the last frame kept."""
-
-    def result(self) -> Trajectory:
-        """What was recorded."""
-
-    def __enter__(self) -> Self:
-        """Begin to record."""
-
-    def __exit__(self, kind: object, error: object, traceback: object, /) -> None:
-        """End to record; without an exception the trajectory is complete."""
-
-
-class MemoryRecorder:
-    """Keeps frames in arrays that are as large as the whole run from the start."""
-
-    where = " in memory (attribute `recorded` of this error)"
-
-    def __init__(self, layout: Layout, parameters: Mapping[str, Any]) -> None:
-        shape = (layout.runs, layout.frames, layout.tokens, layout.dim)
-        self.frames = 0
-        self._positions = np.empty(shape, layout.dtype)
-        self._steps = np.empty(layout.frames, np.int64)
-        self._times = np.empty(layout.frames)
-        self._observables = {
-            name: np.empty((layout.runs, layout.frames, *tail), np.float64)
-            for name, tail in layout.observables.items()
-        }
-        self._parameters = parameters
-
-    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Copy one frame."""
-        self._steps[self.frames] = step
-        self._times[self.frames] = time
-        self._positions[:, self.frames] = positions
-        for name, values in observables.items():
-            self._observables[name][:, self.frames] = values
-        self.frames += 1
-
-    def first_positions(self) -> NDArray[np.float64]:
-        """Copy of the first frame kept."""
-        return self._positions[:, 0].astype(np.float64)
-
-    def last_positions(self) -> NDArray[np.float64]:
-        """Copy of the last frame kept."""
-        return self._positions[:, self.frames - 1].astype(np.float64)
-
-    @property
-    def last_step(self) -> int:
-        """Step of the last frame kept."""
-        return int(self._steps[self.frames - 1])
-
-    def result(self) -> Trajectory:
-        """What was recorded, complete or not."""
-        n = self.frames
-        return Trajectory(
-            self._positions[:, :n],
-            self._steps[:n],
-            self._times[:n],
-            observables={name: values[:, :n] for name, values in self._observables.items()},
-            parameters=self._parameters,
-            complete=n == self._positions.shape[1],
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if isinstance(error, Exception):
-            error.recorded = self.result()  # type: ignore[attr-defined]
-
-
-def recorder(
-    out: Path | None,
-    layout: Layout,
-    parameters: Mapping[str, Any],
-    *,
-    overwrite: bool = False,
-    resume: bool = False,
-) -> Recorder:
-    """Return what records a run: to the file `out`, or to memory where that is None."""
-    if out is None:
-        if resume:
-            raise InputError("resume needs out, the file whose unfinished run shall go on")
-        return MemoryRecorder(layout, parameters)
-    from physics.storage import TrajectoryWriter
-
-    return TrajectoryWriter(out, layout, parameters, overwrite=overwrite, resume=resume)
 
 
 def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Clock:

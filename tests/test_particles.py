@@ -1,10 +1,10 @@
+import naive
 import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
 import physics
 from physics import InputError, ParticleSystem
 

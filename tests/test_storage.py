@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 import physics
-from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
-from physics import storage
+from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory, hdf5
+from physics.recording import Layout
 from physics.storage import TrajectoryWriter
-from physics.trajectory import Layout
 
 
 def example(dim=3, dtype="float32", parameters=None):
@@ -376,10 +375,11 @@ def test_a_name_taken_meanwhile_is_not_replaced(tmp_path):
 ENDLESS = """
 import sys
 import numpy as np
-from physics import storage
-from physics.trajectory import Layout
-storage.FLUSH_SECONDS, storage.CHUNK_BYTES = float(sys.argv[2]), 4096
-writer = storage.TrajectoryWriter(sys.argv[1], Layout(2, 17, 2, "float64", 0, {"a": (), "b": (300,)}), {"seed": 1})
+from physics import hdf5, storage
+from physics.recording import Layout
+storage.FLUSH_SECONDS, hdf5.CHUNK_BYTES = float(sys.argv[2]), 4096
+layout = Layout(2, 17, 2, "float64", 0, {"a": (), "b": (300,)})
+writer = storage.TrajectoryWriter(sys.argv[1], layout, {"seed": 1})
 step = 0
 while True:
     filled = np.full((2, 17, 2), float(step))
@@ -478,7 +478,7 @@ def test_a_full_disk_keeps_what_was_written(tmp_path):
 import resource, signal, sys
 import numpy as np
 from physics import OutputError, storage
-from physics.trajectory import Layout
+from physics.recording import Layout
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
 rng = np.random.default_rng(0)
@@ -517,7 +517,7 @@ def test_memory_does_not_grow_with_the_number_of_frames(tmp_path):
         for step in range(200):
             writer.append(step, step, np.full((1, 50, 40), float(step)))
             most = max(most, sum(frame[2].nbytes for frame in writer._buffer))
-    assert most <= storage.CHUNK_BYTES
+    assert most <= hdf5.CHUNK_BYTES
     assert physics.load(tmp_path / "t.h5").frames == 200
 
 
@@ -577,3 +577,19 @@ def test_errno_is_kept_for_scripts(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         Trajectory.open(tmp_path / "x.h5")
     assert error.value.errno == errno.ENOENT
+
+
+def test_xarray_opens_what_train_writes(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    import nets
+
+    trained = nets.train(nets.ConstantAttention(5), runs=2, steps=4, record=2, out=tmp_path / "t.h5")
+    for engine in ("h5netcdf", "netcdf4"):
+        with xarray.open_dataset(tmp_path / "t.h5", group="particles/tokens/position", engine=engine) as data:
+            np.testing.assert_array_equal(
+                data["value"].values.reshape(3, 2, 5, 2)[:, 1], trained.positions[1]
+            )
+        with xarray.open_dataset(
+            tmp_path / "t.h5", group="observables/validation_loss", engine=engine
+        ) as data:
+            np.testing.assert_array_equal(data["value"].T, trained.observables["validation_loss"])

@@ -1,9 +1,9 @@
+import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
 import physics
 from physics import InputError
 

@@ -1,0 +1,76 @@
+"""What HDF5 and the file system leave to us: chunks, dimension scales, locks, reserved space."""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+CHUNK_BYTES = 2**19
+"""Aim of a chunk: half a megabyte."""
+
+
+def chunk_shape(frame_shape: tuple[int, ...], itemsize: int, frames: int) -> tuple[int, ...]:
+    """Chunk of about half a megabyte: many small frames, or a part of a large one."""
+    frame_bytes = max(int(np.prod(frame_shape)) * itemsize, 1)
+    if frame_bytes > 2 * CHUNK_BYTES:
+        row_bytes = max(frame_bytes // max(frame_shape[0], 1), 1)
+        return (1, max(1, min(CHUNK_BYTES // row_bytes, frame_shape[0])), *frame_shape[1:])
+    count = max(CHUNK_BYTES // frame_bytes, 1)
+    return (min(count, frames) if frames else count, *frame_shape)
+
+
+def extend(dataset: h5py.Dataset, values: NDArray[Any]) -> None:
+    """Append rows to a dataset."""
+    start = len(dataset)
+    dataset.resize(start + len(values), axis=0)
+    dataset[start:] = values
+
+
+def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
+    """Make a dimension scale."""
+    dataset = group.create_dataset(name, data=values)
+    dataset.make_scale(name)
+    return dataset
+
+
+def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
+    """Attach one scale to each axis of a dataset."""
+    for axis, scale in enumerate(scales):
+        dataset.dims[axis].attach_scale(scale)
+
+
+def locked(path: Path) -> bool:
+    """Whether another process holds the lock that HDF5 takes on a file, without touching the file."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system; opening the file will tell
+        return False
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return False
+    return False
+
+
+def reserve(path: Path, size: int, failure: Callable[[Exception], Exception]) -> None:
+    """Make sure that `size` more bytes fit behind the end of a file."""
+    try:
+        if hasattr(os, "posix_fallocate"):
+            descriptor = os.open(path, os.O_WRONLY)
+            try:
+                os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, size)
+            finally:
+                os.close(descriptor)
+        elif shutil.disk_usage(path.parent).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise failure(error) from error

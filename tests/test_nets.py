@@ -1,0 +1,226 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import nets
+from nets import ConstantAttention, recording_steps
+from nets.tasks import modular_addition
+from physics import InputError
+
+OBSERVABLES = {"train_loss", "train_accuracy", "validation_loss", "validation_accuracy"}
+
+
+def streams(seed, run):
+    """Embedding, layers and split of a member, as documented: children of the run's child of the seed."""
+    child = np.random.SeedSequence(seed).spawn(run + 1)[run]
+    return [np.random.default_rng(stream) for stream in child.spawn(3)]
+
+
+class PlainModel(torch.nn.Module):
+    """The paper's model, as one writes it in PyTorch."""
+
+    def __init__(self, tokens, dim, hidden):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(tokens, dim)
+        self.hidden = torch.nn.Linear(dim, hidden)
+        self.output = torch.nn.Linear(hidden, tokens)
+
+    def forward(self, pairs):
+        return self.output(torch.relu(self.hidden(self.embedding(pairs).sum(1))))
+
+
+def plain_training(model, *, seed, run, steps, learning_rate, weight_decay, dtype):
+    """One member at a time: modules, torch.optim.AdamW, the losses and embeddings after each step."""
+    embedding, layers, split = streams(seed, run)
+    drawn = {
+        name: torch.tensor(value, dtype=dtype) for name, value in model.initial(embedding, layers).items()
+    }
+    network = PlainModel(model.tokens, model.dim, model.hidden).to(dtype)
+    with torch.no_grad():
+        network.embedding.weight.copy_(drawn["embedding"])
+        for name in ("hidden", "output"):
+            getattr(network, name).weight.copy_(drawn[f"{name}.weight"].T)
+            getattr(network, name).bias.copy_(drawn[f"{name}.bias"][0])
+    task = modular_addition(model.tokens)
+    train, validation = task.split(0.8, split)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    frames, measured = [], []
+    for _ in range(steps + 1):
+        losses = []
+        for index in (train, validation):
+            logits = network(torch.tensor(task.inputs[index]))
+            labels = torch.tensor(task.labels[index])
+            losses.append(torch.nn.functional.cross_entropy(logits, labels))
+            measured.append((losses[-1].item(), float((logits.argmax(1) == labels).double().mean())))
+        frames.append(network.embedding.weight.detach().clone().numpy())
+        optimiser.zero_grad()
+        losses[0].backward()
+        optimiser.step()
+    return np.stack(frames), np.array(measured).reshape(steps + 1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-4)], ids=["float64", "float32"]
+)
+def test_every_member_is_trained_as_a_plain_loop_would(dtype, tolerance):
+    model = ConstantAttention(11, 3, 16)
+    options = {"learning_rate": 0.02, "weight_decay": 0.5}
+    ensemble = nets.train(
+        model, runs=3, steps=50, seed=4, record=1, dtype=str(dtype).split(".")[1], **options
+    )
+    for run in range(3):
+        frames, measured = plain_training(model, seed=4, run=run, steps=50, dtype=dtype, **options)
+        assert np.abs(ensemble.positions[run] - frames).max() <= tolerance
+        for column, part in enumerate(("train", "validation")):
+            loss = ensemble.observables[f"{part}_loss"][run]
+            assert np.abs(loss - measured[:, column, 0]).max() <= 10 * tolerance
+            if dtype is torch.float64:
+                np.testing.assert_array_equal(
+                    ensemble.observables[f"{part}_accuracy"][run], measured[:, column, 1]
+                )
+
+
+def test_what_is_recorded(tmp_path):
+    trajectory = nets.train(ConstantAttention(7), runs=2, steps=10, record=4, out=tmp_path / "t.h5")
+    assert trajectory.positions.shape == (2, 4, 7, 2)
+    assert trajectory.positions.dtype == np.float32
+    np.testing.assert_array_equal(trajectory.steps, [0, 4, 8, 10])
+    assert set(trajectory.observables) == OBSERVABLES
+    assert trajectory.complete
+    assert trajectory.parameters["model"] == {
+        "type": "ConstantAttention",
+        "tokens": 7,
+        "dim": 2,
+        "hidden": 32,
+    }
+    json.dumps(trajectory.parameters)
+    in_memory = nets.train(ConstantAttention(7), runs=2, steps=10, record=4)
+    np.testing.assert_array_equal(in_memory.positions, trajectory.positions)
+    for name in OBSERVABLES:
+        np.testing.assert_array_equal(in_memory.observables[name], trajectory.observables[name])
+
+
+def test_recorded_embeddings_are_copies_of_their_own_step():
+    """The published code records live memory on a CPU: its entry i holds step i + 1."""
+    model = ConstantAttention(7)
+    trajectory = nets.train(model, runs=2, steps=3, record=1, seed=9)
+    for run in range(2):
+        start = model.initial(*streams(9, run)[:2])["embedding"]
+        np.testing.assert_array_equal(trajectory.initial[run], start.astype(np.float32))
+    shorter = nets.train(model, runs=2, steps=1, record=1, seed=9)
+    np.testing.assert_array_equal(trajectory.frame(1), shorter.frame(1))
+    assert not np.array_equal(trajectory.frame(0), trajectory.frame(1))
+
+
+def test_a_member_does_not_depend_on_the_others():
+    ensemble = nets.train(ConstantAttention(7), runs=4, steps=20, record=20, dtype="float64")
+    for run in range(4):
+        alone = nets.train(ConstantAttention(7), steps=20, record=20, dtype="float64", first_run=run)
+        np.testing.assert_array_equal(alone.initial[0], ensemble.initial[run])
+        np.testing.assert_allclose(alone.final[0], ensemble.final[run], rtol=0, atol=1e-12)
+
+
+def test_the_default_initialisation_is_pytorchs():
+    model = ConstantAttention(50, 40, 60)
+    drawn = model.initial(*streams(0, 0)[:2])
+    assert abs(drawn["embedding"].std() - 1) < 0.05
+    for name, inputs in (("hidden", 40), ("output", 60)):
+        for part in ("weight", "bias"):
+            values = drawn[f"{name}.{part}"]
+            assert np.abs(values).max() <= inputs**-0.5
+            assert np.abs(values).max() > 0.9 * inputs**-0.5
+    assert drawn["hidden.weight"].std() == pytest.approx(40**-0.5 / 3**0.5, rel=0.05)
+
+
+def test_the_papers_split():
+    task = modular_addition(17)
+    assert len(task) == 153
+    assert task.training_size(0.8) == 122
+    train, validation = task.split(0.8, np.random.default_rng(0))
+    assert len(train) == 122
+    assert sorted([*train, *validation]) == list(range(153))
+    assert (task.labels == task.inputs.sum(axis=1) % 17).all()
+    assert (task.inputs[:, 0] <= task.inputs[:, 1]).all()
+
+
+def test_networks_learn():
+    trajectory = nets.train(ConstantAttention(7), runs=8, steps=600, record=600, weight_decay=0.3)
+    loss = trajectory.observables["train_loss"]
+    assert (loss[:, -1] < loss[:, 0] / 2).all()
+    assert trajectory.observables["train_accuracy"][:, -1].mean() > 0.8
+
+
+def test_a_diverging_member_is_said():
+    with pytest.warns(RuntimeWarning, match="1 of 1 runs diverged: the training loss of run 0 is not finite"):
+        nets.train(ConstantAttention(5), steps=30, learning_rate=1e30, weight_decay=0.0)
+
+
+@pytest.mark.parametrize(
+    ("record", "steps", "expected"),
+    [
+        (3, 7, [0, 3, 6, 7]),
+        ("3", 6, [0, 3, 6]),
+        ([5, 0, 5], 7, [0, 5]),
+        ("0,2,7", 7, [0, 2, 7]),
+        (np.array([1, 4]), 7, [1, 4]),
+        ("log:1", 1000, [0, 1, 10, 100, 1000]),
+        ("log:1", 1, [0, 1]),
+    ],
+)
+def test_recording_steps(record, steps, expected):
+    assert recording_steps(record, steps).tolist() == expected
+
+
+def test_logarithmic_recording_is_dense_where_it_begins():
+    chosen = recording_steps("log", 10_000)
+    assert chosen[:6].tolist() == [0, 1, 2, 3, 4, 5] or set(range(4)) <= set(chosen)
+    assert chosen[-1] == 10_000
+    assert 60 < len(chosen) < 85
+    assert (np.diff(chosen) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"runs": 0}, "runs must be at least 1, got 0"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"learning_rate": 0}, "learning_rate must be a finite number greater than 0, got 0"),
+        ({"weight_decay": -1}, "weight_decay must be a finite number of at least 0, got -1"),
+        ({"train_fraction": 0}, "train_fraction must be a finite number greater than 0, got 0"),
+        (
+            {"train_fraction": 1.0},
+            "train_fraction must leave at least one training and one validation example of 153, got 1",
+        ),
+        ({"train_fraction": 0.001}, "train_fraction must leave at least one training"),
+        ({"record": 0}, "record must be at least 1, got 0"),
+        (
+            {"record": "sometimes"},
+            "record must be a number, 'log', 'log:n' or a list of steps, got 'sometimes'",
+        ),
+        ({"record": [0, 99999]}, "record must name at least one step and none beyond 2000, got [0, 99999]"),
+        ({"record": []}, "record must name at least one step"),
+        ({"dtype": "int8"}, "dtype must be one of 'float32', 'float64', got 'int8'"),
+        ({"device": "abacus"}, "device must be 'auto', 'cpu' or 'cuda', got 'abacus'"),
+        ({"model": "mlp"}, "model must be a model such as ConstantAttention(), got str"),
+        ({"seed": 1.5}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got 1.5"),
+    ],
+)
+def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tmp_path):
+    with pytest.raises(InputError) as error:
+        nets.train(**arguments, out=tmp_path / "t.h5")
+    assert str(error.value).startswith(sentence)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
+def test_cuda_asked_for_and_absent():
+    with pytest.raises(InputError, match="device 'cuda' was asked for, but this machine"):
+        nets.train(device="cuda")
+
+
+@pytest.mark.parametrize(("name", "value"), [("tokens", 2), ("dim", 0), ("hidden", 0)])
+def test_a_model_refuses_bad_sizes(name, value):
+    with pytest.raises(InputError, match=f"{name} must be at least {value + 1}, got {value}"):
+        ConstantAttention(**{name: value})
