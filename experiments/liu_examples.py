@@ -176,6 +176,7 @@ def deduction(out: Path, budget: Budget) -> list[Path]:
             counts = np.stack([np.bincount(operation.label[mask], minlength=6) for mask in masks])
             permitted = (counts * (counts - 1) // 2).sum(axis=1) / operation.parallelogram_count
             quality = mean(closures(operation, masks).quality)
+            chained = mean(closures(operation, masks, transitive=operation.commutes).quality)
             given.append(
                 {
                     "operation": operation.name,
@@ -184,7 +185,7 @@ def deduction(out: Path, budget: Budget) -> list[Path]:
                     "sets": sets,
                 }
                 | {"given": mean(permitted).estimate, "implied": quality.estimate}
-                | {"implied_low": quality.low, "implied_high": quality.high}
+                | {"implied_low": quality.low, "implied_high": quality.high, "chains_only": chained.estimate}
             )
     with style():
         figure = Figure(figsize=(8.6, 3.5))
@@ -257,6 +258,9 @@ def show_deduction(rows: list[Row], ax: Axes | None = None) -> Axes:
     ax.fill_between(fraction, given, implied, alpha=0.15, linewidth=0)
     name = rows[0]["operation"]
     commutes = name.startswith("C")
+    if not commutes:
+        only = [row["chains_only"] for row in rows]
+        ax.plot(fraction, only, color="#d1603d", linewidth=1.2, label="without transitivity")
     ax.set(
         xlabel="training data fraction",
         ylabel="part of all parallelograms" if commutes else "",

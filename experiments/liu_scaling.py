@@ -1,6 +1,5 @@
 """Beyond Liu et al.: the transition for p = 5 … 60, modulo n, and for groups."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,15 +8,18 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 import physics
 from analysis.figures import style
+from analysis.statistics import proportion
 from analysis.transitions import fit_critical_values, median_crossing
 from experiments.output import Budget, graded_colors, save_figure, write_csv
 from physics import FiniteGroup, Operation, critical_sizes
+from physics.operations import random_orders
 
 SIZES = (5, 7, 10, 14, 20, 28, 40, 60)
-ORDERS: dict[Budget, int] = {"quick": 300, "default": 4000, "paper": 20_000}
+ORDERS: dict[Budget, int] = {"quick": 300, "default": 4000, "paper": 10_000}
 GROUP_ORDERS: dict[Budget, int] = {"quick": 100, "default": 2000, "paper": 10_000}
 
 Row = dict[str, Any]
@@ -26,7 +28,8 @@ Row = dict[str, Any]
 def measure(operation: Operation, orders: int, seed: int = 81) -> tuple[Row, Any]:
     """Critical fraction of an operation, by a fit and without one, and the critical sizes behind it."""
     samples = len(operation.samples)
-    sizes = critical_sizes(operation, sets=orders, seed=seed)
+    drawn = random_orders(operation, sets=orders, seed=seed)
+    sizes = critical_sizes(operation, orders=drawn)
     fit = fit_critical_values(sizes / samples, 1 / samples)
     median = median_crossing(sizes / samples, 1 / samples)
     row = {
@@ -44,7 +47,30 @@ def measure(operation: Operation, orders: int, seed: int = 81) -> tuple[Row, Any
         "shape": fit.shape,
         "misfit": fit.misfit,
     }
+    if operation.commutes:
+        last = proportion(int((sizes == last_symbols(operation, drawn)).sum()), orders)
+        row |= {"last_symbol": last.estimate, "last_symbol_low": last.low, "last_symbol_high": last.high}
     return row, sizes
+
+
+def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.int32]:
+    """How many samples of each order (sets, |D_0|) it takes until no symbol is isolated.
+
+    A symbol is isolated until one of its samples shares its class with another one: before, no equation holds
+    the symbol, and its embedding is free. So the representation is never complete earlier than this.
+    """
+    count = len(operation.samples)
+    arrival = np.empty_like(orders)
+    np.put_along_axis(arrival, orders, np.arange(1, count + 1, dtype=np.int32)[None], axis=1)
+    useful = np.full(orders.shape, count + 1, np.int32)
+    for label in np.unique(operation.label):
+        members = np.flatnonzero(operation.label == label)
+        if len(members) > 1:
+            times = arrival[:, members]
+            useful[:, members] = np.maximum(times, np.partition(times, 1, axis=1)[:, 1:2])
+    symbols = range(operation.tokens)
+    first = [useful[:, (operation.samples == s).any(axis=1)].min(axis=1) for s in symbols]
+    return np.asarray(np.max(first, axis=0))
 
 
 def scaling(out: Path, budget: Budget) -> list[Path]:
@@ -63,13 +89,17 @@ def scaling(out: Path, budget: Budget) -> list[Path]:
             f"[{found[-1]['low']:.4f}, {found[-1]['high']:.4f}] at p = {SIZES[-1]}, about as "
             f"p^{slope:.2f} from p = 14 on"
         )
+        print(
+            f"    the last isolated symbol completes it in {found[2]['last_symbol']:.0%} of the orders at "
+            f"p = {SIZES[2]}, in {found[-1]['last_symbol']:.0%} at p = {SIZES[-1]}"
+        )
         rows += [{"family": name, **row} for row in found]
     with style():
         figure = Figure(figsize=(11.4, 3.7))
         left, middle, right = figure.subplots(1, 3)
         show_distributions(families["plain addition"], left)
         show_critical(families, middle)
-        show_collapse(families["plain addition"], right)
+        show_last_symbol(families, right)
         picture = save_figure(figure, out / "liu-scaling.png")
     curves = [
         {
@@ -104,9 +134,10 @@ def show_distributions(measured: Sequence[tuple[Row, Any]], ax: Axes | None = No
         xlabel="training data fraction",
         ylabel="probability of a unique representation",
         title="Plain addition",
-        xlim=(0, 1),
+        xlim=(0, 1.25),
     )
-    ax.legend(title="p", loc="lower right", ncols=2)
+    ax.set_xticks(np.linspace(0, 1, 6))
+    ax.legend(title="p", loc="center right", handlelength=1.2)
     return ax
 
 
@@ -127,7 +158,7 @@ def show_critical(families: Mapping[str, Sequence[tuple[Row, Any]]], ax: Axes | 
         ylabel=r"critical fraction $r_c$",
         xscale="log",
         yscale="log",
-        title="The critical fraction is no constant",
+        title="The critical fraction falls with p",
     )
     ax.set_xticks([5, 10, 20, 40, 60], ["5", "10", "20", "40", "60"])
     ax.set_xticks([], minor=True)
@@ -137,23 +168,26 @@ def show_critical(families: Mapping[str, Sequence[tuple[Row, Any]]], ax: Axes | 
     return ax
 
 
-def show_collapse(measured: Sequence[tuple[Row, Any]], ax: Axes | None = None) -> Axes:
-    """Draw the same curves over 2k/p - ln p, in which the last of p rare events arrives by Gumbel's law.
+def show_last_symbol(families: Mapping[str, Sequence[tuple[Row, Any]]], ax: Axes | None = None) -> Axes:
+    """Draw how often the representation is complete as soon as the last symbol is no longer isolated.
 
-    A random sample holds two symbols, so after k of them about p exp(-2k/p) symbols are in none.
+    As for the connectivity of random graphs, that becomes the rule for large p, and makes r_c fall as
+    ln(p)/p: after k samples of two symbols each, about p exp(-2k/p) symbols are in none.
     """
     ax = Figure().subplots() if ax is None else ax
-    for (row, sizes), color in zip(measured, graded_colors(len(measured)), strict=True):
-        x = 2 * np.sort(sizes) / row["tokens"] - math.log(row["tokens"])
-        ax.step(x, np.arange(1, len(x) + 1) / len(x), where="post", color=color)
-    x = np.linspace(-1, 8, 200)
-    ax.plot(x, np.exp(-np.exp(-x)), color="#888888", linestyle="--", linewidth=1, label="every symbol drawn")
+    names = ("tokens", "last_symbol", "last_symbol_low", "last_symbol_high")
+    for (name, measured), marker in zip(families.items(), "os", strict=True):
+        p, share, low, high = (np.array([row[k] for row, _ in measured]) for k in names)
+        ax.errorbar(p, share, [share - low, high - share], fmt=marker, markersize=4, linewidth=1, label=name)
     ax.set(
-        xlabel=r"$2k/p - \ln p$ after $k$ samples",
-        ylabel="probability of a unique representation",
-        title="Only the last symbol matters, for large p",
-        xlim=(-1, 8),
+        xlabel="p",
+        ylabel="share of orders",
+        xscale="log",
+        ylim=(0, 1),
+        title="The last isolated symbol decides",
     )
+    ax.set_xticks([5, 10, 20, 40, 60], ["5", "10", "20", "40", "60"])
+    ax.set_xticks([], minor=True)
     ax.legend(loc="lower right")
     return ax
 

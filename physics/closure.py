@@ -26,7 +26,7 @@ class Closures:
 
     Attributes
     ----------
-    kind : {"linear", "deduction"}
+    kind : {"linear", "deduction", "chains"}
         Which closure it is; see `closures`.
     nullity : ndarray of int32, shape (sets,), or None
         n_0, the number of degrees of freedom of the ground states; None where the operation does not commute.
@@ -55,7 +55,7 @@ class Closures:
     groups: NDArray[np.int32] | None = None
 
 
-def closures(theory: Any, masks: Any, *, groups: bool = False) -> Closures:
+def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool = True) -> Closures:
     """Close many training sets exactly, on all cores.
 
     Where the operation commutes, this is the **linear closure** of Eq. 14: a parallelogram is implied iff its
@@ -72,6 +72,10 @@ def closures(theory: Any, masks: Any, *, groups: bool = False) -> Closures:
         Training sets as marked samples, such as `random_training_sets` returns.
     groups : bool, default False
         Keep the partition of the samples as well.
+    transitive : bool, default True
+        False leaves out, where the operation does not commute, that equal products are equal to one another,
+        and keeps only the step that the paper draws (Figure 16). Much less follows then, and the bound of
+        Eq. 16 no longer holds: embeddings cannot but have transitive equalities.
 
     Returns
     -------
@@ -80,7 +84,8 @@ def closures(theory: Any, masks: Any, *, groups: bool = False) -> Closures:
     Raises
     ------
     InputError
-        If `masks` are not of that kind, or a set is empty.
+        If `masks` are not of that kind, or a set is empty, or transitivity is to be left out of a linear
+        closure, or of a partition.
 
     Notes
     -----
@@ -92,6 +97,10 @@ def closures(theory: Any, masks: Any, *, groups: bool = False) -> Closures:
     """
     operation = operation_of(theory)
     marked = operation.masks(masks)
+    if not transitive and (operation.commutes or groups):
+        raise InputError(
+            "transitive must be True where the operation commutes, or groups are kept, got False"
+        )
     sets, count = marked.shape
     implied = np.empty(sets, np.int64)
     augmented = np.empty((sets, count), bool)
@@ -112,11 +121,13 @@ def closures(theory: Any, masks: Any, *, groups: bool = False) -> Closures:
             augmented,
             kept,
         )
+    elif not transitive:
+        deduction.chains(marked, operation.samples, members, starts, implied, augmented)
     else:
         deduction.closures(marked, operation.samples, members, starts, implied, augmented, kept)
     everything = operation.parallelogram_count
     return Closures(
-        "linear" if operation.commutes else "deduction",
+        "linear" if operation.commutes else "deduction" if transitive else "chains",
         nullity,
         implied,
         augmented,

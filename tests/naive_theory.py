@@ -60,7 +60,7 @@ def augment(training, implied):
     return augmented
 
 
-def deduction(table, training):
+def deduction(table, training, transitive=True):
     """Appendix H: three parallelograms give a fourth, and equal products are equal to one another."""
     p = len(table)
     samples = samples_of(p, commutes=False)
@@ -79,7 +79,8 @@ def deduction(table, training):
         new = equal.copy()
         for (k, (x, y)), (m, (z, w)) in itertools.product(enumerate(samples), repeat=2):
             new[k, m] |= fourth[z, x, w, y]
-        new = new.astype(int) @ new.astype(int) > 0
+        if transitive:
+            new = new.astype(int) @ new.astype(int) > 0
         if np.array_equal(new, equal):
             break
         equal = new

@@ -242,6 +242,27 @@ def test_a_run_does_not_depend_on_its_neighbours_and_survives_a_file(tmp_path):
     json.dumps(stored.parameters)
 
 
+def test_an_interrupted_run_resumes_with_its_observables(tmp_path, monkeypatch):
+    theory = EffectiveTheory(7, dim=2, pairs=PAIRS)
+    whole = simulate(theory, runs=2, steps=30, out=tmp_path / "whole.h5")
+    advance, calls = EffectiveTheory.advance, []
+
+    def stop(self, positions, step_size, steps):
+        calls.append(steps)
+        if len(calls) == 13:
+            raise KeyboardInterrupt
+        advance(self, positions, step_size, steps)
+
+    monkeypatch.setattr(EffectiveTheory, "advance", stop)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(theory, runs=2, steps=30, out=tmp_path / "part.h5")
+    monkeypatch.undo()
+    part = simulate(theory, runs=2, steps=30, out=tmp_path / "part.h5", resume=True)
+    assert np.array_equal(part.positions, whole.positions)
+    for name in ("loss", "Z_0", "C"):
+        assert np.array_equal(part.observables[name], whole.observables[name])
+
+
 def test_starts_are_normalised():
     E = EffectiveTheory(11, dim=3).start(np.random.default_rng(0))
     np.testing.assert_allclose(E.mean(axis=0), 0, atol=1e-15)

@@ -121,6 +121,11 @@ def test_deduction_is_that_of_the_triple_search(group):
         expected = naive.augment(training(operation, mask), implied)
         assert {tuple(s) for s in operation.samples[theory.closure.augmented[0]].tolist()} == expected
         gained += len(implied) - theory.parallelogram_count
+        chained = naive.deduction(group.table, training(operation, mask), transitive=False)
+        found = physics.closures(operation, mask[None], transitive=False)
+        assert found.implied[0] == len(chained) <= len(implied)
+        expected = naive.augment(training(operation, mask), chained)
+        assert {tuple(s) for s in operation.samples[found.augmented[0]].tolist()} == expected
     assert gained > 0
 
 
@@ -470,6 +475,10 @@ LINE = np.arange(5.0)[:, None]
             "theory must have a parallelogram",
         ),
         (lambda: physics.closures(3, [[True]]), "theory must be an EffectiveTheory or an Operation, got int"),
+        (
+            lambda: physics.closures(ADDITION, np.ones((1, 15), bool), transitive=False),
+            "transitive must be True where the operation commutes, or groups are kept, got False",
+        ),
         (
             lambda: physics.closures(ADDITION, [[1, 0]]),
             r"masks must be bool of the shape \(sets, 15\), got int64 of shape",

@@ -39,14 +39,8 @@ def _unite(parent: Int, a: int, b: int) -> bool:
 
 
 @kernel()
-def _deduce(
-    mask: NDArray[np.bool_], samples: Int, members: Int, starts: Int, tokens: int, sums: Int, quotients: Int
-) -> None:
-    """Join the samples with equal products in `sums` (samples,); `quotients` (2 tokens²,) is scratch.
-
-    Left quotient (z, x) is node z·tokens + x, right quotient (w, y) is node tokens² + w·tokens + y.
-    """
-    right = tokens * tokens
+def _given(mask: NDArray[np.bool_], members: Int, starts: Int, sums: Int, quotients: Int) -> None:
+    """Join the trained samples of each class, and no quotients."""
     for a in range(sums.size):
         sums[a] = a
     for a in range(quotients.size):
@@ -59,29 +53,50 @@ def _deduce(
                     _unite(sums, first, members[k])
                 else:
                     first = members[k]
+
+
+@kernel()
+def _join_quotients(samples: Int, members: Int, starts: Int, tokens: int, sums: Int, quotients: Int) -> None:
+    """Join a left and a right quotient, and their inverses, for every two samples that are joined in `sums`.
+
+    Left quotient (z, x) is node z·tokens + x, right quotient (w, y) is node tokens² + w·tokens + y.
+    """
+    right = tokens * tokens
+    for c in range(starts.size - 1):
+        for k in range(starts[c], starts[c + 1]):
+            a = members[k]
+            for other in range(k + 1, starts[c + 1]):
+                b = members[other]
+                if _find(sums, a) == _find(sums, b):
+                    x, y = samples[a, 0], samples[a, 1]
+                    z, w = samples[b, 0], samples[b, 1]
+                    _unite(quotients, z * tokens + x, right + w * tokens + y)
+                    _unite(quotients, x * tokens + z, right + y * tokens + w)
+
+
+@kernel()
+def _follows(samples: Int, a: int, b: int, tokens: int, quotients: Int) -> bool:
+    """Whether a chain of parallelograms leads from the left quotient of samples a and b to the right one."""
+    left = samples[b, 0] * tokens + samples[a, 0]
+    right = tokens * tokens + samples[b, 1] * tokens + samples[a, 1]
+    return _find(quotients, left) == _find(quotients, right)
+
+
+@kernel()
+def _deduce(
+    mask: NDArray[np.bool_], samples: Int, members: Int, starts: Int, tokens: int, sums: Int, quotients: Int
+) -> None:
+    """Join the samples with equal products in `sums` (samples,); `quotients` (2 tokens²,) is scratch."""
+    _given(mask, members, starts, sums, quotients)
     changed = True
     while changed:
         changed = False
+        _join_quotients(samples, members, starts, tokens, sums, quotients)
         for c in range(starts.size - 1):
             for k in range(starts[c], starts[c + 1]):
-                a = members[k]
-                for l in range(k + 1, starts[c + 1]):  # noqa: E741
-                    b = members[l]
-                    if _find(sums, a) == _find(sums, b):
-                        x, y = samples[a, 0], samples[a, 1]
-                        z, w = samples[b, 0], samples[b, 1]
-                        _unite(quotients, z * tokens + x, right + w * tokens + y)
-                        _unite(quotients, x * tokens + z, right + y * tokens + w)
-        for c in range(starts.size - 1):
-            for k in range(starts[c], starts[c + 1]):
-                a = members[k]
-                for l in range(k + 1, starts[c + 1]):  # noqa: E741
-                    b = members[l]
-                    left = samples[b, 0] * tokens + samples[a, 0]
-                    if _find(quotients, left) == _find(
-                        quotients, right + samples[b, 1] * tokens + samples[a, 1]
-                    ):
-                        changed |= _unite(sums, a, b)
+                for other in range(k + 1, starts[c + 1]):
+                    if _follows(samples, members[k], members[other], tokens, quotients):
+                        changed |= _unite(sums, members[k], members[other])
 
 
 @kernel()
@@ -129,6 +144,44 @@ def closures(
             implied[s] = _tally(masks[s], sums, group, size, augmented[s])
             if groups.shape[0] > 0:
                 groups[s] = group
+
+
+@kernel(parallel=True)
+def chains(
+    masks: NDArray[np.bool_],
+    samples: Int,
+    members: Int,
+    starts: Int,
+    implied: NDArray[np.int64],
+    augmented: NDArray[np.bool_],
+) -> None:
+    """Count what chains of parallelograms imply, without the transitivity of equal products; mark D-bar.
+
+    One round is enough: a parallelogram that follows joins quotients that are in one component already.
+    """
+    sets, count = masks.shape
+    tokens = 0
+    for a in range(count):
+        tokens = max(tokens, samples[a, 0] + 1, samples[a, 1] + 1)
+    for s in prange(sets):
+        sums = np.empty(count, np.int32)
+        quotients = np.empty(2 * tokens * tokens, np.int32)
+        _given(masks[s], members, starts, sums, quotients)
+        _join_quotients(samples, members, starts, tokens, sums, quotients)
+        augmented[s] = masks[s]
+        total = 0
+        for c in range(starts.size - 1):
+            for k in range(starts[c], starts[c + 1]):
+                a = members[k]
+                for other in range(k + 1, starts[c + 1]):
+                    b = members[other]
+                    if _follows(samples, a, b, tokens, quotients):
+                        total += 1
+                        if masks[s, a]:
+                            augmented[s, b] = True
+                        elif masks[s, b]:
+                            augmented[s, a] = True
+        implied[s] = total
 
 
 @kernel(parallel=True)
