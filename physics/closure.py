@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,26 +184,29 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
     return size
 
 
-_least: "WeakKeyDictionary[Operation, int]" = WeakKeyDictionary()
-
-
 def least_nullity(operation: Operation) -> int:
-    """Nullity of the complete data set under the linear closure: 2 for plain addition, 1 modulo p."""
-    if operation not in _least:
-        nullity = np.empty(1, np.int32)
-        linear.closures(
-            np.ones((1, len(operation.samples)), bool),
-            operation.samples,
-            *operation.by_class,
-            primes_for(operation),
-            1,  # constants solve every such system, so no nullity is less
-            nullity,
-            np.empty(1, np.int64),
-            np.empty((1, len(operation.samples)), bool),
-            np.empty((0, len(operation.samples)), np.int32),
-        )
-        _least[operation] = int(nullity[0])
-    return _least[operation]
+    """Nullity of the complete data set under the linear closure, the least of all training sets.
+
+    It is 2 for plain addition, where (0, k+1, 1, k) makes all steps E_{k+1} - E_k equal, and 1 for a finite
+    group, where E_i - E_0 is a homomorphism to the reals, hence zero. Other moduli are computed.
+    """
+    if operation.modulus is None and operation.group is None:
+        return 2
+    if operation.group is not None or operation.modulus == operation.tokens:
+        return 1
+    nullity = np.empty(1, np.int32)
+    linear.closures(
+        np.ones((1, len(operation.samples)), bool),
+        operation.samples,
+        *operation.by_class,
+        primes_for(operation),
+        1,  # constants solve every such system, so no nullity is less
+        nullity,
+        np.empty(1, np.int64),
+        np.empty((1, len(operation.samples)), bool),
+        np.empty((0, len(operation.samples)), np.int32),
+    )
+    return int(nullity[0])
 
 
 def primes_for(operation: Operation) -> NDArray[np.float64]:

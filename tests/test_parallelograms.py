@@ -273,11 +273,22 @@ def test_nullity_agrees_with_floating_ranks_where_those_are_safe():
             assert n_0 == 24 - (np.linalg.matrix_rank(A) if len(A) else 0)
 
 
-def test_complete_data_leave_two_or_one_degree_of_freedom():
-    assert least_nullity(Operation(10)) == 2
-    assert least_nullity(Operation(10, modulus=10)) == 1
-    assert least_nullity(Operation(group=KLEIN)) == 1
-    assert least_nullity(Operation(10, modulus=19)) == 2  # large enough that nothing wraps
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [(Operation(p), 2) for p in (2, 3, 5, 9)]
+    + [(Operation(p, modulus=p), 1) for p in (2, 5, 6)]
+    + [
+        (Operation(6, modulus=9), 1),
+        (Operation(6, modulus=11), 2),
+        (Operation(7, modulus=3), 1),
+        (Operation(group=KLEIN), 1),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_complete_data_leave_two_or_one_degree_of_freedom(operation, expected):
+    quadruples = naive.parallelograms(naive.samples_of(operation.tokens), label_of(operation))
+    rank = naive.rank([naive.row(q, operation.tokens) for q in quadruples])
+    assert least_nullity(operation) == operation.tokens - rank == expected
 
 
 @pytest.mark.parametrize(
