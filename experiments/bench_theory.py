@@ -33,6 +33,10 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
         budget: quick takes seconds; default adds sizes up to 24; paper lets the reference run to p = 32.
     """
     reference = _reference()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write {out}: {error.strerror}") from None
     rows = [
         *closure_rows(reference, budget),
         probability_row(budget),
@@ -44,7 +48,6 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
     print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
     print(table(rows))
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps({"threads": numba.get_num_threads(), "rows": rows}, indent=1) + "\n")
     except OSError as error:
         raise OutputError(f"cannot write {out}: {error.strerror}") from None

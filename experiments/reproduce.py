@@ -9,7 +9,7 @@ import tyro
 from experiments import liu_examples, liu_scaling, liu_theory
 from experiments.output import Budget
 from physics.checks import choice
-from physics.errors import InputError, OutputError
+from physics.errors import OutputError
 
 Recipe = Callable[[Path, Budget], list[Path]]
 
@@ -44,8 +44,7 @@ def reproduce(
     """
     for name in names:
         choice("names", name, tuple(FIGURES))
-    if budget not in get_args(Budget):
-        raise InputError(f"budget must be one of {', '.join(map(repr, get_args(Budget)))}, got {budget!r}")
+    choice("budget", budget, get_args(Budget))
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -3,9 +3,10 @@ import json
 
 import numpy as np
 import pytest
+import tyro
 
 from experiments import liu_scaling, liu_theory
-from experiments.bench_theory import bench_theory
+from experiments.bench import bench
 from experiments.reproduce import FIGURES, reproduce
 from physics import InputError, Operation, OutputError, critical_sizes
 from physics.operations import random_orders
@@ -16,11 +17,16 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
+def command(function, *arguments):
+    """Call a command function as the command line does."""
+    return tyro.cli(function, args=list(arguments), config=(tyro.conf.OmitArgPrefixes,))
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     out = tmp_path_factory.mktemp("reproduce")
     names = tuple(name for name in FIGURES if name not in ("liu-scaling", "liu-groups"))
-    assert reproduce(names, out=out, budget="quick") == 0
+    assert command(reproduce, *names, "--out", str(out), "--budget", "quick") == 0
     return out
 
 
@@ -156,8 +162,8 @@ def test_critical_fraction_to_three_digits():
 
 
 def test_bench_compares_results_before_it_states_a_ratio(tmp_path, capsys):
-    assert bench_theory(out=tmp_path / "bench.json", budget="quick") == 0
-    rows = json.loads((tmp_path / "bench.json").read_text())["rows"]
+    assert command(bench, "theory", "--out", str(tmp_path), "--budget", "quick") == 0
+    rows = json.loads((tmp_path / "theory.json").read_text())["rows"]
     measured = {row["what"]: row for row in rows}
     assert measured["closure, p = 10, at the transition, 10000 sets"]["reference_s"] > 0
     assert next(row for row in rows if "error" in row)["error"] < 1e-9
@@ -169,6 +175,10 @@ def test_bad_input(tmp_path):
         reproduce(("liu-99",), out=tmp_path)
     with pytest.raises(InputError, match="budget must be one of 'quick', 'default', 'paper', got 'huge'"):
         reproduce(("liu-9",), out=tmp_path, budget="huge")
+    with pytest.raises(InputError, match="names must be one of 'theory', got 'particles'"):
+        bench(("particles",), out=tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write to"):
         reproduce(("liu-9",), out=tmp_path / "file" / "below")
+    with pytest.raises(OutputError, match="cannot write"):
+        bench(("theory",), out=tmp_path / "file" / "below", budget="quick")
