@@ -259,6 +259,16 @@ def test_one_small_prime_errs_and_enough_of_them_do_not():
     found = nullity(small)
     assert np.array_equal(found[0], exact.nullity)
     assert np.array_equal(found[1], exact.implied)
+    orders = random_orders(operation, sets=200)
+    sizes = np.empty((2, 200), np.int64)
+    for row, primes in zip(sizes, (small, [2]), strict=True):
+        floor = least_nullity(operation)
+        kernels.critical_sizes(
+            orders, operation.samples, operation.label, np.array(primes, float), floor, row
+        )
+    assert np.array_equal(sizes[0], physics.critical_sizes(operation, orders=orders))
+    assert (sizes[1] >= sizes[0]).all()
+    assert (sizes[1] > sizes[0]).any()
     assert np.prod(primes_for(operation)) > 6 ** ((operation.tokens - 1) / 2)
     assert np.prod(primes_for(Operation(60, modulus=60))) > 8 ** (59 / 2)
 

@@ -154,7 +154,8 @@ def relax(amplitudes: Float, rates: Float, times: Float, norm: Float, out: Float
                     slowest = i
         for t in range(times.size):
             total = 0.0
-            for i in range(tokens):
+            out[run, t, :slowest] = 0.0  # modes that do not occur; their factor would overflow
+            for i in range(slowest, tokens):
                 decay = math.exp(-2.0 * (rates[i] - rates[slowest]) * times[t] / norm[run])
                 for k in range(dim):
                     value = amplitudes[run, i, k] * decay
