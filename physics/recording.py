@@ -126,7 +126,7 @@ def recorder(
     parameters: Mapping[str, Any],
     *,
     overwrite: bool = False,
-    resume: bool = False,
+    resume: bool | None = None,
 ) -> Recorder:
     """Return what records a run: to the file `out`, or to memory where that is None."""
     if out is None:

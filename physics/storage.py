@@ -72,8 +72,10 @@ class TrajectoryWriter:
         Sizes, number type and observables.
     parameters : mapping
         How the run is made; JSON must hold it.
-    overwrite, resume : bool
+    overwrite : bool
         As in `physics.simulate`.
+    resume : bool, optional
+        The same; None where the caller cannot go on with an unfinished run.
 
     Raises
     ------
@@ -91,7 +93,7 @@ class TrajectoryWriter:
         parameters: Mapping[str, Any],
         *,
         overwrite: bool = False,
-        resume: bool = False,
+        resume: bool | None = None,
     ) -> None:
         self.path = FilePath(path)
         self.partial = self.path.with_name(self.path.name + ".partial")
@@ -200,7 +202,7 @@ class TrajectoryWriter:
 
     # -- the file ----------------------------------------------------------------------------------------
 
-    def _refuse_existing(self, resume: bool) -> None:
+    def _refuse_existing(self, resume: bool | None) -> None:
         directory = self.path.absolute().parent
         if not directory.is_dir():
             raise OutputError(f"cannot write {self.path}: the directory {directory} does not exist")
@@ -218,9 +220,10 @@ class TrajectoryWriter:
             if resume:
                 return
             if not self._overwrite:
+                go_on = "" if resume is None else "resume (--resume) to go on with it, or "
                 raise OutputError(
-                    f"{self.partial} holds an unfinished run; pass resume (--resume) to go on with it, or "
-                    "overwrite (--overwrite) to begin anew"
+                    f"{self.partial} holds an unfinished run; pass {go_on}overwrite (--overwrite) "
+                    "to begin anew"
                 )
             self.partial.unlink()
 
@@ -232,7 +235,7 @@ class TrajectoryWriter:
             raise InputError(f"parameters must be what JSON holds: {error}") from None
         self._reserve_in_directory()
         with self._sentences():
-            file = h5py.File(self.partial, "x", libver=("v108", "v108"), locking=True)
+            file = h5py.File(self.partial, "x", libver=("v108", "v108"), locking="best-effort")
         self._file = file
         with self._sentences():
             file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
@@ -338,7 +341,7 @@ class TrajectoryWriter:
                 f"{self.partial} has another configuration and is not resumed ({'; '.join(different)})"
             )
         with self._sentences():
-            self._file = h5py.File(self.partial, "r+", libver=("v108", "v108"), locking=True)
+            self._file = h5py.File(self.partial, "r+", libver=("v108", "v108"), locking="best-effort")
         self._find_datasets()
         self.frames = found.frames
         for dataset in (self._step, self._time, *self._values.values()):

@@ -255,6 +255,8 @@ def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Cloc
 
 
 def _one(index: int, length: int, what: str) -> slice:
+    if not length:
+        raise InputError(f"the trajectory holds no {what} yet")
     index = whole_number(what, index, -length)
     if index >= length:
         raise InputError(f"{what} must be below {length}, got {index}")

@@ -455,6 +455,10 @@ def test_an_unfinished_run_is_neither_replaced_nor_mixed_up(tmp_path):
     ):
         physics.simulate(steps=1, out=path, resume=True)
     assert partial.read_bytes() == before
+    with pytest.raises(
+        OutputError, match=r"holds an unfinished run; pass overwrite \(--overwrite\) to begin"
+    ):
+        example().save(path)  # which cannot be resumed
     physics.simulate(steps=1, out=path, overwrite=True)
     assert not partial.exists()
 
@@ -563,6 +567,15 @@ def test_a_trajectory_refuses_what_does_not_fit(arguments, sentence):
 def test_a_trajectory_refuses_observables_that_do_not_fit():
     with pytest.raises(InputError, match=r"observables\['a'\] must have the shape"):
         Trajectory(np.zeros((2, 3, 4, 2)), [0, 1, 2], observables={"a": np.zeros((2, 4))})
+
+
+def test_a_run_killed_before_its_first_frame(tmp_path):
+    writer = TrajectoryWriter(tmp_path / "t.h5", Layout(2, 3, 2, "float64", 9), {})
+    writer._file.close()
+    found = physics.load(tmp_path / "t.h5.partial")
+    assert (found.runs, found.frames, found.tokens) == (2, 0, 3)
+    with pytest.raises(InputError, match="the trajectory holds no frame yet"):
+        _ = found.final
 
 
 def test_frames_and_runs_out_of_range():
