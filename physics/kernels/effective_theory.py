@@ -115,27 +115,46 @@ def _slope(x: Float, samples: Int, starts: Int, scale: float, slope: Float) -> N
             slope[k, i] = (2.0 * loss / norm * x[k, i] - slope[k, i]) / norm
 
 
+@kernel()
+def _shift(x: Float, h: float, slope: Float, out: Float) -> None:
+    """Write x + h slope to `out`, which may be `x`; a loop compiles faster than an array expression."""
+    for k in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            out[k, i] = x[k, i] + h * slope[k, i]
+
+
+@kernel()
+def _step(x: Float, samples: Int, starts: Int, scale: float, h: float, steps: int, order: int) -> None:
+    """Move a state (dim, tokens) by steps `h` of Euler (order 1), midpoint (2) or Runge-Kutta (4)."""
+    slope = np.empty(x.shape)
+    trial = np.empty(x.shape)
+    moved = np.empty(x.shape)
+    for _ in range(steps):
+        _slope(x, samples, starts, scale, slope)
+        if order == 1:
+            _shift(x, h, slope, x)
+            continue
+        _shift(x, 0.5 * h, slope, trial)
+        if order == 2:
+            _slope(trial, samples, starts, scale, slope)
+            _shift(x, h, slope, x)
+            continue
+        _shift(x, h / 6.0, slope, moved)
+        _slope(trial, samples, starts, scale, slope)
+        _shift(moved, h / 3.0, slope, moved)
+        _shift(x, 0.5 * h, slope, trial)
+        _slope(trial, samples, starts, scale, slope)
+        _shift(moved, h / 3.0, slope, moved)
+        _shift(x, h, slope, trial)
+        _slope(trial, samples, starts, scale, slope)
+        _shift(moved, h / 6.0, slope, x)
+
+
 @kernel(parallel=True)
 def step(states: Float, samples: Int, starts: Int, scale: float, h: float, steps: int, order: int) -> None:
     """Move `states` (runs, dim, tokens) by steps `h` of Euler (order 1), midpoint (2), Runge-Kutta (4)."""
     for run in prange(states.shape[0]):
-        x = states[run]
-        a = np.empty(x.shape)
-        b = np.empty(x.shape)
-        c = np.empty(x.shape)
-        d = np.empty(x.shape)
-        for _ in range(steps):
-            _slope(x, samples, starts, scale, a)
-            if order == 1:
-                x += h * a
-                continue
-            _slope(x + 0.5 * h * a, samples, starts, scale, b)
-            if order == 2:
-                x += h * b
-                continue
-            _slope(x + 0.5 * h * b, samples, starts, scale, c)
-            _slope(x + h * c, samples, starts, scale, d)
-            x += h / 6.0 * (a + 2.0 * b + 2.0 * c + d)
+        _step(states[run], samples, starts, scale, h, steps, order)
 
 
 @kernel(parallel=True)
