@@ -45,6 +45,11 @@ def token_colors(tokens: int) -> Any:
     return mpl.colormaps[TOKENS](np.arange(tokens) / tokens)
 
 
+def graded_colors(count: int) -> Any:
+    """Colours (count, 4) of things that have an order but no cycle, such as symbols of plain addition."""
+    return mpl.colormaps["viridis"](np.linspace(0, 0.88, count))
+
+
 @_styled
 def show_embedding(
     E: Any, ax: Axes | None = None, *, labels: bool = True, outline: Any = None, title: str = ""

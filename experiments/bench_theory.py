@@ -13,9 +13,8 @@ import numba
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from experiments.output import Budget
+from experiments.output import Budget, make_directory, write_text
 from physics import EffectiveTheory, Operation, closures, random_training_sets, representation_quality
-from physics.errors import OutputError
 from physics.parallelograms import list_parallelograms
 
 REFERENCE = Path(__file__).parents[1] / "benchmarks" / "published_theory.py"
@@ -33,10 +32,7 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
         budget: quick takes seconds; default adds sizes up to 24; paper lets the reference run to p = 32.
     """
     reference = _reference()
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write {out}: {error.strerror}") from None
+    make_directory(out.parent)
     rows = [
         *closure_rows(reference, budget),
         probability_row(budget),
@@ -47,10 +43,7 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
     ]
     print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
     print(table(rows))
-    try:
-        out.write_text(json.dumps({"threads": numba.get_num_threads(), "rows": rows}, indent=1) + "\n")
-    except OSError as error:
-        raise OutputError(f"cannot write {out}: {error.strerror}") from None
+    write_text(out, json.dumps({"threads": numba.get_num_threads(), "rows": rows}, indent=1))
     print(f"wrote {out}")
     return 0
 

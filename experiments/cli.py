@@ -21,6 +21,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "compare": commands.compare,
     "import": commands.import_,
     "info": commands.info,
+    "reproduce": commands.reproduce,
+    "bench": commands.bench,
     "demo": commands.demo,
 }
 

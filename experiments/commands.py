@@ -1,19 +1,27 @@
 """The commands of `grokphys`: each a function whose signature is its command line."""
 
-import csv
 import json
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import tyro
 from tyro.conf import Positional
 
-from physics.errors import InputError, OutputError
+from experiments.output import (
+    Budget,
+    make_directory,
+    refuse_existing,
+    save_figure,
+    write_csv,
+    write_text,
+)
+from physics.checks import choice
+from physics.errors import InputError
 from physics.simulate import simulate as simulate_system
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
@@ -39,6 +47,7 @@ def checked(kind: Callable[..., Built]) -> Callable[..., Built]:
 
 
 Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...")]
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
 
 
 def simulate(
@@ -160,7 +169,7 @@ def analyze(files: Positional[Files], *, out: Path | None = None, overwrite: boo
     from physics.structure import circle_ratio
 
     if out is not None:
-        _refuse_existing(out, overwrite)
+        refuse_existing(out, overwrite)
     rows: list[dict[str, Any]] = []
     failures = 0
     for path in resolve(files):
@@ -200,7 +209,7 @@ def analyze(files: Positional[Files], *, out: Path | None = None, overwrite: boo
             for run in range(trajectory.runs)
         )
     if out is not None and rows:
-        _write_csv(out, rows)
+        write_csv(out, rows)
         print(f"{len(rows)} runs in {out}")
     return 1 if failures else 0
 
@@ -241,7 +250,7 @@ def fit_ode(
     names = ("coefficients.csv", "scores.json", "coefficients.png", "rollout.png")
     if out is not None:
         for name in names:
-            _refuse_existing(out / name, overwrite, parents=True)
+            refuse_existing(out / name, overwrite, parents=True)
     signals = [one for trajectory in trajectories(files) for one in ding.signals_of(trajectory, first, last)]
     if len({one.values.shape[1] for one in signals}) > 1:
         raise InputError(
@@ -263,16 +272,16 @@ def fit_ode(
             file=sys.stderr,
         )
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+        make_directory(out)
         header = ["frequency", "b", *(f"a_{k + 1}" for k in range(len(fit.b)))]
-        _write_csv(
+        write_csv(
             out / names[0],
             [
                 dict(zip(header, [k + 1, float(fit.b[k]), *map(float, fit.A[k])], strict=True))
                 for k in range(len(fit.b))
             ],
         )
-        _write_text(
+        write_text(
             out / names[1],
             json.dumps(
                 {
@@ -289,8 +298,8 @@ def fit_ode(
                 indent=1,
             ),
         )
-        ding.coefficient_picture(fit, signals[0].survivors, label).figure.savefig(out / names[2])
-        ding.rollout_picture(signals[0], {label: scores}).figure.savefig(out / names[3])
+        save_figure(ding.coefficient_picture(fit, signals[0].survivors, label).figure, out / names[2])
+        save_figure(ding.rollout_picture(signals[0], {label: scores}).figure, out / names[3])
         print(f"coefficients, scores and figures in {out}")
     return 1 if len(missed) else 0
 
@@ -311,7 +320,7 @@ def compare(
     from experiments.side_by_side import comparison_section
 
     if out is not None:
-        _refuse_existing(out, overwrite, parents=True)
+        refuse_existing(out, overwrite, parents=True)
     section = comparison_section(trajectories([simulated]), trajectories([trained]))
     for paragraph in section.text:
         print(paragraph)
@@ -387,6 +396,52 @@ def info(files: Positional[Files]) -> int:
     return 1 if failures else 0
 
 
+def reproduce(
+    names: Positional[Names] = (),
+    *,
+    out: Path = Path("results/reproduce"),
+    budget: Budget = "default",
+) -> int:
+    """Reproduce published figures: the data as CSV, the figure as PNG, the finding on the screen.
+
+    Args:
+        names: figures, such as liu-4a; all of them if none is given.
+        out: directory to write to; files of the same name are replaced.
+        budget: quick for a look, default for what this package reports, paper for the largest ensembles.
+    """
+    from experiments.reproduce import FIGURES
+
+    _check_choices(names, FIGURES, budget)
+    make_directory(out)
+    for name in names or tuple(FIGURES):
+        print(f"{name}: {(FIGURES[name].__doc__ or '').splitlines()[0]}")
+        for path in FIGURES[name](out, budget):
+            print(f"  wrote {path}")
+    return 0
+
+
+def bench(
+    names: Positional[Names] = (),
+    *,
+    out: Path = Path("results/bench"),
+    budget: Budget = "default",
+) -> int:
+    """Measure against references, in one run: a table on the screen, and as JSON.
+
+    Args:
+        names: benchmarks, such as theory; all of them if none is given.
+        out: directory to write NAME.json to; files of the same name are replaced.
+        budget: quick takes seconds, paper lets the references run to the largest sizes.
+    """
+    from experiments.bench import BENCHES
+
+    _check_choices(names, BENCHES, budget)
+    make_directory(out)
+    for name in names or tuple(BENCHES):
+        BENCHES[name](out=out / f"{name}.json", budget=budget)
+    return 0
+
+
 def demo(*, out: Path = Path("results/demo"), runs: int = 100, epochs: int = 2000, seed: int = 0) -> int:
     """Do the whole job on real parts and write a report: particles, networks, circles, comparison.
 
@@ -404,6 +459,12 @@ def demo(*, out: Path = Path("results/demo"), runs: int = 100, epochs: int = 200
             print(f"{table.text()}\n")
     print(report)
     return 0
+
+
+def _check_choices(names: Sequence[str], registry: Mapping[str, object], budget: str) -> None:
+    for name in names:
+        choice("names", name, tuple(registry))
+    choice("budget", budget, get_args(Budget))
 
 
 def _summarise(trajectory: Trajectory, out: Path | None) -> int:
@@ -430,34 +491,6 @@ def _structure_line(found: Any) -> str:
     if circles < len(found.circle):
         text += f", grid imperfections of the rest {found.grid_imperfections.format()}"
     return text
-
-
-def _refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> None:
-    if path.exists() and (path.is_dir() or not overwrite):
-        raise OutputError(f"{path} exists; choose another name or pass --overwrite")
-    if not parents and not path.absolute().parent.is_dir():
-        raise OutputError(f"cannot write {path}: the directory {path.absolute().parent} does not exist")
-
-
-def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns, restval="")
-            writer.writeheader()
-            writer.writerows(rows)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _sentence(error: Exception) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from experiments import musat
 from experiments.ding import ode_section
+from experiments.output import make_directory
 from experiments.report import Section, write_report
 from experiments.side_by_side import comparison_section
 from nets.models import ConstantAttention
@@ -30,7 +31,7 @@ def demonstrate(
 ) -> tuple[Path, list[Section]]:
     """Run everything, store the trajectories and the report under `out`, and return its path and sections."""
     began = time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     particles = {
         alignment: simulate(
             ParticleSystem(alignment=alignment),

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import physics
-from analysis.figures import style
+from analysis.figures import graded_colors, style
 from analysis.statistics import mean
-from experiments.output import Budget, graded_colors, save_figure, write_csv
+from experiments.output import Budget, save_figure, write_csv
 from physics import EffectiveTheory, LinearNetwork, Operation, closures, random_training_sets, simulate
 
 Row = dict[str, Any]

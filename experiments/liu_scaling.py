@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import physics
-from analysis.figures import style
+from analysis.figures import graded_colors, style
 from analysis.statistics import proportion
 from analysis.transitions import fit_critical_values, median_crossing
-from experiments.output import Budget, graded_colors, save_figure, write_csv
+from experiments.output import Budget, save_figure, write_csv
 from physics import FiniteGroup, Operation, critical_sizes
 from physics.operations import random_orders
 

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.figures import style
+from analysis.figures import graded_colors, style
 from analysis.statistics import mean, proportion
 from analysis.transitions import Transition, fit_transition
-from experiments.output import Budget, graded_colors, save_figure, write_csv
+from experiments.output import Budget, save_figure, write_csv
 from physics import (
     EffectiveTheory,
     Operation,

@@ -1,36 +1,64 @@
-"""What a reproduction writes: tables as CSV, figures as PNG."""
+"""What commands write: tables as CSV, text, figures; each file is there whole or not at all."""
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import matplotlib as mpl
-import numpy as np
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from physics.errors import OutputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Budget = Literal["quick", "default", "paper"]
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows of equal columns, the first row's keys as header; numbers keep 10 digits."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        for row in rows:
-            writer.writerow(
-                {key: f"{value:.10g}" if isinstance(value, float) else value for key, value in row.items()}
-            )
+    """Write rows under the names of their columns, in the order in which these first occur."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return write_bytes(path, text.getvalue().encode())
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write text, ended by a line feed."""
+    return write_bytes(path, (text.rstrip("\n") + "\n").encode())
+
+
+def save_figure(figure: "Figure", path: Path) -> Path:
+    """Write a figure as PNG."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return write_bytes(path, picture.getvalue())
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write a file in one atomic step, or say in a sentence why that cannot be."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
     return path
 
 
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure that was made by `matplotlib.figure.Figure`, so without pyplot and its state."""
-    figure.savefig(path)
-    return path
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it, or say in a sentence why that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {path}: {error.strerror}") from error
 
 
-def graded_colors(count: int) -> NDArray[np.float64]:
-    """Colours (count, 4) of things that have an order but no cycle, such as the symbols of plain addition."""
-    return np.asarray(mpl.colormaps["viridis"](np.linspace(0, 0.88, count)))
+def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> None:
+    """Refuse a file that exists, unless it is to be replaced, and a directory that does not."""
+    if path.exists() and (path.is_dir() or not overwrite):
+        raise OutputError(f"{path} exists; choose another name or pass --overwrite")
+    if not parents and not path.absolute().parent.is_dir():
+        raise OutputError(f"cannot write {path}: the directory {path.absolute().parent} does not exist")

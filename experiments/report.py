@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from physics.errors import OutputError
+from experiments.output import make_directory, write_text
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,5 @@ def write_report(path: Path, title: str, subtitle: str, sections: Sequence[Secti
         loader=PackageLoader("experiments", "."), autoescape=True, undefined=StrictUndefined
     )
     page = environment.get_template("report.html").render(title=title, subtitle=subtitle, sections=sections)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    make_directory(path.parent)
+    write_text(path, page)

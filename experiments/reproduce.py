@@ -2,14 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, get_args
-
-import tyro
 
 from experiments import liu_examples, liu_scaling, liu_theory
 from experiments.output import Budget
-from physics.checks import choice
-from physics.errors import OutputError
 
 Recipe = Callable[[Path, Budget], list[Path]]
 
@@ -27,30 +22,3 @@ FIGURES: dict[str, Recipe] = {
     "liu-groups": liu_scaling.groups,
 }
 """What each name makes: a function of the directory and the budget that returns the files it wrote."""
-
-
-def reproduce(
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FIGURE ...")] = (),
-    *,
-    out: Path = Path("results/reproduce"),
-    budget: Budget = "default",
-) -> int:
-    """Reproduce published figures: the data as CSV, the figure as PNG, the finding on the screen.
-
-    Args:
-        names: figures, such as liu-4a; all of them if none is given.
-        out: directory to write to; files of the same name are replaced.
-        budget: quick for a look, default for what this package reports, paper for the largest ensembles.
-    """
-    for name in names:
-        choice("names", name, tuple(FIGURES))
-    choice("budget", budget, get_args(Budget))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write to {out}: {error.strerror}") from None
-    for name in names or tuple(FIGURES):
-        print(f"{name}: {(FIGURES[name].__doc__ or '').splitlines()[0]}")
-        for path in FIGURES[name](out, budget):
-            print(f"  wrote {path}")
-    return 0

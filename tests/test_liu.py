@@ -6,8 +6,8 @@ import pytest
 import tyro
 
 from experiments import liu_scaling, liu_theory
-from experiments.bench import bench
-from experiments.reproduce import FIGURES, reproduce
+from experiments.commands import bench, reproduce
+from experiments.reproduce import FIGURES
 from physics import InputError, Operation, OutputError, critical_sizes
 from physics.operations import random_orders
 
