@@ -19,7 +19,7 @@ from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from physics.checks import choice, finite_array, whole_number
+from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -203,6 +203,9 @@ def fit_trajectories(
     ``penalty=None``.
     """
     choice("kind", kind, ("increment", "generator"))
+    alpha = number("alpha", alpha, 0.0)
+    max_iter = whole_number("max_iter", max_iter, 1)
+    tol = number("tol", tol, above=0.0)
     pieces = _trajectories(signals, times)
     states, changes = _transitions(pieces, kind)
     regressor = LinearODERegressor(penalty, alpha, max_iter=max_iter, tol=tol).fit(states, changes)

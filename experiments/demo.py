@@ -10,6 +10,8 @@ from experiments.report import Section, write_report
 from experiments.side_by_side import comparison_section
 from nets.models import ConstantAttention
 from nets.train import train
+from physics.checks import whole_number
+from physics.seeds import parent_seed
 from physics.simulate import simulate
 from physics.storage import code_version
 from physics.systems.particles import ParticleSystem
@@ -30,6 +32,8 @@ def demonstrate(
     out: Path, *, runs: int, epochs: int, seed: int, progress: bool
 ) -> tuple[Path, list[Section]]:
     """Run everything, store the trajectories and the report under `out`, and return its path and sections."""
+    runs, epochs = whole_number("runs", runs, 1), whole_number("epochs", epochs, 1)
+    parent_seed(seed)
     began = time.perf_counter()
     make_directory(out)
     particles = {

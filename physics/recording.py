@@ -62,12 +62,11 @@ class MemoryRecorder:
 
     def __init__(self, layout: Layout, parameters: Mapping[str, Any]) -> None:
         shape = (layout.runs, layout.frames, layout.tokens, layout.dim)
-        needed = math.prod(shape) * np.dtype(layout.dtype).itemsize
-        if needed > _memory():
-            raise InputError(
-                f"{layout.frames} frames need {needed / 2**30:.1f} GiB, more than this machine's memory; "
-                "record less often, or stream to a file with out"
-            )
+        require_memory(
+            f"{layout.frames} frames of {layout.runs} runs",
+            math.prod(shape) * np.dtype(layout.dtype).itemsize,
+            "record less often, or stream to a file with out",
+        )
         self.frames = 0
         self._positions = np.empty(shape, layout.dtype)
         self._steps = np.empty(layout.frames, np.int64)
@@ -136,6 +135,12 @@ def recorder(
     from physics.storage import TrajectoryWriter
 
     return TrajectoryWriter(out, layout, parameters, overwrite=overwrite, resume=resume)
+
+
+def require_memory(what: str, needed: float, advice: str) -> None:
+    """Refuse what does not fit into this machine, before the system kills it."""
+    if needed > _memory():
+        raise InputError(f"{what} need {needed / 2**30:.1f} GiB, more than this machine's memory; {advice}")
 
 
 def _memory() -> float:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
-from physics.recording import Layout, recorder
+from physics.recording import Layout, recorder, require_memory
 from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
@@ -115,6 +115,8 @@ def simulate(
     step_size = system.default_step_size if step_size is None else number("step_size", step_size, above=0.0)
     parent_seed(seed)
     first_run = whole_number("first_run", first_run, 0)
+    state = 8 * system.tokens * system.dim
+    require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run")
     positions = _starts(system, runs, seed, first_run, initial)
 
     frames = -(-steps // record_every) + 1

@@ -96,6 +96,8 @@ class TrajectoryWriter:
         resume: bool | None = None,
     ) -> None:
         self.path = FilePath(path)
+        if self.path.is_dir():
+            raise OutputError(f"cannot write {self.path}: it is a directory")
         self.partial = self.path.with_name(self.path.name + ".partial")
         self.where = f" in {self.partial}"
         self.layout = layout
@@ -208,8 +210,6 @@ class TrajectoryWriter:
             raise OutputError(f"cannot write {self.path}: the directory {directory} does not exist")
         if not os.access(directory, os.W_OK):
             raise OutputError(f"cannot write {self.path}: no permission to write in {directory}")
-        if self.path.is_dir():
-            raise OutputError(f"cannot write {self.path}: it is a directory")
         if self.path.exists() and not self._overwrite:
             raise OutputError(f"{self.path} exists; choose another name or pass overwrite (--overwrite)")
         if self.partial.exists():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -14,6 +15,8 @@ import torch
 import physics
 from experiments.cli import COMMANDS, main
 from experiments.demo import embedded_trajectory
+
+REAL = str(embedded_trajectory())
 
 
 @pytest.fixture
@@ -106,7 +109,7 @@ def test_info_says_what_a_file_holds_and_how_it_was_made(grokphys, files):
 
 
 def test_info_names_observables_with_their_own_clock(grokphys):
-    _, out, _ = grokphys("info", embedded_trajectory())
+    _, out, _ = grokphys("info", REAL)
     assert "fourier_signals, 1001 frames, own clock: steps 0 to 1000" in out
     assert "foreign: PyTorch, trained outside this project" in out
 
@@ -145,7 +148,7 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
 
 
 def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
-    status, out, err = grokphys("fit-ode", embedded_trajectory(), "--out", tmp_path / "fit")
+    status, out, err = grokphys("fit-ode", REAL, "--out", tmp_path / "fit")
     assert status == 0, err
     assert "Lasso, α = 0.01" in out
     scores = json.loads((tmp_path / "fit/scores.json").read_text())
@@ -157,13 +160,13 @@ def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
     assert sum(float(row[f"a_{k}"]) != 0 for row in rows for k in range(1, 30)) < 250
     for name in ("coefficients.png", "rollout.png"):
         assert (tmp_path / "fit" / name).read_bytes().startswith(b"\x89PNG")
-    status, _, err = grokphys("fit-ode", embedded_trajectory(), "--out", tmp_path / "fit")
+    status, _, err = grokphys("fit-ode", REAL, "--out", tmp_path / "fit")
     assert status == 1
     assert "coefficients.csv exists; choose another name or pass --overwrite" in err
 
 
 def test_fit_ode_says_what_has_not_converged(grokphys):
-    status, _, err = grokphys("fit-ode", embedded_trajectory(), "--max-iter", 100)
+    status, _, err = grokphys("fit-ode", REAL, "--max-iter", 100)
     assert status == 1
     assert re.search(r"frequencies 1, .* have not converged in 100 sweeps; raise --max-iter", err)
 
@@ -315,6 +318,13 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
         (["simulate", "--runs", "0"], "runs must be at least 1, got 0"),
         (["simulate", "--runs", "many"], "--runs"),
         (["simulate", "--alignment", "nan"], "alignment must be a finite number, got nan"),
+        (["simulate", "--runs", "10000000000"], "more than this machine's memory; simulate them in shards"),
+        (["demo", "--runs", "0"], "runs must be at least 1, got 0"),
+        (["demo", "--seed", "-1"], "seed must be a whole number of at least 0"),
+        (["fit-ode", REAL, "--alpha", "-1"], "alpha must be a finite number of at least 0"),
+        (["fit-ode", REAL, "--max-iter", "0"], "max_iter must be at least 1, got 0"),
+        (["reproduce", "liu-99"], "names must be one of 'liu-4a'"),
+        (["bench", "nothing"], "names must be one of 'theory'"),
         (["train", "--runs", "0"], "runs must be at least 1, got 0"),
         (["train", "--tokens", "2"], "tokens must be at least 3, got 2"),
         (["train", "--record", "never"], "record must be a number"),
@@ -339,7 +349,7 @@ def test_wrong_use_ends_with_status_2_and_a_sentence(grokphys, arguments, senten
 
 def test_a_missing_or_unreadable_file_ends_with_status_1(grokphys, tmp_path):
     (tmp_path / "text.h5").write_text("nothing")
-    for command in (["analyze"], ["info"], ["fit-ode"], ["compare", embedded_trajectory()]):
+    for command in (["analyze"], ["info"], ["fit-ode"], ["compare", REAL]):
         status, _, err = grokphys(*command, tmp_path / "none.h5")
         assert (status, err) == (1, f"grokphys: error: there is no file {tmp_path / 'none.h5'}\n")
         status, _, err = grokphys(*command, tmp_path / "text.h5")
@@ -367,12 +377,12 @@ def test_an_existing_output_is_refused_by_every_command(grokphys, files):
 
 
 def test_token_counts_that_differ(grokphys, files):
-    status, _, err = grokphys("compare", files / "particles_0.h5", embedded_trajectory())
+    status, _, err = grokphys("compare", files / "particles_0.h5", REAL)
     assert status == 2
     assert err == (
         "grokphys: error: simulated and trained must have the same number of tokens, got 7 and 59\n"
     )
-    status, _, err = grokphys("fit-ode", files / "particles_0.h5", embedded_trajectory(), "--last", 30)
+    status, _, err = grokphys("fit-ode", files / "particles_0.h5", REAL, "--last", 30)
     assert status == 2
     assert "files must agree in the number of frequencies, got [3, 29]" in err
 
@@ -394,6 +404,15 @@ def test_every_command_and_option_has_help(grokphys, command):
         raise AssertionError(f"{command} {option} has no help")
 
 
+def frames_flushed(path):
+    """Frames in a file that is being written, as far as one can see from outside."""
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return len(file["particles/tokens/position/step"])
+    except (OSError, KeyError):
+        return 0
+
+
 def test_the_console_script_and_the_kill(tmp_path):
     """A real process: progress goes to stderr, and a kill in mid-run leaves a file that `info` reads."""
     script = [sys.executable, "-m", "experiments.cli"]
@@ -402,8 +421,8 @@ def test_the_console_script_and_the_kill(tmp_path):
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         partial = tmp_path / "t.h5.partial"
         deadline = time.monotonic() + 90
-        while time.monotonic() < deadline and (not partial.exists() or partial.stat().st_size < 600_000):
-            time.sleep(0.05)
+        while time.monotonic() < deadline and frames_flushed(partial) <= 100:
+            time.sleep(0.1)
         process.send_signal(signal.SIGKILL)
         assert process.stderr.read() == b"", "no bar where stderr is no terminal"
     done = subprocess.run(

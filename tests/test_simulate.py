@@ -125,6 +125,11 @@ def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_more_than_the_memory_is_refused_before_the_system_kills():
+    with pytest.raises(InputError, match="1000000000001 frames of 1 runs need .* GiB, more"):
+        physics.simulate(steps=10**12)
+
+
 def test_a_misspelt_argument_is_refused():
     with pytest.raises(TypeError, match="tokns"):
         ParticleSystem(tokns=5)

@@ -299,8 +299,9 @@ def test_a_failed_run_leaves_the_file_it_would_have_replaced(stored):
 def test_a_directory_that_does_not_exist(tmp_path):
     with pytest.raises(OutputError, match="the directory .*missing does not exist"):
         physics.simulate(steps=1, out=tmp_path / "missing" / "t.h5")
-    with pytest.raises(OutputError, match="it is a directory"):
-        physics.simulate(steps=1, out=tmp_path)
+    for directory in (tmp_path, ".", ""):
+        with pytest.raises(OutputError, match="it is a directory"):
+            physics.simulate(steps=1, out=directory)
     assert list(tmp_path.iterdir()) == []
 
 
