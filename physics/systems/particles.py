@@ -1,6 +1,7 @@
 """Particles that cluster and align: Musat §5-6, as a system to simulate."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,54 @@ from numpy.typing import NDArray
 from physics.checks import choice, number, point_sets, whole_number
 from physics.errors import InputError
 from physics.kernels import particles as kernels
+
+SOFT = 1e-3
+"""Softening from which the repulsion of same-class pairs may be added and taken off again."""
+BY_ROW = 80
+"""Tokens from which a single run is spread over the cores."""
+TASKS = 16
+"""Parts that the work of a run spread over the cores is cut into, whatever the number of cores."""
+
+
+@lru_cache(maxsize=8)
+def pair_layout(tokens: int) -> kernels.Pairs:
+    """Lay out the pair sums by rank within their class, larger classes first, and list who meets whom."""
+    first, second = np.triu_indices(tokens)
+    label = (first + second) % tokens
+    sizes = np.bincount(label)
+    place = np.empty(sizes.size, np.int64)
+    place[np.argsort(-sizes, kind="stable")] = np.arange(sizes.size)
+    rank = np.empty_like(label)
+    rank[np.argsort(label, kind="stable")] = np.arange(label.size) - np.repeat(
+        np.cumsum(sizes) - sizes, sizes
+    )
+    slots = np.lexsort((place[label], rank))
+    members = np.bincount(rank)
+    layout = kernels.Pairs(first[slots], second[slots], label[slots], _meetings(members))
+    for array in layout:
+        array.setflags(write=False)
+    return layout
+
+
+def _meetings(members: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Streams (a, b, length) in which the slots of every rank meet those of every later one.
+
+    `members` counts the classes that have a rank. Streams that continue each other are joined, and long ones
+    cut to what the kernel takes at once.
+    """
+    starts = np.cumsum(members) - members
+    m, n = np.triu_indices(members.size, 1)
+    by_distance = np.lexsort((m, n - m))
+    a, b, length = starts[m][by_distance], starts[n][by_distance], members[n][by_distance]
+    follows = (a[1:] == a[:-1] + length[:-1]) & (b[1:] == b[:-1] + length[:-1])
+    begins = np.flatnonzero(np.concatenate([[True], ~follows])[: a.size])
+    a, b, length = a[begins], b[begins], np.add.reduceat(length, begins) if a.size else length
+    parts = -(-length // kernels.STREAM)
+    which = np.repeat(np.arange(a.size), parts)
+    offset = (np.arange(which.size) - np.repeat(np.cumsum(parts) - parts, parts)) * kernels.STREAM
+    return np.stack(
+        [a[which] + offset, b[which] + offset, np.minimum(length[which] - offset, kernels.STREAM)], axis=1
+    )
 
 
 @dataclass(frozen=True)
@@ -81,24 +130,29 @@ class ParticleSystem:
 
     def forces(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the forces on `positions` (runs, tokens, dim), which are trusted."""
-        forces = np.empty_like(positions)
-        kernels.total_forces(positions, *self._kernel_arguments(len(positions)), forces)
-        return forces
+        return self._advance(positions, 0.0, 0)
 
     def advance(self, positions: NDArray[np.float64], step_size: float, steps: int) -> None:
         """Move `positions` (runs, tokens, dim) in place by `steps` normalised Euler steps."""
-        arguments = self._kernel_arguments(len(positions))
-        forces = np.empty_like(positions)
-        for _ in range(steps):
-            kernels.total_forces(positions, *arguments, forces)
-            kernels.move_and_normalise(positions, forces, step_size)
+        self._advance(positions, step_size, steps)
 
-    def _kernel_arguments(self, runs: int) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+    def _advance(self, positions: NDArray[np.float64], step_size: float, steps: int) -> NDArray[np.float64]:
         same, diff = self.weights
-        constants = np.array(
-            [self.attraction * same, self.repulsion * diff, self.alignment * same, self.alignment * diff]
+        law = kernels.Law(
+            self.attraction * same,
+            self.repulsion * diff,
+            self.alignment * same,
+            self.alignment * diff,
+            self.softening**2,
+            self.dim != 2 or self.softening < SOFT,
         )
-        return constants, self.softening**2, np.empty((runs, self.pairs, self.dim))
+        forces = np.empty_like(positions)
+        layout = pair_layout(self.tokens)
+        if self.tokens < BY_ROW:
+            kernels.advance_runs(positions, layout, law, step_size, steps, forces)
+        else:
+            kernels.advance_rows(positions, layout, law, step_size, steps, forces, True, TASKS)
+        return forces
 
 
 def forces(
