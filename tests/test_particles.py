@@ -2,11 +2,14 @@ import naive
 import numba
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import physics
+from experiments import bench_references as references
 from physics import InputError, ParticleSystem
+from physics.systems import particles
 
 
 def random_positions(tokens, dim, seed=0, runs=None):
@@ -29,22 +32,80 @@ def test_forces_equal_the_naive_sum(tokens, dim):
     )
 
 
-@pytest.mark.parametrize("shape", ["circle", "grid", "clustered", "collapsing"])
-@pytest.mark.parametrize("softening", [0.1, 0.0])
-def test_forces_on_special_configurations(shape, softening):
+def configuration(shape, tokens, dim):
     rng = np.random.default_rng(1)
-    angle = 2 * np.pi * np.arange(9) / 9
-    x = {
-        "circle": np.stack([np.cos(angle), np.sin(angle)], axis=1),
-        "grid": np.stack(np.divmod(np.arange(9.0), 3), axis=1),
-        "clustered": np.repeat(rng.standard_normal((3, 2)), 3, axis=0),
-        "collapsing": 1e-9 * rng.standard_normal((9, 2)),
-    }[shape]
-    ours = physics.forces(x, ParticleSystem(9, softening=softening))
-    assert np.isfinite(ours).all()
-    # On a symmetric state large terms cancel: compare with the size of the force on a pair sum, not the rest.
-    scale = 9.0 if softening else max(9.0, np.abs(ours).max())
-    assert np.abs(ours - naive.forces(x, softening=softening)).max() <= 1e-11 * scale
+    angle = 2 * np.pi * np.arange(tokens) / tokens
+    side = round(tokens ** (1 / dim) + 0.5)
+    x = np.zeros((tokens, dim))
+    if shape == "circle":
+        x[:, :2] = np.stack([np.cos(angle), np.sin(angle)], axis=1)[:, :dim]
+    elif shape == "grid":
+        x[:] = np.stack(np.unravel_index(np.arange(tokens), (side,) * dim), axis=1) - 1
+    elif shape == "cross":  # every pair of arms at a right angle: s·s' = 0 abounds
+        x[np.arange(tokens), np.arange(tokens) % dim] = np.arange(tokens) - tokens // 2
+    elif shape == "clustered":
+        x[:] = rng.standard_normal((3, dim))[np.arange(tokens) % 3]
+    elif shape == "collapsing":
+        x[:] = 1e-9 * rng.standard_normal((tokens, dim))
+    elif shape == "tiny":
+        x[:] = 1e-143 * rng.standard_normal((tokens, dim))
+    else:
+        x[:] = rng.uniform(-1.7, 1.7, (tokens, dim))
+    return x
+
+
+@pytest.mark.parametrize("shape", ["uniform", "circle", "grid", "cross", "clustered", "collapsing", "tiny"])
+@pytest.mark.parametrize("softening", [0.1, 1e-3, 0.0])
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+def test_forces_on_special_configurations(shape, softening, dim):
+    for tokens in (9, 16):  # below and above the size from which the plane is sorted
+        x = configuration(shape, tokens, dim)
+        ours = physics.forces(x, ParticleSystem(tokens, dim, softening=softening))
+        assert np.isfinite(ours).all()
+        # On a symmetric state large terms cancel: the yardstick is then a force on a pair sum, not the rest.
+        scale = max(9.0, np.abs(ours).max())
+        assert np.abs(ours - naive.forces(x, softening=softening)).max() <= 1e-11 * scale
+
+
+@pytest.mark.parametrize("shape", ["uniform", "circle", "grid", "cross", "clustered"])
+@pytest.mark.parametrize("softening", [0.1, 0.0])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_spread_over_the_cores_the_forces_are_the_same(shape, softening, dim, monkeypatch):
+    x = configuration(shape, 41, dim)
+    system = ParticleSystem(41, dim, softening=softening)
+    alone = physics.forces(x, system)
+    monkeypatch.setattr(particles, "BY_ROW", 3)
+    spread = physics.forces(x, system)
+    assert np.abs(spread - alone).max() <= 1e-11 * max(9.0, np.abs(alone).max())
+
+
+def test_references_of_the_benchmark_compute_the_same():
+    x = random_positions(12, 2, runs=3)
+    ours = physics.forces(x, ParticleSystem(12))
+    for reference in (references.numpy_forces, references.numba_forces):
+        agree(reference(x), ours)
+    agree(references.torch_forces(torch.from_numpy(x)).numpy(), ours)
+
+
+def test_a_sort_that_is_far_off_its_guess():
+    # Steps so large that the order of the angles does not survive from one to the next.
+    x = random_positions(17, 2, seed=2)
+    trajectory = physics.simulate(steps=3, step_size=5.0, initial=x)
+    for k in range(3):
+        x = naive.normalised(x + 5.0 * naive.forces(x))
+        np.testing.assert_allclose(trajectory.positions[0, k + 1], x, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("tokens", [3, 4, 5, 12, 17])
+def test_the_layout_holds_every_pair_once_and_every_meeting_once(tokens):
+    pairs = particles.pair_layout(tokens)
+    assert sorted(zip(pairs.first, pairs.second, strict=True)) == naive.pairs(tokens)
+    np.testing.assert_array_equal(pairs.label, (pairs.first + pairs.second) % tokens)
+    met = [(a + c, b + c) for a, b, length in pairs.meetings for c in range(length)]
+    slots = range(len(pairs.label))
+    same = {(a, b) for a in slots for b in slots if a < b and pairs.label[a] == pairs.label[b]}
+    assert len(met) == len(same)
+    assert set(met) == same
 
 
 def test_all_particles_at_the_origin_feel_nothing():
@@ -146,11 +207,18 @@ def test_the_same_bits_for_any_number_of_threads():
     try:
         for threads in sorted({1, before}):
             numba.set_num_threads(threads)
-            results.append(physics.simulate(runs=5, steps=7).positions)
+            results.append(
+                [
+                    physics.simulate(runs=5, steps=7).positions,
+                    physics.simulate(ParticleSystem(particles.BY_ROW), steps=2).positions,
+                    physics.simulate(ParticleSystem(particles.BY_ROW, 3), steps=2).positions,
+                ]
+            )
     finally:
         numba.set_num_threads(before)
     for result in results:
-        np.testing.assert_array_equal(result, results[0])
+        for ours, first in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(ours, first)
 
 
 @pytest.mark.parametrize(
