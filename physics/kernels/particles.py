@@ -109,11 +109,11 @@ def _repel_rectangle(
 def _repel_triangle(sums: Array, out: Array, a0: int, a1: int, softening_squared: float) -> None:
     """Add the repulsion among the pair sums a0…a1, each pair once.
 
-    Groups of eight: within a group all 64 pairs, one vector a row (a pair sum does not push itself, d = 0),
-    then the group against what follows.
+    Groups of sixteen: within a group all 256 pairs, two vectors a row (a pair sum does not push itself, as
+    d = 0), then the group against what follows.
     """
-    for a in range(a0, a1, 8):
-        end = min(a + 8, a1)
+    for a in range(a0, a1, 16):
+        end = min(a + 16, a1)
         x, y = sums[0, a:end], sums[1, a:end]
         out_x, out_y = out[0, a:end], out[1, a:end]
         for r in range(x.size):
@@ -344,15 +344,23 @@ def _same_class(
     for row in range(task, len(meetings), tasks):
         a, b, length = meetings[row]
         radial, aligned = square[:length], product[:length]
-        radial[:] = law.softening_squared
-        aligned[:] = 0.0
-        for k in range(len(sums)):
-            s, t = sums[k, a : a + length], sums[k, b : b + length]
+        if len(sums) == 2:
+            x, y = sums[0, a : a + length], sums[1, a : a + length]
+            s, t = sums[0, b : b + length], sums[1, b : b + length]
             for c in range(radial.size):
-                radial[c] += (s[c] - t[c]) * (s[c] - t[c])
-                aligned[c] += s[c] * t[c]
+                radial[c] = (x[c] - s[c]) * (x[c] - s[c]) + (y[c] - t[c]) * (y[c] - t[c])
+                aligned[c] = x[c] * s[c] + y[c] * t[c]
+        else:
+            radial[:] = 0.0
+            aligned[:] = 0.0
+            for k in range(len(sums)):
+                s, t = sums[k, a : a + length], sums[k, b : b + length]
+                for c in range(radial.size):
+                    radial[c] += (s[c] - t[c]) * (s[c] - t[c])
+                    aligned[c] += s[c] * t[c]
         for c in range(radial.size):
-            inverse = 1.0 / (radial[c] if radial[c] != 0.0 else math.inf)
+            squared = radial[c] + law.softening_squared
+            inverse = 1.0 / (squared if squared != 0.0 else math.inf)
             radial[c] = law.attraction * math.sqrt(inverse) + repulsion * inverse
             aligned[c] = alignment if aligned[c] > 0.0 else 0.0
         for k in range(len(sums)):
