@@ -79,6 +79,49 @@ def test_spread_over_the_cores_the_forces_are_the_same(shape, softening, dim, mo
     assert np.abs(spread - alone).max() <= 1e-11 * max(9.0, np.abs(alone).max())
 
 
+@pytest.mark.parametrize("shape", ["uniform", "clustered", "grid", "circle", "collapsing", "cross"])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-8, 1e-10])
+def test_the_fast_sum_honours_its_tolerance(shape, tolerance):
+    for scale in (1.0, 1e-3 if shape == "uniform" else 1.0):
+        x = scale * configuration(shape, 60, 2)
+        x[0] += 1e-3 * scale  # a symmetric state may have forces of zero, and nothing to be relative to
+        for system in (ParticleSystem(60), ParticleSystem(60, alignment=0.0, softening=0.3)):
+            exact = physics.forces(x, system, method="direct")
+            error = np.abs(physics.forces(x, system, method="fast", tolerance=tolerance) - exact).max()
+            assert error <= tolerance * np.abs(exact).max()
+
+
+def test_the_fast_sum_uses_the_grid():
+    x = configuration("uniform", 60, 2)
+    exact = physics.forces(x, ParticleSystem(60), method="direct")
+    error = np.abs(physics.forces(x, ParticleSystem(60), method="fast", tolerance=1e-3) - exact).max()
+    assert error > 1e-13 * np.abs(exact).max()
+
+
+def test_where_no_grid_will_do_the_fast_sum_is_direct():
+    for x in (1e-9 * random_positions(20, 2), 1e5 * random_positions(20, 2), np.zeros((20, 2))):
+        exact = physics.forces(x, ParticleSystem(20), method="direct")
+        np.testing.assert_array_equal(physics.forces(x, ParticleSystem(20), method="fast"), exact)
+
+
+def test_a_large_system_moves_by_the_fast_sum(monkeypatch):
+    monkeypatch.setattr(particles, "FAST_ABOVE", 30)
+    monkeypatch.setattr(particles, "CELL_COST", 0.0)
+    monkeypatch.setattr(particles, "POINT_COST", 0.0)
+    x = random_positions(40, 2, seed=4)
+    fast = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
+    monkeypatch.setattr(particles, "FAST_ABOVE", 1000)
+    direct = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
+    assert 0 < np.abs(fast - direct).max() < 1e-6
+
+
+@pytest.mark.parametrize("options", [{"dim": 3}, {"softening": 0.0}])
+def test_the_fast_sum_says_what_it_needs(options):
+    system = ParticleSystem(5, **options)
+    with pytest.raises(InputError, match="method 'fast' needs dim = 2 and softening greater than 0, got"):
+        physics.forces(np.zeros((5, system.dim)), system, method="fast")
+
+
 def test_references_of_the_benchmark_compute_the_same():
     x = random_positions(12, 2, runs=3)
     ours = physics.forces(x, ParticleSystem(12))
@@ -251,7 +294,12 @@ def test_a_system_refuses_bad_constants(arguments, sentence):
             {},
             "positions must be an array of real numbers, got an array of complex128",
         ),
-        (np.zeros((5, 2)), {"method": "fast"}, "method must be one of 'auto', 'direct', got 'fast'"),
+        (np.zeros((5, 2)), {"method": "tree"}, "method must be one of 'auto', 'direct', 'fast', got 'tree'"),
+        (
+            np.zeros((5, 2)),
+            {"method": "fast", "tolerance": 1e-11},
+            "tolerance must be at least 1e-10 for method 'fast', got 1e-11",
+        ),
         (np.zeros((5, 2)), {"tolerance": 0}, "tolerance must be a finite number greater than 0, got 0"),
     ],
 )

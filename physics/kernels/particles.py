@@ -439,7 +439,7 @@ def _align(aligned: Array, sums: Array, units: Array, alignment: float, out: Arr
 
 
 @kernel()
-def _move_and_normalise(position: Array, force: Array, step_size: float) -> None:
+def move_and_normalise(position: Array, force: Array, step_size: float) -> None:
     """Advance one run: x + step_size·F, then zero mean and unit variance on every axis.
 
     An axis on which all particles coincide has no scale; it is left at zero.
@@ -489,7 +489,7 @@ def advance_runs(
                 _align(aligned, sums, units, law.alignment_diff, pair_force)
             _gather(pair_force, pairs, forces[run])
             if step < steps:
-                _move_and_normalise(positions[run], forces[run], step_size)
+                move_and_normalise(positions[run], forces[run], step_size)
 
 
 @kernel(parallel=True)
@@ -546,4 +546,4 @@ def advance_rows(
         for step in range(max(steps, 1)):
             _forces_by_row(positions[run], pairs, law, repel, order, partial, forces[run])
             if step < steps:
-                _move_and_normalise(positions[run], forces[run], step_size)
+                move_and_normalise(positions[run], forces[run], step_size)
