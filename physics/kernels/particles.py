@@ -53,7 +53,7 @@ class Law(NamedTuple):
 MARGIN = 1e-14
 """Error of a difference of two diamond angles (a few ulp of 4) and of the sign of s_a·s_b, in one bound."""
 
-SORT_ABOVE = 100
+SORT_ABOVE = 200
 """Pair sums in the plane above which sorting them beats testing every s_a·s_b (measured)."""
 
 STREAM = 512
@@ -237,10 +237,25 @@ def _merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
 
 
 @kernel()
-def _sort(key: Array, order: Integers, scratch: Integers) -> None:
-    """Sort `order` by (key, index); quick where it is almost sorted, as after a step of the dynamics."""
+def _sort(key: Array, order: Integers) -> None:
+    """Write the permutation that sorts `key` (in 0…4, or infinite) to `order`, equal keys by their index.
+
+    As many buckets as keys, filled in the order of the index, leave little for an insertion sort; where keys
+    crowd so that it has too much to do, they are merged.
+    """
+    count = key.size
+    begin = np.zeros(count + 2, np.int64)
+    bucket = np.empty(count, np.int64)
+    for a in range(count):
+        bucket[a] = min(int(key[a] * (0.25 * count)), count - 1) if key[a] < math.inf else count
+        begin[bucket[a] + 1] += 1
+    for c in range(count):
+        begin[c + 1] += begin[c]
+    for a in range(count):
+        order[begin[bucket[a]]] = a
+        begin[bucket[a]] += 1
     moves = 0
-    for slot in range(1, order.size):
+    for slot in range(1, count):
         p = order[slot]
         at = slot
         while at > 0 and (
@@ -250,21 +265,20 @@ def _sort(key: Array, order: Integers, scratch: Integers) -> None:
             at -= 1
         order[at] = p
         moves += slot - at
-        if moves > 8 * order.size:
-            _merge_sort(key, order, scratch)
+        if moves > 8 * count:
+            _merge_sort(key, order, np.empty_like(order))
             return
 
 
 @kernel()
-def _half_planes(sums: Array, units: Array, order: Integers, out: Array) -> None:
+def _half_planes(sums: Array, units: Array, out: Array) -> None:
     """Write the same sums as `_half_spaces` of all pair sums in the plane, in O(P log P).
 
     Sorted by the diamond angle ±y/(|x|+|y|), monotone in the true one and exactly 1 of 4 to a right angle,
     the half plane is a window, and its sum a difference of prefix sums (error: P ulp of the largest prefix).
     Within `MARGIN` of the edge the sign of s_a·s_b decides, so ties and right angles are exact.
-    `order` is a permutation of the pair sums, better a good guess; it comes back sorted.
     """
-    pairs = order.size
+    pairs = sums.shape[1]
     key = np.empty(pairs)
     largest, smallest = 0.0, math.inf
     members = 0
@@ -282,7 +296,8 @@ def _half_planes(sums: Array, units: Array, order: Integers, out: Array) -> None
     if not (smallest > 1e-140 and largest < 1e140):  # here s_a·s_b itself rounds to zero or overflows
         _half_spaces(sums, units, 0, pairs, out)
         return
-    _sort(key, order, np.empty_like(order))
+    order = np.empty(pairs, np.int64)
+    _sort(key, order)
     angle = np.empty(3 * members)  # three turns, so that no window wraps
     before_x, before_y = np.empty(3 * members + 1), np.empty(3 * members + 1)
     total_x = total_y = 0.0
@@ -475,7 +490,6 @@ def advance_runs(
     for run in prange(runs):
         sums, units = np.empty((dim, count)), np.empty((dim, count))
         pair_force, aligned = np.empty((dim, count)), np.empty((dim, count))
-        order = np.arange(count)
         for step in range(max(steps, 1)):
             _pair_sums(positions[run], pairs, sums, units)
             pair_force[:] = 0.0
@@ -483,7 +497,7 @@ def advance_runs(
             _same_class(sums, units, pairs.meetings, 0, 1, law, pair_force)
             if law.alignment_diff != 0.0:
                 if dim == 2 and count > SORT_ABOVE:
-                    _half_planes(sums, units, order, aligned)
+                    _half_planes(sums, units, aligned)
                 else:
                     _half_spaces(sums, units, 0, count, aligned)
                 _align(aligned, sums, units, law.alignment_diff, pair_force)
@@ -494,7 +508,7 @@ def advance_runs(
 
 @kernel(parallel=True)
 def _forces_by_row(
-    position: Array, pairs: Pairs, law: Law, repel: bool, order: Integers, partial: Array, force: Array
+    position: Array, pairs: Pairs, law: Law, repel: bool, partial: Array, force: Array
 ) -> None:
     """Write the forces of one large run with all cores.
 
@@ -515,7 +529,7 @@ def _forces_by_row(
             if dim != 2:
                 _half_spaces(sums, units, count * task // tasks, count * (task + 1) // tasks, aligned)
             elif task == tasks - 1:
-                _half_planes(sums, units, order, aligned)
+                _half_planes(sums, units, aligned)
     for k in range(dim):  # a second parallel region would cost more than this
         total, found = pair_force[k], partial[:, k]
         total[:] = 0.0
@@ -542,8 +556,7 @@ def advance_rows(
     runs, _, dim = positions.shape
     partial = np.empty((tasks, dim, pairs.first.size))
     for run in range(runs):
-        order = np.arange(pairs.first.size)
         for step in range(max(steps, 1)):
-            _forces_by_row(positions[run], pairs, law, repel, order, partial, forces[run])
+            _forces_by_row(positions[run], pairs, law, repel, partial, forces[run])
             if step < steps:
                 move_and_normalise(positions[run], forces[run], step_size)
