@@ -16,7 +16,6 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, special
 
 from physics.kernels import convolution as kernels
 
@@ -57,6 +56,8 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
     Where the points have collapsed within the softening they push less, and what is left of it cancels: the
     tolerance is tightened for both. None where rounding then stands in the way, or memory.
     """
+    from scipy import fft  # half a second that `import physics` does without
+
     widest = float(extent.max())
     tolerance *= min(1.0, widest / (4.0 * softening)) ** 2
     if not (tolerance >= SHARPEST and widest < 1e6 * softening):
@@ -81,6 +82,8 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
 
 def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
     """Return the sum of d/(d² + ε²) over all other points, for every point (2, count)."""
+    from scipy import fft  # half a second that `import physics` does without
+
     table = _window(chosen.width)
     low = points.min(axis=1, keepdims=True)
     scaled = (points - low) / chosen.spacing + (chosen.width / 2 + 1)
@@ -105,6 +108,8 @@ def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
 @lru_cache(maxsize=1)
 def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the transforms of both components of the tapered push, over the window's transform squared."""
+    from scipy import fft, special  # half a second that `import physics` does without
+
     axes, tapers, inverses = [], [], []
     for k, size in enumerate(chosen.shape):
         difference = fft.fftfreq(size, 1.0 / size) * chosen.spacing
@@ -133,6 +138,8 @@ def _shape(width: int) -> float:
 
 
 def _window_transform(frequency: Array, width: int) -> Array:
+    from scipy import special
+
     beta = _shape(width)
     root = np.sqrt((beta**2 - (width * frequency / 2.0) ** 2).astype(complex))
     return np.real(width * np.sinh(root) / root) / special.i0(beta)
@@ -141,6 +148,8 @@ def _window_transform(frequency: Array, width: int) -> Array:
 @lru_cache(maxsize=8)
 def _window(width: int) -> Array:
     """Return the window as polynomials (degree + 1, width), good to a few ulp."""
+    from scipy import special  # half a second that `import physics` does without
+
     degree = width + 5
     nodes = np.cos(np.pi * (np.arange(2 * degree) + 0.5) / (2 * degree)) / 2.0
     table = np.zeros((degree + 1, width))
