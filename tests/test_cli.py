@@ -402,7 +402,7 @@ def test_the_console_script_and_the_kill(tmp_path):
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         partial = tmp_path / "t.h5.partial"
         deadline = time.monotonic() + 90
-        while time.monotonic() < deadline and (not partial.exists() or partial.stat().st_size < 600_000):
+        while time.monotonic() < deadline and (not partial.exists() or partial.stat().st_size < 3_000_000):
             time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
         assert process.stderr.read() == b"", "no bar where stderr is no terminal"
