@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import physics
 from experiments import bench_references as references
 from physics import InputError, ParticleSystem
+from physics.kernels import particles as kernels
 from physics.systems import particles
 
 
@@ -58,7 +59,7 @@ def configuration(shape, tokens, dim):
 @pytest.mark.parametrize("softening", [0.1, 1e-3, 0.0])
 @pytest.mark.parametrize("dim", [1, 2, 3, 5])
 def test_forces_on_special_configurations(shape, softening, dim):
-    for tokens in (9, 16):  # below and above the size from which the plane is sorted
+    for tokens in (9, 16):
         x = configuration(shape, tokens, dim)
         ours = physics.forces(x, ParticleSystem(tokens, dim, softening=softening))
         assert np.isfinite(ours).all()
@@ -130,13 +131,21 @@ def test_references_of_the_benchmark_compute_the_same():
     agree(references.torch_forces(torch.from_numpy(x)).numpy(), ours)
 
 
-def test_a_sort_that_is_far_off_its_guess():
-    # Steps so large that the order of the angles does not survive from one to the next.
-    x = random_positions(17, 2, seed=2)
-    trajectory = physics.simulate(steps=3, step_size=5.0, initial=x)
-    for k in range(3):
-        x = naive.normalised(x + 5.0 * naive.forces(x))
-        np.testing.assert_allclose(trajectory.positions[0, k + 1], x, rtol=0, atol=1e-8)
+@pytest.mark.parametrize("tokens", [5, 16, 41])
+@pytest.mark.parametrize(
+    "shape", ["uniform", "circle", "grid", "cross", "clustered", "collapsing", "tiny", "line", "origin"]
+)
+def test_sorted_half_planes_equal_the_test_of_every_product(shape, tokens):
+    x = configuration("uniform" if shape in ("line", "origin") else shape, tokens, 2)
+    if shape == "line":  # every angle is one of two: no bucket spreads them
+        x[:, 1] = 3 * x[:, 0]
+    x *= shape != "origin"
+    pairs = particles.pair_layout(tokens)
+    sums, units, tested, by_angle = np.empty((4, 2, len(pairs.label)))
+    kernels._pair_sums(x, pairs, sums, units)
+    kernels._half_spaces(sums, units, 0, len(pairs.label), tested)
+    kernels._half_planes(sums, units, by_angle)
+    assert np.abs(by_angle - tested).max() <= 1e-14 * len(pairs.label)
 
 
 @pytest.mark.parametrize("tokens", [3, 4, 5, 12, 17])
