@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments import liu_examples, liu_scaling, liu_theory
+from experiments import liu_examples, liu_scaling, liu_theory, musat_particles
 from experiments.output import Budget
 
 Recipe = Callable[[Path, Budget], list[Path]]
 
 FIGURES: dict[str, Recipe] = {
+    "musat-table2": musat_particles.table_2,
+    "musat-map": musat_particles.phase_map,
     "liu-4a": liu_theory.probability,
     "liu-4c": liu_theory.trajectories,
     "liu-5a": liu_theory.rates,

@@ -15,13 +15,19 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def kernel(*, parallel: bool = False, inline: bool = False) -> Callable[[Function], Function]:
+def kernel(
+    *, parallel: bool = False, inline: bool = False, reorder: bool = False
+) -> Callable[[Function], Function]:
     """Compile a function of plain arrays.
 
     ``error_model="numpy"`` lets a division by zero give infinity as in NumPy, and leaves loops with a
-    division free to be vectorised. There is no ``fastmath``: sums keep their order, so the same seed gives
+    division free to be vectorised. Without ``fastmath`` sums keep their order, so the same seed gives
     the same bits with any number of threads, as long as every row that a ``prange`` writes belongs to
     one iteration and nothing is accumulated across iterations.
+
+    ``reorder`` lets the compiler, and nobody else, choose the order of a sum once and fuse products into
+    sums, which a vectorised reduction needs. The bits then depend on the processor, still not on the
+    threads. It is for loops whose error a test bounds; NaN, infinity and comparisons keep their meaning.
     """
     decorate = numba.njit(
         cache=True,
@@ -29,5 +35,6 @@ def kernel(*, parallel: bool = False, inline: bool = False) -> Callable[[Functio
         parallel=parallel,
         nogil=True,
         inline="always" if inline else "never",
+        fastmath={"contract", "reassoc", "nsz"} if reorder else False,
     )
     return cast("Callable[[Function], Function]", decorate)

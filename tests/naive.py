@@ -29,7 +29,7 @@ def forces(positions, *, attraction=1.0, repulsion=1.0, alignment=1.0, softening
                     force -= attraction * weight_same * d / np.sqrt(squared)
                 else:
                     force += repulsion * weight_diff * d / squared
-            if sums[a] @ sums[b] > 0:
+            if sum(sums[a] * sums[b]) > 0:  # rounded product by rounded product: BLAS may fuse them
                 unit = sums[b] / np.linalg.norm(sums[b])
                 force += alignment * unit * (weight_same if label[a] == label[b] else -weight_diff)
         result[a[0]] += force

@@ -2,11 +2,15 @@ import naive
 import numba
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import physics
+from experiments import bench_references as references
 from physics import InputError, ParticleSystem
+from physics.kernels import particles as kernels
+from physics.systems import particles
 
 
 def random_positions(tokens, dim, seed=0, runs=None):
@@ -29,22 +33,131 @@ def test_forces_equal_the_naive_sum(tokens, dim):
     )
 
 
-@pytest.mark.parametrize("shape", ["circle", "grid", "clustered", "collapsing"])
-@pytest.mark.parametrize("softening", [0.1, 0.0])
-def test_forces_on_special_configurations(shape, softening):
+def configuration(shape, tokens, dim):
     rng = np.random.default_rng(1)
-    angle = 2 * np.pi * np.arange(9) / 9
-    x = {
-        "circle": np.stack([np.cos(angle), np.sin(angle)], axis=1),
-        "grid": np.stack(np.divmod(np.arange(9.0), 3), axis=1),
-        "clustered": np.repeat(rng.standard_normal((3, 2)), 3, axis=0),
-        "collapsing": 1e-9 * rng.standard_normal((9, 2)),
-    }[shape]
-    ours = physics.forces(x, ParticleSystem(9, softening=softening))
-    assert np.isfinite(ours).all()
-    # On a symmetric state large terms cancel: compare with the size of the force on a pair sum, not the rest.
-    scale = 9.0 if softening else max(9.0, np.abs(ours).max())
-    assert np.abs(ours - naive.forces(x, softening=softening)).max() <= 1e-11 * scale
+    angle = 2 * np.pi * np.arange(tokens) / tokens
+    side = round(tokens ** (1 / dim) + 0.5)
+    x = np.zeros((tokens, dim))
+    if shape == "circle":
+        x[:, :2] = np.stack([np.cos(angle), np.sin(angle)], axis=1)[:, :dim]
+    elif shape == "grid":
+        x[:] = np.stack(np.unravel_index(np.arange(tokens), (side,) * dim), axis=1) - 1
+    elif shape == "cross":  # every pair of arms at a right angle: s·s' = 0 abounds
+        x[np.arange(tokens), np.arange(tokens) % dim] = np.arange(tokens) - tokens // 2
+    elif shape == "clustered":
+        x[:] = rng.standard_normal((3, dim))[np.arange(tokens) % 3]
+    elif shape == "collapsing":
+        x[:] = 1e-9 * rng.standard_normal((tokens, dim))
+    elif shape == "tiny":
+        x[:] = 1e-143 * rng.standard_normal((tokens, dim))
+    else:
+        x[:] = rng.uniform(-1.7, 1.7, (tokens, dim))
+    return x
+
+
+@pytest.mark.parametrize("shape", ["uniform", "circle", "grid", "cross", "clustered", "collapsing", "tiny"])
+@pytest.mark.parametrize("softening", [0.1, 1e-3, 0.0])
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+def test_forces_on_special_configurations(shape, softening, dim):
+    for tokens in (9, 16):
+        x = configuration(shape, tokens, dim)
+        ours = physics.forces(x, ParticleSystem(tokens, dim, softening=softening))
+        assert np.isfinite(ours).all()
+        # On a symmetric state large terms cancel: the yardstick is then a force on a pair sum, not the rest.
+        scale = max(9.0, np.abs(ours).max())
+        assert np.abs(ours - naive.forces(x, softening=softening)).max() <= 1e-11 * scale
+
+
+@pytest.mark.parametrize("shape", ["uniform", "circle", "grid", "cross", "clustered"])
+@pytest.mark.parametrize("softening", [0.1, 0.0])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_spread_over_the_cores_the_forces_are_the_same(shape, softening, dim, monkeypatch):
+    x = configuration(shape, 41, dim)
+    system = ParticleSystem(41, dim, softening=softening)
+    alone = physics.forces(x, system)
+    monkeypatch.setattr(particles, "BY_ROW", 3)
+    spread = physics.forces(x, system)
+    assert np.abs(spread - alone).max() <= 1e-11 * max(9.0, np.abs(alone).max())
+
+
+@pytest.mark.parametrize("shape", ["uniform", "clustered", "grid", "circle", "collapsing", "cross"])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-8, 1e-10])
+def test_the_fast_sum_honours_its_tolerance(shape, tolerance):
+    for scale in (1.0, 1e-3 if shape == "uniform" else 1.0):
+        x = scale * configuration(shape, 60, 2)
+        x[0] += 1e-3 * scale  # a symmetric state may have forces of zero, and nothing to be relative to
+        for system in (ParticleSystem(60), ParticleSystem(60, alignment=0.0, softening=0.3)):
+            exact = physics.forces(x, system, method="direct")
+            error = np.abs(physics.forces(x, system, method="fast", tolerance=tolerance) - exact).max()
+            assert error <= tolerance * np.abs(exact).max()
+
+
+def test_the_fast_sum_uses_the_grid():
+    x = configuration("uniform", 60, 2)
+    exact = physics.forces(x, ParticleSystem(60), method="direct")
+    error = np.abs(physics.forces(x, ParticleSystem(60), method="fast", tolerance=1e-3) - exact).max()
+    assert error > 1e-13 * np.abs(exact).max()
+
+
+def test_where_no_grid_will_do_the_fast_sum_is_direct():
+    for x in (1e-9 * random_positions(20, 2), 1e5 * random_positions(20, 2), np.zeros((20, 2))):
+        exact = physics.forces(x, ParticleSystem(20), method="direct")
+        np.testing.assert_array_equal(physics.forces(x, ParticleSystem(20), method="fast"), exact)
+
+
+def test_a_large_system_moves_by_the_fast_sum(monkeypatch):
+    monkeypatch.setattr(particles, "FAST_ABOVE", 30)
+    monkeypatch.setattr(particles, "CELL_COST", 0.0)
+    monkeypatch.setattr(particles, "POINT_COST", 0.0)
+    x = random_positions(40, 2, seed=4)
+    fast = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
+    monkeypatch.setattr(particles, "FAST_ABOVE", 1000)
+    direct = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
+    assert 0 < np.abs(fast - direct).max() < 1e-6
+
+
+@pytest.mark.parametrize("options", [{"dim": 3}, {"softening": 0.0}])
+def test_the_fast_sum_says_what_it_needs(options):
+    system = ParticleSystem(5, **options)
+    with pytest.raises(InputError, match="method 'fast' needs dim = 2 and softening greater than 0, got"):
+        physics.forces(np.zeros((5, system.dim)), system, method="fast")
+
+
+def test_references_of_the_benchmark_compute_the_same():
+    x = random_positions(12, 2, runs=3)
+    ours = physics.forces(x, ParticleSystem(12))
+    for reference in (references.numpy_forces, references.numba_forces):
+        agree(reference(x), ours)
+    agree(references.torch_forces(torch.from_numpy(x)).numpy(), ours)
+
+
+@pytest.mark.parametrize("tokens", [5, 16, 41])
+@pytest.mark.parametrize(
+    "shape", ["uniform", "circle", "grid", "cross", "clustered", "collapsing", "tiny", "line", "origin"]
+)
+def test_sorted_half_planes_equal_the_test_of_every_product(shape, tokens):
+    x = configuration("uniform" if shape in ("line", "origin") else shape, tokens, 2)
+    if shape == "line":  # every angle is one of two: no bucket spreads them
+        x[:, 1] = 3 * x[:, 0]
+    x *= shape != "origin"
+    pairs = particles.pair_layout(tokens)
+    sums, units, tested, by_angle = np.empty((4, 2, len(pairs.label)))
+    kernels._pair_sums(x, pairs, sums, units)
+    kernels._half_spaces(sums, units, 0, len(pairs.label), tested)
+    kernels._half_planes(sums, units, by_angle)
+    assert np.abs(by_angle - tested).max() <= 1e-14 * len(pairs.label)
+
+
+@pytest.mark.parametrize("tokens", [3, 4, 5, 12, 17])
+def test_the_layout_holds_every_pair_once_and_every_meeting_once(tokens):
+    pairs = particles.pair_layout(tokens)
+    assert sorted(zip(pairs.first, pairs.second, strict=True)) == naive.pairs(tokens)
+    np.testing.assert_array_equal(pairs.label, (pairs.first + pairs.second) % tokens)
+    met = [(a + c, b + c) for a, b, length in pairs.meetings for c in range(length)]
+    slots = range(len(pairs.label))
+    same = {(a, b) for a in slots for b in slots if a < b and pairs.label[a] == pairs.label[b]}
+    assert len(met) == len(same)
+    assert set(met) == same
 
 
 def test_all_particles_at_the_origin_feel_nothing():
@@ -146,11 +259,18 @@ def test_the_same_bits_for_any_number_of_threads():
     try:
         for threads in sorted({1, before}):
             numba.set_num_threads(threads)
-            results.append(physics.simulate(runs=5, steps=7).positions)
+            results.append(
+                [
+                    physics.simulate(runs=5, steps=7).positions,
+                    physics.simulate(ParticleSystem(particles.BY_ROW), steps=2).positions,
+                    physics.simulate(ParticleSystem(particles.BY_ROW, 3), steps=2).positions,
+                ]
+            )
     finally:
         numba.set_num_threads(before)
     for result in results:
-        np.testing.assert_array_equal(result, results[0])
+        for ours, first in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(ours, first)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +303,12 @@ def test_a_system_refuses_bad_constants(arguments, sentence):
             {},
             "positions must be an array of real numbers, got an array of complex128",
         ),
-        (np.zeros((5, 2)), {"method": "fast"}, "method must be one of 'auto', 'direct', got 'fast'"),
+        (np.zeros((5, 2)), {"method": "tree"}, "method must be one of 'auto', 'direct', 'fast', got 'tree'"),
+        (
+            np.zeros((5, 2)),
+            {"method": "fast", "tolerance": 1e-11},
+            "tolerance must be at least 1e-10 for method 'fast', got 1e-11",
+        ),
         (np.zeros((5, 2)), {"tolerance": 0}, "tolerance must be a finite number greater than 0, got 0"),
     ],
 )

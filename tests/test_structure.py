@@ -31,6 +31,44 @@ def test_imperfections_equal_algorithm_2_where_ties_abound(tokens, size, spacing
     assert physics.grid_imperfections(E) == naive.grid_imperfections(E)
 
 
+def by_arrays(E):
+    first, second = np.triu_indices(len(E))
+    label = (first + second) % len(E)
+    sums = E[first] + E[second]
+    squared = np.zeros((len(sums), len(sums)))
+    for axis in range(E.shape[1]):
+        squared += (sums[:, None, axis] - sums[None, :, axis]) ** 2
+    distance = np.sqrt(squared)
+    np.fill_diagonal(distance, np.inf)
+    return int((label[distance.argmin(axis=1)] != label).sum())  # argmin: the first where distances tie
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+@pytest.mark.parametrize("tokens", [30, 49])
+def test_imperfections_of_larger_states(tokens, dim):
+    rng = np.random.default_rng(tokens)
+    lattice = np.stack(np.unravel_index(np.arange(tokens), (7,) * dim if dim > 1 else (tokens,)), axis=1)
+    states = [
+        rng.standard_normal((tokens, dim)),
+        0.1 * lattice,
+        0.1 * rng.permutation(lattice),
+        1e9 + rng.standard_normal((3, dim))[rng.integers(0, 3, tokens)],
+        1e-7 * rng.standard_normal((tokens, dim)) + lattice,
+        np.eye(dim)[0] * rng.standard_normal((tokens, 1)),
+        1e-300 * rng.standard_normal((tokens, dim)),
+        np.ones((tokens, dim)),
+    ]
+    for E in states:
+        assert physics.grid_imperfections(E) == by_arrays(E)
+    np.testing.assert_array_equal(
+        physics.grid_imperfections(np.stack(states[:3])), list(map(by_arrays, states[:3]))
+    )
+
+
+def test_pair_sums_that_overflow_have_no_neighbour():
+    assert physics.grid_imperfections(np.full((4, 2), 1.7e308)) == 10
+
+
 def test_a_line_of_tokens_is_a_grid_without_modular_imperfections():
     # On a line the nearest pair sum of the same integer sum is at distance 0; only the four ends have none.
     E = perfect_grid(17)

@@ -1,0 +1,99 @@
+"""Musat's particles at scale: Table 2 from many runs, and a map over alignment and step size."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+from analysis import figures
+from analysis.comparison import structures
+from experiments import musat
+from experiments.output import Budget, save_figure, write_csv
+from experiments.report import Picture, Table
+from physics.simulate import simulate
+from physics.systems.particles import ParticleSystem
+
+STEPS = 100
+RUNS: dict[Budget, int] = {"quick": 100, "default": 1000, "paper": 10_000}
+ALIGNMENTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+STEP_SIZES = (0.005, 0.01, 0.02, 0.04)
+
+
+def table_2(out: Path, budget: Budget) -> list[Path]:
+    """Musat, Table 2: circles and grid imperfections of the particles by alignment constant."""
+    section = musat.table_2(
+        {
+            alignment: simulate(
+                ParticleSystem(alignment=alignment), steps=STEPS, runs=RUNS[budget], record_every=STEPS
+            )
+            for alignment in musat.TABLE_2
+        }
+    )
+    return _publish(out, "musat-table2", section.tables[0], section.figures[0])
+
+
+def phase_map(out: Path, budget: Budget) -> list[Path]:
+    """Musat's particles: circles and imperfections over f_a and step size, each point to the same time."""
+    runs = RUNS[budget] // 5
+    circles = np.empty((len(STEP_SIZES), len(ALIGNMENTS)))
+    imperfections = np.empty_like(circles)
+    rows = []
+    for i, step_size in enumerate(STEP_SIZES):
+        steps = round(STEPS * 0.02 / step_size)
+        for j, alignment in enumerate(ALIGNMENTS):
+            system = ParticleSystem(alignment=alignment)
+            moved = simulate(system, steps=steps, step_size=step_size, runs=runs, record_every=steps)
+            found = structures(moved.final)
+            circles[i, j] = 100 * found.circles.estimate
+            imperfections[i, j] = found.grid_imperfections.estimate
+            rows.append(
+                [
+                    f"{step_size:g}",
+                    f"{alignment:g}",
+                    found.circles.format(1, 100),
+                    found.grid_imperfections.format(),
+                ]
+            )
+    table = Table(
+        f"Circles, and imperfections of the other runs; {runs} runs a point, followed to time "
+        f"{STEPS * 0.02:g}; 95 % intervals in brackets.",
+        ["step size", "f_a", "circles %", "imperfections"],
+        rows,
+    )
+    return _publish(out, "musat-map", table, _map(circles, imperfections, ALIGNMENTS, STEP_SIZES))
+
+
+def _map(
+    circles: np.ndarray,
+    imperfections: np.ndarray,
+    alignments: tuple[float, ...],
+    step_sizes: tuple[float, ...],
+) -> Picture:
+    with figures.style():
+        figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.2))
+        for ax, values, title in zip(
+            axes,
+            (circles, imperfections),
+            ("circles, % of runs", "grid imperfections of the rest"),
+            strict=True,
+        ):
+            image = ax.imshow(values, origin="lower", aspect="auto")
+            ax.set_xticks(range(len(alignments)), [f"{value:g}" for value in alignments])
+            ax.set_yticks(range(len(step_sizes)), [f"{value:g}" for value in step_sizes])
+            ax.set(xlabel="f_a", ylabel="step size", title=title)
+            ax.grid(visible=False)
+            figure.colorbar(image, ax=ax)
+    plt.close(figure)
+    return Picture("Structures over alignment constant and step size, at equal times.", figure)
+
+
+def _publish(out: Path, name: str, table: Table, picture: Picture) -> list[Path]:
+    print(table.text())
+    columns = [
+        f"{header} {list(table.header)[:k].count(header) + 1}"
+        if list(table.header).count(header) > 1
+        else header
+        for k, header in enumerate(table.header)
+    ]
+    rows = [dict(zip(columns, row, strict=True)) for row in table.rows]
+    return [write_csv(out / f"{name}.csv", rows), save_figure(picture.figure, out / f"{name}.png")]

@@ -1,0 +1,96 @@
+"""Particles to grid and back: a smooth window spreads charges onto a grid and reads a field off it.
+
+The window is a polynomial on each of its `width` unit intervals, so that all its values at a point come from
+one Horner loop without a transcendental function.
+"""
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Array = NDArray[np.float64]
+
+
+@kernel(reorder=True)
+def _window(value: float, table: Array, weights: Array) -> int:
+    """Write the window's values at the grid points around `value` and return the first of those points.
+
+    `table` (degree + 1, width), highest power first, in the distance from the middle of each interval.
+    """
+    begin = int(value - 0.5 * table.shape[1]) + 1
+    t = begin - value + 0.5 * table.shape[1] - 0.5
+    weights[:] = table[0]
+    for power in range(1, table.shape[0]):
+        row = table[power]
+        for k in range(weights.size):
+            weights[k] = weights[k] * t + row[k]
+    return begin
+
+
+@kernel(parallel=True)
+def spread(points: Array, table: Array, partial: Array) -> None:
+    """Add a unit charge at every point (2, count), in grid units, to `partial` (tasks, rows, columns), zeros.
+
+    Every task has an equal share of the points and a grid of its own.
+    """
+    tasks, count = len(partial), points.shape[1]
+    for task in prange(tasks):
+        grid = partial[task]
+        wx, wy = np.empty(table.shape[1]), np.empty(table.shape[1])
+        for a in range(count * task // tasks, count * (task + 1) // tasks):
+            row = _window(points[0, a], table, wx)
+            column = _window(points[1, a], table, wy)
+            for i in range(wx.size):
+                line, weight = grid[row + i, column : column + wy.size], wx[i]
+                for j in range(wy.size):
+                    line[j] += weight * wy[j]
+
+
+@kernel(parallel=True)
+def gather(points: Array, table: Array, field_x: Array, field_y: Array, scale: float, out: Array) -> None:
+    """Write `scale` times the two fields at every point to `out` (2, count)."""
+    count = points.shape[1]
+    blocks = 64
+    for block in prange(blocks):
+        wx, wy = np.empty(table.shape[1]), np.empty(table.shape[1])
+        for a in range(count * block // blocks, count * (block + 1) // blocks):
+            row = _window(points[0, a], table, wx)
+            column = _window(points[1, a], table, wy)
+            total_x = total_y = 0.0
+            for i in range(wx.size):
+                line_x = field_x[row + i, column : column + wy.size]
+                line_y = field_y[row + i, column : column + wy.size]
+                along_x = along_y = 0.0
+                for j in range(wy.size):
+                    along_x += line_x[j] * wy[j]
+                    along_y += line_y[j] * wy[j]
+                total_x += wx[i] * along_x
+                total_y += wx[i] * along_y
+            out[0, a] = scale * total_x
+            out[1, a] = scale * total_y
+
+
+@kernel(parallel=True)
+def push_samples(
+    x: Array, y: Array, taper_x: Array, taper_y: Array, softening_squared: float, push: Array
+) -> None:
+    """Write both components of d/(d² + ε²), tapered, at a grid of differences, to `push` (2, rows, columns).
+
+    `x` (2, rows) and `y` (2, columns) hold the difference and that to the next image, which the taper lets
+    reach in where it is not yet zero.
+    """
+    for i in prange(x.shape[1]):
+        line_x, line_y = push[0, i], push[1, i]
+        line_x[:] = 0.0
+        line_y[:] = 0.0
+        for m in range(2):
+            for n in range(2):
+                if taper_x[m, i] == 0.0:
+                    continue
+                dx, across, taper = x[m, i], y[n], taper_y[n]
+                for j in range(across.size):
+                    inverse = taper_x[m, i] * taper[j] / (dx * dx + across[j] * across[j] + softening_squared)
+                    line_x[j] += dx * inverse
+                    line_y[j] += across[j] * inverse

@@ -1,0 +1,31 @@
+import csv
+
+import numpy as np
+
+from experiments import bench_particles, musat_particles
+
+
+def test_the_bench_compares():
+    result = bench_particles.measure((5, 9), runs=3, steps=2, rounds=2, largest=120)
+    assert {(row["tokens"], row["reference"]) for row in result["comparisons"]} == {
+        (tokens, reference) for tokens in (5, 9) for reference in ("numba", "numpy", "torch")
+    }
+    for row in result["comparisons"]:
+        assert 0 < row["ratio"]["least"] <= row["ratio"]["median"] <= row["ratio"]["most"]
+    assert all(value > 0 for value in result["limits"].values())
+    assert np.isfinite(result["cost"]["direct"]["exponent"])
+    assert result["fresh_process"][0]["peak_memory_mib"] > 0
+
+
+def test_the_particle_reproductions_write_data_and_figures(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(musat_particles, "RUNS", {"quick": 20})
+    monkeypatch.setattr(musat_particles, "ALIGNMENTS", (0.5, 2.0))
+    monkeypatch.setattr(musat_particles, "STEP_SIZES", (0.02, 0.04))
+    for recipe, rows in ((musat_particles.table_2, 3), (musat_particles.phase_map, 4)):
+        data, figure = recipe(tmp_path, "quick")
+        with data.open(encoding="utf-8") as file:
+            found = list(csv.DictReader(file))
+        assert len(found) == rows
+        assert "circles %" in found[0] or "circles %, here" in found[0]
+        assert figure.read_bytes().startswith(b"\x89PNG")
+    assert "20 runs each here" in capsys.readouterr().out
