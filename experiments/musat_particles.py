@@ -77,7 +77,7 @@ def _map(
             ("circles, % of runs", "grid imperfections of the rest"),
             strict=True,
         ):
-            image = ax.imshow(values, origin="lower", aspect="auto")
+            image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis")
             ax.set_xticks(range(len(alignments)), [f"{value:g}" for value in alignments])
             ax.set_yticks(range(len(step_sizes)), [f"{value:g}" for value in step_sizes])
             ax.set(xlabel="f_a", ylabel="step size", title=title)
