@@ -1,8 +1,9 @@
 """`grokphys`: one command line.
 
-Exit status: 0 done; 1 a file or a run failed; 2 an option or a value is not allowed; 130 interrupted.
+Exit status: 0 done; 1 a file or a run failed; 2 an option or a value is not allowed; 130 interrupted; 141 nobody reads the output.
 """
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -10,17 +11,18 @@ from typing import Any
 
 import tyro
 
-from experiments import commands
+from experiments import commands, reading
+from experiments.options import ValueNotAllowed, sentence
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "simulate": commands.simulate,
     "train": commands.train,
-    "analyze": commands.analyze,
-    "fit-ode": commands.fit_ode,
-    "compare": commands.compare,
+    "analyze": reading.analyze,
+    "fit-ode": reading.fit_ode,
+    "compare": reading.compare,
     "import": commands.import_,
-    "info": commands.info,
+    "info": reading.info,
     "reproduce": commands.reproduce,
     "bench": commands.bench,
     "demo": commands.demo,
@@ -39,17 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             config=(tyro.conf.OmitArgPrefixes,),
         )
         return int(status)
-    except (InputError, commands.ValueNotAllowed) as error:
+    except (InputError, ValueNotAllowed) as error:
         return _fail(error, 2)
     except (FileFormatError, OutputError, SimulationError, FileNotFoundError) as error:
         return _fail(error, 1)
+    except BrokenPipeError:  # whoever read our output has had enough, as in `grokphys … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         print("grokphys: interrupted", file=sys.stderr)
         return 130
 
 
 def _fail(error: Exception, status: int) -> int:
-    print(f"grokphys: error: {commands._sentence(error)}", file=sys.stderr)
+    print(f"grokphys: error: {sentence(error)}", file=sys.stderr)
     return status
 
 

@@ -448,6 +448,13 @@ def test_an_interrupt_ends_with_status_130(tmp_path):
     assert physics.load(tmp_path / "t.h5.partial").frames >= 1
 
 
+def test_output_that_nobody_reads_ends_without_a_traceback():
+    command = f"{sys.executable} -m experiments.cli simulate --help | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert "usage: grokphys simulate" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
 def test_importing_physics_loads_nothing_heavy(python):
     code = "import sys, numba; before = set(sys.modules); import physics; print(*set(sys.modules) - before)"
     done = python(code)
