@@ -1,6 +1,7 @@
 """`grokphys`: one command line.
 
-Exit status: 0 done; 1 a file or a run failed; 2 an option or a value is not allowed; 130 interrupted; 141 nobody reads the output.
+Exit status: 0 done; 1 a file or a run failed; 2 an option or a value is not allowed; 130 interrupted; 141
+nobody reads the output.
 """
 
 import os
