@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LinearRegression
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError
+from physics.systems.affine_flow import AffineFlow
 
 Array = NDArray[np.float64]
 
@@ -237,10 +237,7 @@ def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
         If shapes do not agree or values are not finite.
     """
     A, b, x0 = _affine(A, b, x0)
-    t = finite_array("times", times)
-    augmented = _augmented(A, b)
-    states = expm(t.reshape(-1, 1, 1) * augmented) @ np.append(x0, 1.0)
-    return np.asarray(states[:, :-1])
+    return AffineFlow(A, b).solve(x0, finite_array("times", times).reshape(-1))
 
 
 def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
@@ -281,14 +278,6 @@ def _affine(A: Any, b: Any, x0: Any) -> tuple[Array, Array, Array]:
             f"A, b and x0 must have the shapes (K, K), (K,) and (K,), got {A.shape}, {b.shape} and {x0.shape}"
         )
     return A, b, x0
-
-
-def _augmented(A: Array, b: Array) -> Array:
-    size = len(b)
-    matrix = np.zeros((size + 1, size + 1))
-    matrix[:size, :size] = A
-    matrix[:size, size] = b
-    return matrix
 
 
 Pieces = list[tuple[Array, Array]]

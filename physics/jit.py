@@ -15,9 +15,7 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def kernel(
-    *, parallel: bool = False, inline: bool = False, reorder: bool = False
-) -> Callable[[Function], Function]:
+def kernel(*, parallel: bool = False, reorder: bool = False) -> Callable[[Function], Function]:
     """Compile a function of plain arrays.
 
     ``error_model="numpy"`` lets a division by zero give infinity as in NumPy, and leaves loops with a
@@ -34,7 +32,6 @@ def kernel(
         error_model="numpy",
         parallel=parallel,
         nogil=True,
-        inline="always" if inline else "never",
         fastmath={"contract", "reassoc", "nsz"} if reorder else False,
     )
     return cast("Callable[[Function], Function]", decorate)

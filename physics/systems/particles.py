@@ -126,8 +126,7 @@ class ParticleSystem:
     @property
     def weights(self) -> tuple[float, float]:
         """P/n_same and P/n_diff."""
-        label = np.add(*np.triu_indices(self.tokens)) % self.tokens
-        members = np.bincount(label)
+        members = np.bincount(pair_layout(self.tokens).label)
         same = int((members * (members - 1)).sum())
         return self.pairs / same, self.pairs / (self.pairs * (self.pairs - 1) - same)
 
