@@ -42,6 +42,13 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
     return result
 
 
+def flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool; numbers and words are refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """Return `value` if it is one of `allowed`."""
     if value not in allowed:

@@ -163,6 +163,24 @@ def operation_of(theory: Any) -> Operation:
     return found
 
 
+def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Operation:
+    """Return the commutative operation that classes pair sums: addition modulo `tokens` by default.
+
+    Raises
+    ------
+    InputError
+        If `modulus` is below 2, or `group` does not commute or has another order, or both are given.
+    """
+    if group is None:
+        return Operation(tokens, tokens if modulus is None else modulus)
+    group = as_group(group)
+    if not group.commutes:
+        raise InputError(f"group must commute, as E_i + E_j does, and {group.name} does not")
+    if group.order != tokens:
+        raise InputError(f"tokens must be {group.order}, the order of the group, got {tokens}")
+    return Operation(group.order, modulus, group)
+
+
 def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 0) -> Mask:
     """Draw training sets of `size` distinct samples, every one as likely as any other.
 

@@ -35,6 +35,9 @@ class Recorder(Protocol):
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
         """Keep one frame: positions (runs, tokens, dim) and observables (runs, ...)."""
 
+    def flush(self) -> None:
+        """Put every frame kept where a killed process leaves it."""
+
     def first_positions(self) -> NDArray[np.float64]:
         """Copy of the first frame kept."""
 
@@ -85,6 +88,9 @@ class MemoryRecorder:
         for name, values in observables.items():
             self._observables[name][:, self.frames] = values
         self.frames += 1
+
+    def flush(self) -> None:
+        """Memory has nothing to put elsewhere."""
 
     def first_positions(self) -> NDArray[np.float64]:
         """Copy of the first frame kept."""

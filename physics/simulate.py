@@ -1,27 +1,35 @@
 """`simulate`: validate, step, record."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from physics.checks import finite_array, number, whole_number
+from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
+from physics.provenance import fields
 from physics.recording import Layout, recorder, require_memory
 from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
 
+Array = NDArray[np.float64]
+
 
 class System(Protocol):
     """What `simulate` needs of a system: a frozen dataclass with these members.
 
-    A system may also have a method ``observables(positions)``, which returns {name: values (runs, ...)} for
-    positions (runs, tokens, dim); `simulate` records them with every frame.
+    A system may also have
+
+    * a method ``observables(positions)``, which returns {name: values (runs, ...)} for positions (runs,
+      tokens, dim); `simulate` records them with every frame;
+    * a property ``measures``, {name: function of positions, with values (runs, ...)}, for what is recorded
+      on request;
+    * a method ``largest_step_size(positions)``, what to try where a step overflows.
     """
 
     @property
@@ -36,10 +44,10 @@ class System(Protocol):
     def default_step_size(self) -> float:
         """Step size where the caller gives none."""
 
-    def start(self, generator: np.random.Generator) -> NDArray[np.float64]:
+    def start(self, generator: np.random.Generator) -> Array:
         """Draw a start (tokens, dim)."""
 
-    def advance(self, positions: NDArray[np.float64], step_size: float, steps: int) -> None:
+    def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move `positions` (runs, tokens, dim) in place by `steps` steps."""
 
 
@@ -50,6 +58,7 @@ def simulate(
     step_size: float | None = None,
     runs: int = 1,
     record_every: int = 1,
+    observables: Sequence[str] = (),
     seed: Seed = 0,
     first_run: int = 0,
     initial: Any = None,
@@ -75,6 +84,9 @@ def simulate(
         Number of runs R, at least 1. One start for all of them where `initial` is a single start.
     record_every : int, default 1
         Frames are kept at step 0, at every multiple of this, and at the last step.
+    observables : sequence of str, default ()
+        What to measure at every frame besides what the system always records: names in `system.measures`. Of
+        particles, "circle_ratio", "grid_imperfections", "mean_force" and "potential".
     seed : int or numpy.random.SeedSequence, default 0
         Run k starts from the k-th child of the seed, whatever the number of runs.
     first_run : int, default 0
@@ -104,7 +116,8 @@ def simulate(
     OutputError
         If `out` exists or cannot be written.
     SimulationError
-        If the state overflows; what was recorded stays.
+        If the state overflows, or an adaptive integrator gives up; what was recorded stays. The message names
+        the step, and a size to try.
     """
     system = ParticleSystem() if system is None else system
     if not hasattr(system, "advance"):
@@ -113,6 +126,7 @@ def simulate(
     runs = whole_number("runs", runs, 1)
     record_every = whole_number("record_every", record_every, 1)
     step_size = system.default_step_size if step_size is None else number("step_size", step_size, above=0.0)
+    measures = _measures(system, observables)
     parent_seed(seed)
     first_run = whole_number("first_run", first_run, 0)
     state = 8 * system.tokens * system.dim
@@ -122,17 +136,22 @@ def simulate(
     frames = -(-steps // record_every) + 1
     parameters = {
         "program": "physics.simulate",
-        "system": {"type": type(system).__name__, **_fields(system)},
+        "system": {"type": type(system).__name__, **fields(system)},
         "steps": steps,
         "step_size": step_size,
         "runs": len(positions),
         "record_every": record_every,
+        "observables": list(measures),
         "seed": describe_seed(seed),
         "first_run": first_run,
         "initial": "drawn" if initial is None else "given",
     }
-    observables = getattr(system, "observables", _nothing)
-    shapes = {name: values.shape[1:] for name, values in observables(positions).items()}
+
+    def measure(positions: Array) -> dict[str, NDArray[Any]]:
+        always: dict[str, NDArray[Any]] = getattr(system, "observables", _nothing)(positions)
+        return always | {name: function(positions) for name, function in measures.items()}
+
+    shapes = {name: values.shape[1:] for name, values in measure(positions).items()}
     layout = Layout(len(positions), system.tokens, system.dim, "float64", frames, shapes)
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
         at = 0
@@ -142,25 +161,28 @@ def simulate(
             at = record.last_step
             positions = record.last_positions()
         else:
-            record.append(0, 0.0, positions, **observables(positions))
+            record.append(0, 0.0, positions, **measure(positions))
         with tqdm(
             total=steps, initial=at, unit="step", desc="simulate", disable=None if progress else True
         ) as bar:
             while at < steps:
                 step = min(at - at % record_every + record_every, steps)
-                system.advance(positions, step_size, step - at)
+                kept = f"The frames up to step {at} are kept{record.where}"
+                before = positions.copy()
+                try:
+                    system.advance(positions, step_size, step - at)
+                except SimulationError as error:
+                    raise SimulationError(f"between step {at} and step {step}, {error}. {kept}") from None
                 if not np.isfinite(positions).all():
-                    raise SimulationError(
-                        f"the state overflowed between step {at} and step {step}; try a step_size below "
-                        f"{step_size:g}. The frames up to step {at} are kept{record.where}"
-                    )
+                    what = _overflow(system, before, step_size, at, step)
+                    raise SimulationError(f"{what}. {kept}")
                 bar.update(step - at)
                 at = step
-                record.append(at, at * step_size, positions, **observables(positions))
+                record.append(at, at * step_size, positions, **measure(positions))
     return record.result()
 
 
-def _starts(system: System, runs: int, seed: Seed, first_run: int, initial: Any) -> NDArray[np.float64]:
+def _starts(system: System, runs: int, seed: Seed, first_run: int, initial: Any) -> Array:
     """Return the starts (runs, tokens, dim), a fresh array that the run may move."""
     if initial is None:
         children = run_seeds(seed, runs, first_run)
@@ -177,16 +199,28 @@ def _starts(system: System, runs: int, seed: Seed, first_run: int, initial: Any)
     )
 
 
-def _nothing(positions: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def _measures(system: System, names: Any) -> dict[str, Callable[[Array], NDArray[Any]]]:
+    """Return the functions that measure `names`."""
+    offered = getattr(system, "measures", {})
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if names and not offered:
+        raise InputError(f"observables must be empty for {type(system).__name__}, got {', '.join(names)}")
+    return {choice("observables", name, tuple(offered)): offered[name] for name in names}
+
+
+def _overflow(system: System, positions: Array, step_size: float, at: int, end: int) -> str:
+    """Say in which step after `at`, where all was well with `positions`, they overflow, and what to try."""
+    while True:
+        before = positions.copy()
+        system.advance(positions, step_size, 1)
+        at += 1
+        if at == end or not np.isfinite(positions).all():
+            break
+    largest = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(before)
+    if not largest > sys.float_info.min:
+        return f"the state overflowed in step {at}, and would for any step_size; make the constants smaller"
+    return f"the state overflowed in step {at}; try a step_size below {min(largest, step_size):.2g}"
+
+
+def _nothing(positions: Array) -> dict[str, Array]:
     return {}
-
-
-def _fields(system: Any) -> Mapping[str, Any]:
-    return {name: _plain(value) for name, value in asdict(system).items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return `value` as JSON holds it: arrays, also those of a dataclass within, become lists."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -31,7 +31,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError, OutputError
-from physics.hdf5 import CHUNK_BYTES, attach, chunk_shape, extend, locked, reserve, scale
+from physics.hdf5 import (
+    CHUNK_BYTES,
+    append_chunk,
+    attach,
+    chunk_shape,
+    extend,
+    locked,
+    reserve,
+    scale,
+    whole_chunk,
+)
 from physics.recording import Layout
 from physics.stored import SCHEMA, SCHEMA_VERSION, StoredTrajectory
 from physics.trajectory import Clock, Path, Trajectory
@@ -155,6 +165,9 @@ class TrajectoryWriter:
         """Append frames that do not reach beyond the last chunk."""
         size = dataset.chunks[0]
         within = len(dataset) % size
+        if whole_chunk(dataset, frames):
+            append_chunk(dataset, frames)
+            return
         if dataset.compression is None or (not within and (last or len(frames) == size)):
             extend(dataset, frames)
             return

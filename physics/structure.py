@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import number, point_sets, whole_number
+from physics.checks import number, point_sets
 from physics.kernels import structure as kernels
+from physics.operations import class_rule
 
 
 def circle_ratio(E: Any) -> NDArray[np.float64]:
@@ -59,7 +60,9 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
     return np.asarray(circle_ratio(E) < limit)[()]
 
 
-def grid_imperfections(E: Any, *, modulus: int | None = None) -> NDArray[np.int64]:
+def grid_imperfections(
+    E: Any, *, modulus: int | None = None, group: Any = None, pairs: Any = None
+) -> NDArray[np.int64]:
     """Count the pair sums whose nearest other pair sum has another class (Musat, Algorithm 2).
 
     Parameters
@@ -68,21 +71,31 @@ def grid_imperfections(E: Any, *, modulus: int | None = None) -> NDArray[np.int6
         Embeddings, finite.
     modulus : int, optional
         The class of the pair (i, j) is (i + j) mod `modulus`; the number of tokens by default.
+    group : FiniteGroup or array_like (tokens, tokens), optional
+        The class is the product i·j in this group, which must commute, instead.
+    pairs : array_like of int, shape (n, 2), optional
+        Look at the pair sums of this training set only; at all of them by default.
 
     Returns
     -------
     ndarray of int64, shape (...)
-        Between 0 (a perfect grid) and tokens (tokens + 1) / 2. Exact ties go to the first in pair order.
+        Between 0 (a perfect grid) and the number of pair sums, tokens (tokens + 1) / 2 of all of them.
+        Exact ties go to the first in pair order.
 
     Raises
     ------
     InputError
-        If `E` is not finite or not of that shape, or `modulus` is below 2.
+        If `E` is not finite or not of that shape, `modulus` is below 2, `group` is none that commutes, or
+        `pairs` is not a training set.
     """
     positions = point_sets("E", E)
     *batch, tokens, dim = positions.shape
-    modulus = tokens if modulus is None else whole_number("modulus", modulus, 2)
+    operation = class_rule(tokens, modulus, group)
+    trained = operation.mask(pairs)
+    first, second = operation.samples[trained].T
     runs = int(np.prod(batch, dtype=np.int64))
-    imperfect = np.empty((runs, tokens * (tokens + 1) // 2), np.bool_)
-    kernels.grid_imperfections(positions.reshape(runs, tokens, dim), modulus, imperfect)
+    imperfect = np.empty((runs, first.size), np.bool_)
+    kernels.grid_imperfections(
+        positions.reshape(runs, tokens, dim), first, second, operation.label[trained], imperfect
+    )
     return imperfect.sum(axis=1).reshape(batch)[()]

@@ -6,14 +6,17 @@ from experiments import bench_particles, musat_particles
 
 
 def test_the_bench_compares():
-    result = bench_particles.measure((5, 9), runs=3, steps=2, rounds=2, largest=120)
+    result = bench_particles.measure((5, 9), runs=3, steps=2, rounds=2, sizes=(30, 60))
     assert {(row["tokens"], row["reference"]) for row in result["comparisons"]} == {
         (tokens, reference) for tokens in (5, 9) for reference in ("numba", "numpy", "torch")
     }
     for row in result["comparisons"]:
         assert 0 < row["ratio"]["least"] <= row["ratio"]["median"] <= row["ratio"]["most"]
     assert all(value > 0 for value in result["limits"].values())
-    assert np.isfinite(result["cost"]["direct"]["exponent"])
+    assert [row["tokens"] for row in result["cost"]["rows"]] == [30, 60]
+    assert all(row["relative_error"] <= 1e-6 for row in result["cost"]["rows"])
+    assert np.isfinite(list(result["cost"]["exponents"].values())).all()
+    assert all(table.text() for table in bench_particles._tables(result))
     assert result["fresh_process"][0]["peak_memory_mib"] > 0
 
 

@@ -71,13 +71,24 @@ def test_forces_on_special_configurations(shape, softening, dim):
 @pytest.mark.parametrize("shape", ["uniform", "circle", "grid", "cross", "clustered"])
 @pytest.mark.parametrize("softening", [0.1, 0.0])
 @pytest.mark.parametrize("dim", [2, 3])
-def test_spread_over_the_cores_the_forces_are_the_same(shape, softening, dim, monkeypatch):
-    x = configuration(shape, 41, dim)
-    system = ParticleSystem(41, dim, softening=softening)
-    alone = physics.forces(x, system)
-    monkeypatch.setattr(particles, "BY_ROW", 3)
-    spread = physics.forces(x, system)
-    assert np.abs(spread - alone).max() <= 1e-11 * max(9.0, np.abs(alone).max())
+def test_spread_over_the_cores_the_forces_have_the_same_bits(shape, softening, dim):
+    x = configuration(shape, 56, dim)
+    system = ParticleSystem(56, dim, softening=softening)
+    assert particles.BY_ROW <= system.pair_count < particles.BY_ROW_ALWAYS
+    by_row = physics.forces(x, system)
+    by_run = physics.forces(np.stack([x] * numba.get_num_threads()), system)
+    np.testing.assert_array_equal(by_run, np.stack([by_row] * len(by_run)))
+    if softening:  # the reference has no answer where pair sums coincide without it
+        error = np.abs(by_row - references.numba_forces(x[None], softening)[0]).max()
+        assert error <= 1e-11 * max(9.0, np.abs(by_row).max())
+
+
+@pytest.mark.parametrize("tasks", [1, 3, 4, 16])
+def test_every_pair_is_pushed_once_however_the_work_is_cut(tasks, monkeypatch):
+    x = random_positions(33, 2)
+    expected = physics.forces(x, ParticleSystem(33))
+    monkeypatch.setattr(particles, "_tasks", lambda pair_count: tasks)
+    agree(physics.forces(x, ParticleSystem(33)), expected, 1e-12)
 
 
 @pytest.mark.parametrize("shape", ["uniform", "clustered", "grid", "circle", "collapsing", "cross"])
@@ -106,12 +117,12 @@ def test_where_no_grid_will_do_the_fast_sum_is_direct():
 
 
 def test_a_large_system_moves_by_the_fast_sum(monkeypatch):
-    monkeypatch.setattr(particles, "FAST_ABOVE", 30)
+    monkeypatch.setattr(particles, "FAST_ABOVE", 400)
     monkeypatch.setattr(particles, "CELL_COST", 0.0)
     monkeypatch.setattr(particles, "POINT_COST", 0.0)
     x = random_positions(40, 2, seed=4)
     fast = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
-    monkeypatch.setattr(particles, "FAST_ABOVE", 1000)
+    monkeypatch.setattr(particles, "FAST_ABOVE", 10**9)
     direct = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
     assert 0 < np.abs(fast - direct).max() < 1e-6
 
@@ -140,7 +151,7 @@ def test_sorted_half_planes_equal_the_test_of_every_product(shape, tokens):
     if shape == "line":  # every angle is one of two: no bucket spreads them
         x[:, 1] = 3 * x[:, 0]
     x *= shape != "origin"
-    pairs = particles.pair_layout(tokens)
+    pairs = ParticleSystem(tokens)._layout
     sums, units, tested, by_angle = np.empty((4, 2, len(pairs.label)))
     kernels._pair_sums(x, pairs, sums, units)
     kernels._half_spaces(sums, units, 0, len(pairs.label), tested)
@@ -150,7 +161,7 @@ def test_sorted_half_planes_equal_the_test_of_every_product(shape, tokens):
 
 @pytest.mark.parametrize("tokens", [3, 4, 5, 12, 17])
 def test_the_layout_holds_every_pair_once_and_every_meeting_once(tokens):
-    pairs = particles.pair_layout(tokens)
+    pairs = ParticleSystem(tokens)._layout
     assert sorted(zip(pairs.first, pairs.second, strict=True)) == naive.pairs(tokens)
     np.testing.assert_array_equal(pairs.label, (pairs.first + pairs.second) % tokens)
     met = [(a + c, b + c) for a, b, length in pairs.meetings for c in range(length)]
@@ -172,6 +183,29 @@ def test_a_batch_is_its_runs():
     assert together.shape == (4, 7, 2)
     for k in range(4):
         np.testing.assert_array_equal(together[k], physics.forces(x[k], system))
+
+
+@pytest.mark.parametrize("runs", [1, 7, 8, 19])
+def test_a_run_has_the_same_bits_in_every_lane(runs):
+    x = random_positions(17, 2, runs=runs)
+    system = ParticleSystem()
+    assert system.pair_count < particles.LANES_BELOW
+    together = physics.simulate(system, steps=5, initial=x).final
+    for k in range(runs):
+        np.testing.assert_array_equal(physics.simulate(system, steps=5, initial=x[k]).final[0], together[k])
+
+
+@pytest.mark.parametrize("shape", ["uniform", "circle", "grid", "cross", "clustered", "collapsing", "tiny"])
+@pytest.mark.parametrize("alignment", [1.0, 0.0])
+def test_eight_runs_side_by_side_feel_what_one_alone_does(shape, alignment, monkeypatch):
+    x = configuration(shape, 13, 2)
+    system = ParticleSystem(13, alignment=alignment, pairs=naive.pairs(13)[3:])
+    side_by_side = physics.forces(x, system)
+    moved = physics.simulate(system, steps=1, initial=x).final
+    monkeypatch.setattr(particles, "LANES_BELOW", 0)
+    alone = physics.forces(x, system)
+    assert np.abs(side_by_side - alone).max() <= 1e-11 * max(9.0, np.abs(alone).max())
+    np.testing.assert_allclose(moved, physics.simulate(system, steps=1, initial=x).final, rtol=0, atol=1e-6)
 
 
 def test_without_alignment_the_force_is_the_gradient_of_a_potential():
@@ -226,8 +260,8 @@ def test_the_two_kinds_of_interaction_weigh_the_same_in_total():
         same, diff = system.weights
         label = np.array([(i + j) % tokens for i, j in naive.pairs(tokens)])
         equal = label[:, None] == label[None, :]
-        assert same * (equal.sum() - len(label)) == pytest.approx(system.pairs)
-        assert diff * (~equal).sum() == pytest.approx(system.pairs)
+        assert same * (equal.sum() - len(label)) == pytest.approx(system.pair_count)
+        assert diff * (~equal).sum() == pytest.approx(system.pair_count)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
@@ -255,6 +289,9 @@ def test_an_axis_without_extent_stays_without():
 
 def test_the_same_bits_for_any_number_of_threads():
     before = numba.get_num_threads()
+    large = 80
+    assert ParticleSystem(large).pair_count >= particles.BY_ROW
+    assert ParticleSystem().pair_count < particles.LANES_BELOW
     results = []
     try:
         for threads in sorted({1, before}):
@@ -262,8 +299,8 @@ def test_the_same_bits_for_any_number_of_threads():
             results.append(
                 [
                     physics.simulate(runs=5, steps=7).positions,
-                    physics.simulate(ParticleSystem(particles.BY_ROW), steps=2).positions,
-                    physics.simulate(ParticleSystem(particles.BY_ROW, 3), steps=2).positions,
+                    physics.simulate(ParticleSystem(large), steps=2).positions,
+                    physics.simulate(ParticleSystem(large, 3), steps=2).positions,
                 ]
             )
     finally:
@@ -284,6 +321,10 @@ def test_the_same_bits_for_any_number_of_threads():
         ({"repulsion": float("inf")}, "repulsion must be a finite number, got inf"),
         ({"alignment": "strong"}, "alignment must be a finite number, got 'strong'"),
         ({"softening": -0.1}, "softening must be a finite number of at least 0, got -0.1"),
+        ({"normalise": "no"}, "normalise must be True or False, got 'no'"),
+        ({"integrator": "rk4"}, "integrator must be one of 'euler', 'adaptive', got 'rk4'"),
+        ({"relative_tolerance": 0}, "relative_tolerance must be a finite number of at least 1e-12, got 0"),
+        ({"relative_tolerance": 1}, "relative_tolerance must be at most 0.1, got 1"),
     ],
 )
 def test_a_system_refuses_bad_constants(arguments, sentence):

@@ -10,9 +10,11 @@ import time
 import h5py
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import physics
-from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory, hdf5
+from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory, hdf5, storage
 from physics.recording import Layout
 from physics.storage import TrajectoryWriter
 
@@ -506,6 +508,43 @@ except OutputError as error:
     assert kept.frames > 30
     for frame in range(kept.frames):
         np.testing.assert_array_equal(kept.frame(frame)[0], rng.standard_normal((1, 50, 40))[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["noise", "zeros", "constant", "odd"])
+def test_a_chunk_is_stored_as_hdf5_itself_would(tmp_path, kind, dtype):
+    rng = np.random.default_rng(0)
+    values = {
+        "noise": rng.standard_normal((4, 50, 3)),
+        "zeros": np.zeros((4, 50, 3)),
+        "constant": np.full((4, 50, 3), -1.5),
+        "odd": np.where(rng.random((4, 50, 3)) < 0.1, rng.standard_normal((4, 50, 3)), 0.0),
+    }[kind].astype(dtype)
+    options = {"maxshape": (None, 50, 3), "chunks": (4, 50, 3), "dtype": dtype, **storage.FILTERS}
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        ours = file.create_dataset("ours", shape=(0, 50, 3), **options)
+        theirs = file.create_dataset("theirs", shape=(0, 50, 3), **options)
+        for _ in range(3):
+            assert hdf5.whole_chunk(ours, values)
+            hdf5.append_chunk(ours, values)
+            hdf5.extend(theirs, values)
+        assert not hdf5.whole_chunk(ours, values[:2])
+    with h5py.File(tmp_path / "t.h5") as file:
+        for k in range(3):  # the filters' bytes, checksums included, and what a reader makes of them
+            stored = [file[name].id.read_direct_chunk((4 * k, 0, 0)) for name in ("ours", "theirs")]
+            assert stored[0] == stored[1]
+        np.testing.assert_array_equal(file["ours"][:], np.concatenate([values] * 3))
+
+
+@given(st.binary(min_size=1, max_size=400))
+def test_the_checksum_is_the_sum_with_the_carry_added_again(data):
+    low = high = 0
+    for k in range(0, len(data), 2):
+        low += int.from_bytes(data[k : k + 2].ljust(2, b"\0"), "big")
+        low = (low & 0xFFFF) + (low >> 16)
+        high += low
+        high = (high & 0xFFFF) + (high >> 16)
+    assert hdf5.fletcher32(data) == high << 16 | low
 
 
 def test_a_disk_that_is_full_from_the_start(tmp_path, monkeypatch):

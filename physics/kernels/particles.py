@@ -1,4 +1,4 @@
-"""Forces between pair sums, and the normalised Euler step of a particle ensemble (Musat §5-6).
+"""Forces between pair sums, and the Euler step of a particle ensemble (Musat §5-6).
 
 The force splits exactly into three sums (P pair sums, N particles):
 
@@ -53,8 +53,11 @@ class Law(NamedTuple):
 MARGIN = 1e-14
 """Error of a difference of two diamond angles (a few ulp of 4) and of the sign of s_a·s_b, in one bound."""
 
-SORT_ABOVE = 200
-"""Pair sums in the plane above which sorting them beats testing every s_a·s_b (measured)."""
+COINCIDENT = 1e-13
+"""Spread of an axis, relative to the distance from the origin, up to which it is rounding."""
+
+GROUP, CHUNK = 16, 4096
+"""Rows and columns of pairs that the repulsion takes at once; a chunk is whole groups."""
 
 STREAM = 512
 """Longest stream of meetings: what it touches stays in the nearest caches."""
@@ -62,9 +65,16 @@ STREAM = 512
 
 @kernel(reorder=True)
 def _repel_rectangle(
-    sums: Array, out: Array, a0: int, a1: int, b0: int, b1: int, softening_squared: float
+    sums: Array,
+    out: Array,
+    a0: int,
+    a1: int,
+    b0: int,
+    b1: int,
+    repulsion: float,
+    softening_squared: float,
 ) -> None:
-    """Add d/(d² + ε²) of the pair sums a0…a1 to those of b0…b1, and the opposite, in the plane.
+    """Add what the pair sums b0…b1 push those of a0…a1, d/(d² + ε²), and the opposite, in the plane.
 
     Two rows at once halve the traffic of the columns; the loop runs at the speed of the divider. Without the
     slices Numba would test every index for being negative, and nothing would be vectorised. Each term is
@@ -78,8 +88,8 @@ def _repel_rectangle(
         total_x0 = total_y0 = total_x1 = total_y1 = 0.0
         for b in range(x.size):
             dx0, dy0, dx1, dy1 = x0 - x[b], y0 - y[b], x1 - x[b], y1 - y[b]
-            inverse0 = 1.0 / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
-            inverse1 = 1.0 / (dx1 * dx1 + (dy1 * dy1 + softening_squared))
+            inverse0 = repulsion / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
+            inverse1 = repulsion / (dx1 * dx1 + (dy1 * dy1 + softening_squared))
             total_x0 += dx0 * inverse0
             total_y0 += dy0 * inverse0
             total_x1 += dx1 * inverse1
@@ -96,7 +106,7 @@ def _repel_rectangle(
         total_x0 = total_y0 = 0.0
         for b in range(x.size):
             dx0, dy0 = x0 - x[b], y0 - y[b]
-            inverse0 = 1.0 / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
+            inverse0 = repulsion / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
             total_x0 += dx0 * inverse0
             total_y0 += dy0 * inverse0
             out_x[b] -= dx0 * inverse0
@@ -106,25 +116,19 @@ def _repel_rectangle(
 
 
 @kernel(reorder=True)
-def _repel_triangle(sums: Array, out: Array, a0: int, a1: int, softening_squared: float) -> None:
-    """Add the repulsion among the pair sums a0…a1, each pair once.
-
-    Groups of sixteen: within a group all 256 pairs, two vectors a row (a pair sum does not push itself, as
-    d = 0), then the group against what follows.
-    """
-    for a in range(a0, a1, 16):
-        end = min(a + 16, a1)
-        x, y = sums[0, a:end], sums[1, a:end]
-        out_x, out_y = out[0, a:end], out[1, a:end]
-        for r in range(x.size):
-            xr, yr = x[r], y[r]
-            for b in range(x.size):
-                dx, dy = x[b] - xr, y[b] - yr
-                inverse = 1.0 / (dx * dx + (dy * dy + softening_squared))
-                out_x[b] += dx * inverse
-                out_y[b] += dy * inverse
-        if end < a1:
-            _repel_rectangle(sums, out, a, end, end, a1, softening_squared)
+def _repel_group(
+    sums: Array, out: Array, a0: int, a1: int, repulsion: float, softening_squared: float
+) -> None:
+    """Add the repulsion among the pair sums a0…a1, of all pairs: none pushes itself, as d = 0."""
+    x, y = sums[0, a0:a1], sums[1, a0:a1]
+    out_x, out_y = out[0, a0:a1], out[1, a0:a1]
+    for r in range(x.size):
+        xr, yr = x[r], y[r]
+        for b in range(x.size):
+            dx, dy = x[b] - xr, y[b] - yr
+            inverse = repulsion / (dx * dx + (dy * dy + softening_squared))
+            out_x[b] += dx * inverse
+            out_y[b] += dy * inverse
 
 
 @kernel(reorder=True)
@@ -136,6 +140,7 @@ def _repel_apart(
     a1: int,
     b0: int,
     b1: int,
+    repulsion: float,
     softening_squared: float,
 ) -> None:
     """Do as the two above in any dimension, for a < b, between different classes only.
@@ -159,7 +164,7 @@ def _repel_apart(
         mine = label[a]
         for b in range(inverse.size):
             apart = labels[b] != mine and inverse[b] != 0.0
-            inverse[b] = 1.0 / (inverse[b] if apart else math.inf)
+            inverse[b] = repulsion / (inverse[b] if apart else math.inf)
         for k in range(dim):
             s, others, out_k = sums[k, a], sums[k, begin:b1], out[k, begin:b1]
             total = 0.0
@@ -178,25 +183,6 @@ def _half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) ->
     reduction or a fused product: the sign of s_a·s_b is that of the plain sum of rounded products.
     """
     dim, pairs = sums.shape
-    if dim == 2:
-        x, y, out_x, out_y = sums[0, begin:end], sums[1, begin:end], out[0, begin:end], out[1, begin:end]
-        out_x[:] = 0.0
-        out_y[:] = 0.0
-        for b in range(0, pairs - 1, 2):
-            x0, y0, x1, y1 = sums[0, b], sums[1, b], sums[0, b + 1], sums[1, b + 1]
-            u0, v0, u1, v1 = units[0, b], units[1, b], units[0, b + 1], units[1, b + 1]
-            for a in range(x.size):
-                ahead0 = x0 * x[a] + y0 * y[a] > 0.0
-                ahead1 = x1 * x[a] + y1 * y[a] > 0.0
-                out_x[a] += (u0 if ahead0 else 0.0) + (u1 if ahead1 else 0.0)
-                out_y[a] += (v0 if ahead0 else 0.0) + (v1 if ahead1 else 0.0)
-        if pairs % 2:
-            x0, y0, u0, v0 = sums[0, -1], sums[1, -1], units[0, -1], units[1, -1]
-            for a in range(x.size):
-                ahead0 = x0 * x[a] + y0 * y[a] > 0.0
-                out_x[a] += u0 if ahead0 else 0.0
-                out_y[a] += v0 if ahead0 else 0.0
-        return
     product = np.empty(end - begin)
     out[:, begin:end] = 0.0
     for b in range(pairs):
@@ -390,32 +376,34 @@ def _same_class(
 
 @kernel()
 def _share_of_repulsion(sums: Array, label: Integers, task: int, tasks: int, law: Law, out: Array) -> None:
-    """Write the part of the repulsion that belongs to `task`: every `tasks`-th pair of tiles.
+    """Add the part of the repulsion that belongs to `task`.
 
-    A tile of 512 pair sums and what it feels are 16 KiB, so that columns come from the nearest cache.
+    Groups of sixteen rows meet all that follow, `CHUNK` columns at a time, which stay in the second cache.
+    The groups are dealt to and fro, so that all tasks have nearly the same number of pairs.
     """
     count = label.size
-    tile = count if tasks == 1 else min(512, max(64, count // 128 * 8))
-    tiles = -(-count // tile)
+    push, softening = law.repulsion, law.softening_squared
     turn = 0
-    for i in range(tiles):
-        for j in range(i, tiles):
-            if turn % tasks == task:
-                a0, a1 = i * tile, min(i * tile + tile, count)
-                b0, b1 = j * tile, min(j * tile + tile, count)
-                if law.apart:
-                    _repel_apart(sums, label, out, a0, a1, b0, b1, law.softening_squared)
-                elif i == j:
-                    _repel_triangle(sums, out, a0, a1, law.softening_squared)
-                else:
-                    _repel_rectangle(sums, out, a0, a1, b0, b1, law.softening_squared)
+    for begin in range(0, count, CHUNK):
+        end = min(begin + CHUNK, count)
+        for a in range(0, end, GROUP):
+            place = turn % (2 * tasks)
             turn += 1
-    out *= law.repulsion
+            if min(place, 2 * tasks - 1 - place) != task:
+                continue
+            behind = min(a + GROUP, end)
+            if law.apart:
+                _repel_apart(sums, label, out, a, behind, begin, end, push, softening)
+            elif a < begin:
+                _repel_rectangle(sums, out, a, behind, begin, end, push, softening)
+            else:
+                _repel_group(sums, out, a, behind, push, softening)
+                _repel_rectangle(sums, out, a, behind, behind, end, push, softening)
 
 
 @kernel()
 def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None:
-    """Write the pair sums and their directions; a pair sum at the origin has none."""
+    """Write the pair sums and their directions; a pair sum at the origin has none, one that overflows NaN."""
     dim, count = sums.shape
     norm = np.zeros(count)
     for k in range(dim):
@@ -425,7 +413,7 @@ def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None
         for a in range(count):
             norm[a] += s[a] * s[a]
     for a in range(count):
-        norm[a] = 1.0 / math.sqrt(norm[a] if norm[a] > 0.0 else math.inf)
+        norm[a] = 1.0 / math.sqrt(norm[a] if norm[a] > 0.0 else math.inf) + (norm[a] - norm[a])
     for k in range(dim):
         s, unit = sums[k], units[k]
         for a in range(count):
@@ -445,65 +433,115 @@ def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
 @kernel()
 def _align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
     """Subtract `alignment` times the half-space sum `aligned` without the pair sum's own direction."""
-    for a in range(sums.shape[1]):
-        own = 0.0
-        for k in range(len(sums)):
-            own += sums[k, a] * sums[k, a]
-        for k in range(len(sums)):
-            out[k, a] -= alignment * (aligned[k, a] - (units[k, a] if own > 0.0 else 0.0))
+    dim, count = sums.shape
+    own = np.zeros(count)
+    for k in range(dim):
+        s = sums[k]
+        for a in range(count):
+            own[a] += s[a] * s[a]
+    for k in range(dim):
+        unit, ahead, total = units[k], aligned[k], out[k]
+        for a in range(count):
+            total[a] -= alignment * (ahead[a] - (unit[a] if own[a] > 0.0 else 0.0))
 
 
 @kernel()
-def move_and_normalise(position: Array, force: Array, step_size: float) -> None:
-    """Advance one run: x + step_size·F, then zero mean and unit variance on every axis.
+def move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
+    """Advance one run: x + step_size·F, then, with `normalise`, zero mean and unit variance on every axis.
 
-    An axis on which all particles coincide has no scale; it is left at zero.
+    An axis on which all particles coincide, but for rounding, has no scale: it is set to zero. One whose
+    variance overflows becomes NaN, not zero.
     """
     tokens, dim = position.shape
     for k in range(dim):
         mean = 0.0
+        farthest = 0.0
         for i in range(tokens):
             position[i, k] += step_size * force[i, k]
             mean += position[i, k]
+            farthest = max(farthest, abs(position[i, k]))
+        if not normalise:
+            continue
         mean /= tokens
         variance = 0.0
         for i in range(tokens):
             position[i, k] -= mean
             variance += position[i, k] * position[i, k]
         variance /= tokens
-        scale = 1.0 / math.sqrt(variance) if variance > 0.0 else 1.0
+        scale = 1.0 / math.sqrt(variance) if variance > 0.0 else 0.0
+        if math.sqrt(variance) <= COINCIDENT * farthest:
+            scale = 0.0
+        elif variance == math.inf:
+            scale = math.nan
         for i in range(tokens):
             position[i, k] *= scale
 
 
+@kernel()
+def _work(
+    task: int,
+    tasks: int,
+    sums: Array,
+    units: Array,
+    pairs: Pairs,
+    law: Law,
+    repel: bool,
+    share: Array,
+    aligned: Array,
+) -> None:
+    """Do one of `tasks` parts of the work: write what it finds to `share`, and its part of `aligned`."""
+    dim, count = sums.shape
+    share[:] = 0.0
+    if repel:
+        _share_of_repulsion(sums, pairs.label, task, tasks, law, share)
+    _same_class(sums, units, pairs.meetings, task, tasks, law, share)
+    if law.alignment_diff != 0.0:
+        if dim != 2:
+            _half_spaces(sums, units, count * task // tasks, count * (task + 1) // tasks, aligned)
+        elif task == tasks - 1:
+            _half_planes(sums, units, aligned)
+
+
+@kernel()
+def _add(share: Array, total: Array) -> None:
+    for k in range(len(share)):
+        found, out = share[k], total[k]
+        for a in range(out.size):
+            out[a] += found[a]
+
+
 @kernel(parallel=True)
 def advance_runs(
-    positions: Array, pairs: Pairs, law: Law, step_size: float, steps: int, forces: Array
+    positions: Array,
+    pairs: Pairs,
+    law: Law,
+    step_size: float,
+    steps: int,
+    normalise: bool,
+    tasks: int,
+    forces: Array,
 ) -> None:
     """Take `steps` steps of every run, one core a run, and leave the last forces in `forces`.
 
     `positions` and `forces` are (runs, tokens, dim). With `steps` = 0 the forces are computed and nothing
-    moves.
+    moves. The parts of the work are done in turn, so that the bits are those of `advance_rows`.
     """
     runs, _, dim = positions.shape
     count = pairs.first.size
     for run in prange(runs):
-        sums, units = np.empty((dim, count)), np.empty((dim, count))
-        pair_force, aligned = np.empty((dim, count)), np.empty((dim, count))
+        sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
+        share, aligned = np.empty((dim, count)), np.empty((dim, count))
         for step in range(max(steps, 1)):
             _pair_sums(positions[run], pairs, sums, units)
-            pair_force[:] = 0.0
-            _share_of_repulsion(sums, pairs.label, 0, 1, law, pair_force)
-            _same_class(sums, units, pairs.meetings, 0, 1, law, pair_force)
+            total[:] = 0.0
+            for task in range(tasks):
+                _work(task, tasks, sums, units, pairs, law, True, share, aligned)
+                _add(share, total)
             if law.alignment_diff != 0.0:
-                if dim == 2 and count > SORT_ABOVE:
-                    _half_planes(sums, units, aligned)
-                else:
-                    _half_spaces(sums, units, 0, count, aligned)
-                _align(aligned, sums, units, law.alignment_diff, pair_force)
-            _gather(pair_force, pairs, forces[run])
+                _align(aligned, sums, units, law.alignment_diff, total)
+            _gather(total, pairs, forces[run])
             if step < steps:
-                move_and_normalise(positions[run], forces[run], step_size)
+                move(positions[run], forces[run], step_size, normalise)
 
 
 @kernel(parallel=True)
@@ -516,29 +554,17 @@ def _forces_by_row(
     in their order: the cut depends on the number of pair sums alone.
     """
     tasks, dim, count = partial.shape
-    sums, units = np.empty((dim, count)), np.empty((dim, count))
-    pair_force, aligned = np.empty((dim, count)), np.empty((dim, count))
+    sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
+    aligned = np.empty((dim, count))
     _pair_sums(position, pairs, sums, units)
     for task in prange(tasks):
-        share = partial[task]
-        share[:] = 0.0
-        if repel:
-            _share_of_repulsion(sums, pairs.label, task, tasks, law, share)
-        _same_class(sums, units, pairs.meetings, task, tasks, law, share)
-        if law.alignment_diff != 0.0:
-            if dim != 2:
-                _half_spaces(sums, units, count * task // tasks, count * (task + 1) // tasks, aligned)
-            elif task == tasks - 1:
-                _half_planes(sums, units, aligned)
-    for k in range(dim):  # a second parallel region would cost more than this
-        total, found = pair_force[k], partial[:, k]
-        total[:] = 0.0
-        for task in range(tasks):
-            for a in range(count):
-                total[a] += found[task, a]
+        _work(task, tasks, sums, units, pairs, law, repel, partial[task], aligned)
+    total[:] = 0.0
+    for task in range(tasks):  # a second parallel region would cost more than this
+        _add(partial[task], total)
     if law.alignment_diff != 0.0:
-        _align(aligned, sums, units, law.alignment_diff, pair_force)
-    _gather(pair_force, pairs, force)
+        _align(aligned, sums, units, law.alignment_diff, total)
+    _gather(total, pairs, force)
 
 
 @kernel()
@@ -548,9 +574,10 @@ def advance_rows(
     law: Law,
     step_size: float,
     steps: int,
+    normalise: bool,
+    tasks: int,
     forces: Array,
     repel: bool,
-    tasks: int,
 ) -> None:
     """Do as `advance_runs`, run after run, each with all cores; without `repel`, what others do not sum."""
     runs, _, dim = positions.shape
@@ -559,4 +586,4 @@ def advance_rows(
         for step in range(max(steps, 1)):
             _forces_by_row(positions[run], pairs, law, repel, partial, forces[run])
             if step < steps:
-                move_and_normalise(positions[run], forces[run], step_size)
+                move(positions[run], forces[run], step_size, normalise)

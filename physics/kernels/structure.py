@@ -87,26 +87,29 @@ def _nearest(
 
 
 @kernel(parallel=True)
-def grid_imperfections(positions: Array, modulus: int, imperfect: NDArray[np.bool_]) -> None:
+def grid_imperfections(
+    positions: Array,
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    label: NDArray[np.int32],
+    imperfect: NDArray[np.bool_],
+) -> None:
     """Mark in `imperfect` (runs, pairs) each pair sum whose nearest other pair sum has another class.
+
+    `first`, `second` and `label` (pairs,) say which particles each pair sum adds, and its class.
 
     The distance is the rounded square root, as in the paper's algorithm, and only a strictly smaller one
     replaces the nearest: ties go to the first in pair order, to the bit. Pair sums are sorted into about P
     cells along the first two axes, in pair order within a cell: O(P) where they are spread out.
     """
-    runs, tokens, dim = positions.shape
-    pairs = tokens * (tokens + 1) // 2
+    runs, _, dim = positions.shape
+    pairs = label.size
     axes = min(dim, 2)
     for run in prange(runs):
         sums = np.empty((pairs, dim))
-        label = np.empty(pairs, np.int64)
-        a = 0
-        for i in range(tokens):
-            for j in range(i, tokens):
-                label[a] = (i + j) % modulus
-                for k in range(dim):
-                    sums[a, k] = positions[run, i, k] + positions[run, j, k]
-                a += 1
+        for a in range(pairs):
+            for k in range(dim):
+                sums[a, k] = positions[run, first[a], k] + positions[run, second[a], k]
         low = np.empty(axes)
         extent = np.empty(axes)
         for k in range(axes):

@@ -1,73 +1,48 @@
 """Particles that cluster and align: Musat §5-6, as a system to simulate."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, Literal, get_args
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from physics import convolution
-from physics.checks import choice, number, point_sets, whole_number
+from physics.adaptive import integrate
+from physics.checks import choice, flag, number, point_sets, whole_number
 from physics.errors import InputError
+from physics.groups import as_group
+from physics.kernels import lanes
 from physics.kernels import particles as kernels
+from physics.kernels.potential import clustering
+from physics.operations import Mask, Operation, class_rule
+from physics.pair_sums import class_layout, pair_layout
+from physics.structure import circle_ratio, grid_imperfections
+
+Array = NDArray[np.float64]
+Integrator = Literal["euler", "adaptive"]
+Observable = Literal["circle_ratio", "grid_imperfections", "mean_force", "potential"]
 
 SOFT = 1e-3
 """Softening from which the repulsion of same-class pairs may be added and taken off again."""
-BY_ROW = 80
-"""Tokens from which a single run is spread over the cores."""
-TASKS = 16
-"""Parts that the work of a run spread over the cores is cut into, whatever the number of cores."""
-FAST_ABOVE = 250
-"""Tokens from which the fast sum may pay; how much it costs then is estimated for each state:"""
+LANES_BELOW = 300
+"""Pair sums in the plane below which eight runs go side by side."""
+BY_ROW, BY_ROW_ALWAYS = 1500, 20_000
+"""Pair sums from which a run may be spread over the cores, where there are not enough runs for all of them,
+and from which it always is, to save memory; the bits are the same."""
+FAST_ABOVE = 31_375
+"""Pair sums from which the fast sum may pay; how much it costs then is estimated for each state:"""
 CELL_COST, POINT_COST = 450.0, 4000.0
 """Time for a cell of the grid and for a point, in pairs of the direct sum (measured)."""
 SHARPEST = 1e-10
 """Smallest tolerance of the fast sum."""
+LARGEST = 1e150
+"""Largest coordinate of which squares and products stay within the numbers."""
 
 
-@lru_cache(maxsize=8)
-def pair_layout(tokens: int) -> kernels.Pairs:
-    """Lay out the pair sums by rank within their class, larger classes first, and list who meets whom."""
-    first, second = np.triu_indices(tokens)
-    label = (first + second) % tokens
-    sizes = np.bincount(label)
-    place = np.empty(sizes.size, np.int64)
-    place[np.argsort(-sizes, kind="stable")] = np.arange(sizes.size)
-    rank = np.empty_like(label)
-    rank[np.argsort(label, kind="stable")] = np.arange(label.size) - np.repeat(
-        np.cumsum(sizes) - sizes, sizes
-    )
-    slots = np.lexsort((place[label], rank))
-    members = np.bincount(rank)
-    layout = kernels.Pairs(first[slots], second[slots], label[slots], _meetings(members))
-    for array in layout:
-        array.setflags(write=False)
-    return layout
-
-
-def _meetings(members: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Streams (a, b, length) in which the slots of every rank meet those of every later one.
-
-    `members` counts the classes that have a rank. Streams that continue each other are joined, and long ones
-    cut to what the kernel takes at once.
-    """
-    starts = np.cumsum(members) - members
-    m, n = np.triu_indices(members.size, 1)
-    by_distance = np.lexsort((m, n - m))
-    a, b, length = starts[m][by_distance], starts[n][by_distance], members[n][by_distance]
-    follows = (a[1:] == a[:-1] + length[:-1]) & (b[1:] == b[:-1] + length[:-1])
-    begins = np.flatnonzero(np.concatenate([[True], ~follows])[: a.size])
-    a, b, length = a[begins], b[begins], np.add.reduceat(length, begins) if a.size else length
-    parts = -(-length // kernels.STREAM)
-    which = np.repeat(np.arange(a.size), parts)
-    offset = (np.arange(which.size) - np.repeat(np.cumsum(parts) - parts, parts)) * kernels.STREAM
-    return np.stack(
-        [a[which] + offset, b[which] + offset, np.minimum(length[which] - offset, kernels.STREAM)], axis=1
-    )
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ParticleSystem:
     """N particles whose pair sums attract, repel and align.
 
@@ -78,7 +53,7 @@ class ParticleSystem:
     Parameters
     ----------
     tokens : int, default 17
-        Number of particles N, at least 3.
+        Number of particles N, at least 3. A group brings its own, its order.
     dim : int, default 2
         Dimension D of the space, at least 1.
     attraction : float, default 1.0
@@ -89,17 +64,35 @@ class ParticleSystem:
         f_a, the constant of the alignment force.
     softening : float, default 0.1
         Length ε in |d|² → |d|² + ε², in both clustering terms; 0 is allowed.
+    pairs : array_like of int, shape (n, 2), optional
+        The training set: only its pair sums interact. All P = N(N+1)/2 by default.
+    modulus : int, optional
+        The class of (i, j) is (i + j) mod `modulus`, at least 2; N by default.
+    group : FiniteGroup or array_like (N, N), optional
+        The class is the product i·j in this group, which must commute, instead.
+    normalise : bool, default True
+        Shift and scale after every step, as the paper does. Without, the steps are plain Euler steps.
+    integrator : {"euler", "adaptive"}, default "euler"
+        "euler" takes the paper's steps. "adaptive" follows the flow that they approximate, `velocity`,
+        by a Runge-Kutta pair of order 5 with steps of its own; the step size is then but a unit of time.
+    relative_tolerance : float, default 1e-4
+        Error of an adaptive step relative to the largest coordinate; from 1e-12 to 0.1.
 
     Raises
     ------
     InputError
-        If a value is out of its range.
+        If a value is out of its range, a pair is not one of tokens or is repeated, or no two of them are of
+        the same class, or all are.
 
     Notes
     -----
-    The weights of the two kinds of interaction are P/n_same and P/n_diff, where P = N(N+1)/2 and n counts
-    ordered pairs of pair sums, so that each kind contributes the same in total. The paper leaves weights,
-    step and softening open; these values reproduce its Table 2.
+    The weights of the two kinds of interaction are P/n_same and P/n_diff, where P counts the pair sums and n
+    ordered pairs of them, so that each kind contributes the same in total. The paper leaves weights, step and
+    softening open; these values reproduce its Table 2.
+
+    The alignment force jumps where s·s' changes sign. An adaptive step that meets a jump is cut until its
+    error is allowed, and where the flow slides along a jump steps shrink with the tolerance: of the paper's
+    setting to time 2, 1e-4 takes hundreds, 1e-6 ten thousand. Without alignment the flow is smooth.
     """
 
     tokens: int = 17
@@ -108,35 +101,62 @@ class ParticleSystem:
     repulsion: float = 1.0
     alignment: float = 1.0
     softening: float = 0.1
+    pairs: Any = None
+    modulus: int | None = None
+    group: Any = None
+    normalise: bool = True
+    integrator: Integrator = "euler"
+    relative_tolerance: float = 1e-4
 
     default_step_size: ClassVar[float] = 0.02
+    operation: ClassVar[Operation]  # both are set for each instance, and are no fields
+    mask: ClassVar[Mask]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", whole_number("tokens", self.tokens, 3))
+        tokens = whole_number("tokens", self.tokens, 3)
+        if self.group is not None:
+            object.__setattr__(self, "group", as_group(self.group))
+            tokens = self.group.order if tokens == 17 else tokens
+            whole_number("the order of the group", self.group.order, 3)
+        object.__setattr__(self, "tokens", tokens)
         object.__setattr__(self, "dim", whole_number("dim", self.dim, 1))
         for name in ("attraction", "repulsion", "alignment"):
             object.__setattr__(self, name, number(name, getattr(self, name)))
         object.__setattr__(self, "softening", number("softening", self.softening, 0.0))
+        object.__setattr__(self, "operation", class_rule(tokens, self.modulus, self.group))
+        if self.modulus is not None:
+            object.__setattr__(self, "modulus", self.operation.modulus)
+        object.__setattr__(self, "mask", self.operation.mask(self.pairs))
+        self.mask.setflags(write=False)
+        if self.pairs is not None:
+            pairs = self.operation.samples[self.mask]
+            pairs.setflags(write=False)
+            object.__setattr__(self, "pairs", pairs)
+        object.__setattr__(self, "normalise", flag("normalise", self.normalise))
+        choice("integrator", self.integrator, get_args(Integrator))
+        object.__setattr__(
+            self, "relative_tolerance", number("relative_tolerance", self.relative_tolerance, 1e-12)
+        )
+        if self.relative_tolerance > 0.1:
+            raise InputError(f"relative_tolerance must be at most 0.1, got {self.relative_tolerance:g}")
+        self._count_kinds()
 
     @property
-    def pairs(self) -> int:
-        """Number P of pair sums."""
-        return self.tokens * (self.tokens + 1) // 2
+    def pair_count(self) -> int:
+        """Number P of pair sums that interact."""
+        return int(np.count_nonzero(self.mask))
 
     @property
     def weights(self) -> tuple[float, float]:
         """P/n_same and P/n_diff."""
-        members = np.bincount(pair_layout(self.tokens).label)
-        same = int((members * (members - 1)).sum())
-        return self.pairs / same, self.pairs / (self.pairs * (self.pairs - 1) - same)
+        same, diff = self._count_kinds()
+        return self.pair_count / same, self.pair_count / diff
 
-    def start(self, generator: np.random.Generator) -> NDArray[np.float64]:
+    def start(self, generator: np.random.Generator) -> Array:
         """Draw a start (tokens, dim) from the standard normal distribution."""
         return generator.standard_normal((self.tokens, self.dim))
 
-    def forces(
-        self, positions: NDArray[np.float64], *, method: str = "auto", tolerance: float = 1e-6
-    ) -> NDArray[np.float64]:
+    def forces(self, positions: Array, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
         """Return the forces on `positions` (runs, tokens, dim), which are trusted; see `physics.forces`."""
         forces = np.empty_like(positions)
         for run, chosen in _in_parts(positions, self, method, tolerance):
@@ -146,18 +166,111 @@ class ParticleSystem:
                 self._fast(positions[run], chosen, forces[run])
         return forces
 
-    def advance(self, positions: NDArray[np.float64], step_size: float, steps: int) -> None:
-        """Move `positions` (runs, tokens, dim) in place by `steps` normalised Euler steps.
+    def velocity(self, positions: Array) -> Array:
+        """Time derivative of positions (runs, tokens, dim) in the flow that the steps approximate.
+
+        Without `normalise` it is the force F. With it, it is what a normalised step does as its size goes to
+        zero: on each axis F without its mean, and without its part along the centred positions, so that mean
+        and variance stand still.
+        """
+        force = self.forces(positions, tolerance=min(1e-6, max(SHARPEST, 0.01 * self.relative_tolerance)))
+        if not self.normalise:
+            return force
+        force -= force.mean(axis=1, keepdims=True)
+        centred = positions - positions.mean(axis=1, keepdims=True)
+        variance = (centred * centred).mean(axis=1, keepdims=True)
+        along = (centred * force).mean(axis=1, keepdims=True)
+        force -= centred * np.divide(along, variance, out=np.zeros_like(along), where=variance > 0.0)
+        return force
+
+    def advance(self, positions: Array, step_size: float, steps: int) -> None:
+        """Move `positions` (runs, tokens, dim) in place by `steps` steps.
 
         Large systems in the plane take the fast sum where it pays, to 1e-6 of the largest force.
         """
-        if self.dim != 2 or self.tokens < FAST_ABOVE:
+        if self.integrator == "adaptive":
+            self._normalise(positions)
+            integrate(self.velocity, positions, step_size * steps, self.relative_tolerance)
+            self._normalise(positions)
+        elif not self._may_be_fast:
             self._direct(positions, step_size, steps, np.empty_like(positions))
-            return
-        for _ in range(steps):
-            forces = self.forces(positions)
-            for position, force in zip(positions, forces, strict=True):
-                kernels.move_and_normalise(position, force, step_size)
+        else:
+            for _ in range(steps):
+                forces = self.forces(positions)
+                for position, force in zip(positions, forces, strict=True):
+                    kernels.move(position, force, step_size, self.normalise)
+
+    def largest_step_size(self, positions: Array) -> float:
+        """Step in which no particle of positions (runs, tokens, dim) goes far; 0 where the forces overflow.
+
+        Far is a tenth of the distance of the farthest one from the origin.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            sizes = np.abs(positions).max(axis=(1, 2)) / np.abs(self.forces(positions)).max(axis=(1, 2))
+        return 0.1 * float(np.nan_to_num(sizes, nan=0.0, posinf=np.inf).min())
+
+    @property
+    def measures(self) -> dict[Observable, Callable[[Array], NDArray[Any]]]:
+        """What `simulate` records on request: functions of positions (runs, tokens, dim) with values (runs,).
+
+        `circle_ratio` and `grid_imperfections` are those of `physics`, the latter over all pair sums, with
+        the class rule of the system; `mean_force` and `potential` are methods.
+        """
+        return {
+            "circle_ratio": circle_ratio,
+            "grid_imperfections": lambda positions: grid_imperfections(
+                positions, modulus=self.modulus, group=self.group
+            ),
+            "mean_force": self.mean_force,
+            "potential": self.potential,
+        }
+
+    def mean_force(self, positions: Array) -> Array:
+        """Mean length of the forces on the particles of positions (runs, tokens, dim), of shape (runs,)."""
+        return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
+
+    def potential(self, positions: Array) -> Array:
+        """Energy of the clustering terms at positions (runs, tokens, dim), of shape (runs,).
+
+        ``g_a w_same Σ √(d² + ε²) - g_r w_diff Σ ½ log(d² + ε²)``, over pairs of pair sums of the same class
+        and of different ones, each pair once. Its negative gradient is the force without alignment. The
+        alignment force has none. It costs several times a direct sum of the forces.
+        """
+        layout, law = self._layout, self._law()
+        sums = np.ascontiguousarray((positions[:, layout.first] + positions[:, layout.second]).swapaxes(1, 2))
+        # Products of eight squares must stay within the numbers.
+        safe = self.softening > 1e-19 and self.dim * np.ptp(sums, axis=2).max() ** 2 < 1e38
+        partial = np.empty((len(positions), 16, 2))
+        clustering(sums, layout.label, law.softening_squared, 8 if safe else 1, partial)
+        pull, logarithms = partial.sum(axis=1).T
+        return np.asarray(
+            law.attraction * pull - (0.5 * law.repulsion * logarithms if law.repulsion else 0.0)
+        )
+
+    @cached_property
+    def _classes(self) -> lanes.Classes:
+        return class_layout(self.operation, self.mask)
+
+    @cached_property
+    def _layout(self) -> kernels.Pairs:
+        return pair_layout(self.operation, self.mask)
+
+    @property
+    def _may_be_fast(self) -> bool:
+        return self.dim == 2 and self.pair_count >= FAST_ABOVE
+
+    def _count_kinds(self) -> tuple[int, int]:
+        """Ordered pairs of pair sums of the same class, and of different classes."""
+        members = np.bincount(self.operation.label[self.mask]).astype(np.int64)
+        same = int((members * (members - 1)).sum())
+        diff = self.pair_count * (self.pair_count - 1) - same
+        for count, kind in ((same, "the same class"), (diff, "different classes")):
+            if not count:
+                raise InputError(
+                    f"pairs must hold two pairs of {kind} for their interaction to have a weight, got none "
+                    f"among {self.pair_count}"
+                )
+        return same, diff
 
     def _law(self) -> kernels.Law:
         same, diff = self.weights
@@ -170,24 +283,26 @@ class ParticleSystem:
             self.dim != 2 or self.softening < SOFT,
         )
 
-    def _direct(
-        self,
-        positions: NDArray[np.float64],
-        step_size: float,
-        steps: int,
-        forces: NDArray[np.float64],
-    ) -> None:
-        layout = pair_layout(self.tokens)
-        if self.tokens < BY_ROW:
-            kernels.advance_runs(positions, layout, self._law(), step_size, steps, forces)
-        else:
-            kernels.advance_rows(positions, layout, self._law(), step_size, steps, forces, True, TASKS)
+    def _normalise(self, positions: Array) -> None:
+        if self.normalise:
+            for position in positions:
+                kernels.move(position, np.zeros_like(position), 0.0, True)
 
-    def _fast(
-        self, positions: NDArray[np.float64], chosen: convolution.Plan, forces: NDArray[np.float64]
-    ) -> None:
-        layout, law = pair_layout(self.tokens), self._law()._replace(apart=False)
-        kernels.advance_rows(positions, layout, law, 0.0, 0, forces, False, TASKS)
+    def _direct(self, positions: Array, step_size: float, steps: int, forces: Array) -> None:
+        law, P = self._law(), self.pair_count
+        if self.dim == 2 and P < LANES_BELOW and not law.apart:
+            lanes.advance(positions, self._classes, law, step_size, steps, self.normalise, forces)
+            return
+        options = (positions, self._layout, law, step_size, steps, self.normalise, _tasks(P), forces)
+        if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
+            kernels.advance_runs(*options)
+        else:
+            kernels.advance_rows(*options, True)
+
+    def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
+        layout, law = self._layout, self._law()._replace(apart=False)
+        tasks = _tasks(self.pair_count)
+        kernels.advance_rows(positions, layout, law, 0.0, 0, False, tasks, forces, False)
         first, second = layout.first, layout.second
         for position, force in zip(positions, forces, strict=True):
             points = np.ascontiguousarray((position[first] + position[second]).T)
@@ -197,11 +312,16 @@ class ParticleSystem:
                 force[:, k] += law.repulsion * found
 
 
+def _tasks(pair_count: int) -> int:
+    """Parts that the work of a run is cut into: few, where adding them up would be felt."""
+    return 1 if pair_count < BY_ROW else 4 if pair_count < 5000 else 16
+
+
 def _in_parts(
-    positions: NDArray[np.float64], system: ParticleSystem, method: str, tolerance: float
+    positions: Array, system: ParticleSystem, method: str, tolerance: float
 ) -> list[tuple[slice, convolution.Plan | None]]:
     """Cut an ensemble into slices with the grid of their fast sum, or None for the direct sum."""
-    if method == "direct" or (method == "auto" and (system.dim != 2 or system.tokens < FAST_ABOVE)):
+    if method == "direct" or (method == "auto" and not system._may_be_fast):
         return [(slice(None), None)]
     if system.dim != 2 or not system.softening > 0.0:
         raise InputError(
@@ -212,16 +332,14 @@ def _in_parts(
     for run, position in enumerate(positions):
         chosen = convolution.plan(2.0 * np.ptp(position, axis=0), system.softening, tolerance)
         if chosen is not None and method == "auto":
-            work = CELL_COST * chosen.cells + POINT_COST * system.pairs
-            if work > system.pairs**2 / 2 or system.softening < SOFT:
+            work = CELL_COST * chosen.cells + POINT_COST * system.pair_count
+            if work > system.pair_count**2 / 2 or system.softening < SOFT:
                 chosen = None
         parts.append((slice(run, run + 1), chosen))
     return parts
 
 
-def forces(
-    positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6
-) -> NDArray[np.float64]:
+def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
     """Force on every particle (Musat, equation of §6).
 
     Parameters
@@ -260,6 +378,9 @@ def forces(
             f"positions must have the shape {expected} or (runs, {expected[0]}, {expected[1]}), "
             f"got {array.shape}"
         )
+    size = np.abs(array).max(initial=0.0)
+    if size > LARGEST:
+        raise InputError(f"positions must be at most {LARGEST:g} in size, got {size:g}")
     if tolerance < SHARPEST:
         method = "direct"
     result = system.forces(array.reshape(-1, *expected), method=method, tolerance=min(tolerance, 1e-2))

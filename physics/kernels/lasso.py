@@ -1,0 +1,232 @@
+"""Lasso and elastic net from Gram matrices: coordinate descent that ends on exact active sets."""
+
+import math
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+KKT = 1e-9
+"""Part of alpha by which a gradient of a coefficient at zero may exceed it; rounding of the gradients."""
+PIVOT = 1e-13
+"""Part of the diagonal below which a pivot counts as zero, so that an active set is singular."""
+
+
+@kernel()
+def _sweep(gram: Array, l1: float, l2: float, w: Array, g: Array) -> None:
+    """Minimise over each coefficient in turn, and keep the gradient ``g = q - (gram + l2) w`` up to date."""
+    features = w.size
+    for j in range(features):
+        curvature = gram[j, j] + l2
+        if curvature <= 0.0:
+            continue
+        pull = g[j] + curvature * w[j]
+        new = math.copysign(max(abs(pull) - l1, 0.0), pull) / curvature
+        change = new - w[j]
+        if change != 0.0:
+            w[j] = new
+            for k in range(features):
+                g[k] -= gram[j, k] * change
+            g[j] -= l2 * change
+
+
+@kernel()
+def _solve_active(gram: Array, l1: float, l2: float, q: Array, w: Array, L: Array, rows: Integers) -> int:
+    """Move `w` towards the minimum on its active set, up to the first coefficient that changes its sign.
+
+    Returns 1 where that minimum was reached and 0 where a coefficient left the set on the way, so that calls
+    come to an end. On the segment the objective is one convex quadratic that falls towards its minimum, so no
+    step raises it. Where features of the set depend on each other, the step goes along that dependence:
+    predictions stay, the L1 norm falls until a coefficient is zero. L and `rows` are scratch.
+    """
+    size = 0
+    for j in range(w.size):
+        if w[j] != 0.0:
+            rows[size] = j
+            size += 1
+    target = np.empty(size)
+    for a in range(size):
+        i = rows[a]
+        for b in range(a + 1):
+            value = gram[i, rows[b]] + (l2 if a == b else 0.0)
+            diagonal = value
+            for k in range(b):
+                value -= L[a, k] * L[b, k]
+            if a == b:
+                if value <= PIVOT * diagonal:
+                    return _leave_dependence(gram, w, L, rows, a)
+                L[a, a] = math.sqrt(value)
+            else:
+                L[a, b] = value / L[b, b]
+        value = q[i] - math.copysign(l1, w[i])
+        for k in range(a):
+            value -= L[a, k] * target[k]
+        target[a] = value / L[a, a]
+    for a in range(size - 1, -1, -1):
+        value = target[a]
+        for k in range(a + 1, size):
+            value -= L[k, a] * target[k]
+        target[a] = value / L[a, a]
+    step = 1.0
+    leaves = -1
+    for a in range(size):
+        old = w[rows[a]]
+        if old * target[a] <= 0.0 and l1 > 0.0:
+            part = old / (old - target[a])
+            if part < step:
+                step = part
+                leaves = a
+    for a in range(size):
+        i = rows[a]
+        w[i] = target[a] if leaves < 0 else w[i] + step * (target[a] - w[i])
+    if leaves < 0:
+        return 1
+    w[rows[leaves]] = 0.0
+    return 0
+
+
+@kernel()
+def _leave_dependence(gram: Array, w: Array, L: Array, rows: Integers, a: int) -> int:
+    """Move along the dependence of the a-th active feature on those before it until one is zero."""
+    v = np.empty(a + 1)
+    v[a] = 1.0
+    for i in range(a):
+        value = -gram[rows[a], rows[i]]
+        for k in range(i):
+            value -= L[i, k] * v[k]
+        v[i] = value / L[i, i]
+    for i in range(a - 1, -1, -1):
+        value = v[i]
+        for k in range(i + 1, a):
+            value -= L[k, i] * v[k]
+        v[i] = value / L[i, i]
+    slope = 0.0
+    for i in range(a + 1):
+        slope += math.copysign(1.0, w[rows[i]]) * v[i]
+    if slope > 0.0:
+        for i in range(a + 1):
+            v[i] = -v[i]
+    step = math.inf
+    leaves = a
+    for i in range(a + 1):
+        if w[rows[i]] * v[i] < 0.0 and -w[rows[i]] / v[i] < step:
+            step = -w[rows[i]] / v[i]
+            leaves = i
+    if step == math.inf:
+        return -1
+    for i in range(a + 1):
+        w[rows[i]] += step * v[i]
+    w[rows[leaves]] = 0.0
+    return 0
+
+
+@kernel()
+def _gradient(gram: Array, l2: float, q: Array, w: Array, g: Array) -> None:
+    for j in range(w.size):
+        value = q[j] - l2 * w[j]
+        for k in range(w.size):
+            value -= gram[j, k] * w[k]
+        g[j] = value
+
+
+@kernel()
+def _gap(power: float, l1: float, q: Array, w: Array, g: Array) -> float:
+    """Duality gap of ``½ ‖y - Xw‖² / n + …``; the residual, scaled to be feasible, is the dual point.
+
+    Written as ``½ (1-c)² r² + l1 ‖w‖₁ - c wᵀg``, it has no large terms that cancel near the optimum, where
+    the factor c is 1.
+    """
+    steepest = 0.0
+    norm = 0.0
+    product = 0.0
+    residual = power
+    for j in range(w.size):
+        steepest = max(steepest, abs(g[j]))
+        norm += abs(w[j])
+        product += w[j] * g[j]
+        residual -= w[j] * (q[j] + g[j])
+    scale = l1 / steepest if steepest > l1 else 1.0
+    return 0.5 * (1.0 - scale) ** 2 * max(residual, 0.0) + l1 * norm - scale * product
+
+
+@kernel()
+def _target(
+    gram: Array, q: Array, power: float, l1: float, l2: float, limit: int, tol: float, w: Array
+) -> tuple[int, float]:
+    """Minimise for one target, starting from `w`; return the sweeps taken and the duality gap.
+
+    Plain sweeps need tens of thousands of rounds where signals are collinear. So each round of one sweep,
+    which brings features in, is followed by exact solutions on the active set, which throw features out; when
+    neither changes the set, the solution is exact. Should rounding keep them from agreeing, sweeps
+    go on until the gap is at most ``tol * power``.
+    """
+    features = w.size
+    g = np.empty(features)
+    L = np.empty((features, features))
+    rows = np.empty(features, np.int64)
+    _gradient(gram, l2, q, w, g)
+    sweeps = 0
+    while sweeps < limit:
+        _sweep(gram, l1, l2, w, g)
+        sweeps += 1
+        state = 0
+        while state == 0:
+            state = _solve_active(gram, l1, l2, q, w, L, rows)
+        _gradient(gram, l2, q, w, g)
+        if state == 1:
+            optimal = True
+            for j in range(features):
+                optimal &= w[j] != 0.0 or abs(g[j]) <= l1 * (1.0 + KKT)
+            if optimal:
+                break
+        if sweeps % 10 == 0 and _gap(power, l1, q, w, g) <= tol * power:
+            break
+    _gradient(gram, l2, q, w, g)
+    return sweeps, max(_gap(power, l1, q, w, g), 0.0)
+
+
+@kernel(parallel=True)
+def lasso_paths(
+    gram: Array,
+    q: Array,
+    power: Array,
+    l1: Array,
+    l2: Array,
+    limit: int,
+    tol: float,
+    coefficients: Array,
+    sweeps: Integers,
+    gaps: Array,
+) -> None:
+    """Minimise ``½ wᵀ(G + l2)w - qᵀw + l1 ‖w‖₁`` for every problem, target and penalty.
+
+    `gram` (m, K, K), `q` (m, T, K) and `power` (m, T) are the second moments of m problems: of the features,
+    of features and targets, of the targets. `l1` and `l2` are (T, P), each row a path from strong to weak, on
+    which a solution starts from the one before. Writes `coefficients` (m, T, P, K), `sweeps` and `gaps`
+    (m, T, P).
+
+    Fast because a target costs K² a sweep instead of K times the number of samples, and a few sweeps instead
+    of thousands. Each (problem, target) owns its rows, so the bits do not depend on the threads.
+    """
+    targets, points = l1.shape
+    for row in prange(gram.shape[0] * targets):
+        problem = row // targets
+        target = row % targets
+        w = np.zeros(gram.shape[1])
+        for point in range(points):
+            sweeps[problem, target, point], gaps[problem, target, point] = _target(
+                gram[problem],
+                q[problem, target],
+                power[problem, target],
+                l1[target, point],
+                l2[target, point],
+                limit,
+                tol,
+                w,
+            )
+            coefficients[problem, target, point] = w

@@ -1,0 +1,50 @@
+"""Energy of the clustering terms between pair sums (Musat §5)."""
+
+import math
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Array = NDArray[np.float64]
+
+
+@kernel(parallel=True)
+def clustering(
+    sums: Array, label: NDArray[np.int64], softening_squared: float, rows: int, partial: Array
+) -> None:
+    """Sum √(d² + ε²) over pairs of the same class, and log(d² + ε²) over the others, each pair once.
+
+    `sums` is (runs, dim, P); `partial` (runs, tasks, 2) holds what each task finds, to be summed in order.
+    Logarithms are what costs: those of `rows` rows are taken as one, of their product, which the caller knows
+    to stay within the numbers. Both sums are good to P ulp of the sum of the sizes of their terms.
+    """
+    runs, dim, count = sums.shape
+    tasks = partial.shape[1]
+    groups = -(-count // rows)
+    for item in prange(runs * tasks):
+        run, task = item // tasks, item % tasks
+        square, product, pull = np.empty(count), np.empty(count), np.zeros(count)
+        logarithms = 0.0
+        for group in range(task, groups, tasks):
+            begin = group * rows
+            product[begin:] = 1.0
+            for a in range(begin, min(begin + rows, count)):
+                squared, labels = square[a + 1 :], label[a + 1 :]
+                among, drawn = product[a + 1 :], pull[a + 1 :]
+                squared[:] = softening_squared
+                for k in range(dim):
+                    s, others = sums[run, k, a], sums[run, k, a + 1 :]
+                    for b in range(squared.size):
+                        squared[b] += (s - others[b]) * (s - others[b])
+                mine = label[a]
+                for b in range(squared.size):
+                    same = labels[b] == mine
+                    among[b] *= 1.0 if same else squared[b]
+                    drawn[b] += math.sqrt(squared[b] if same else 0.0)
+            for b in range(begin, count):
+                logarithms += math.log(product[b])
+        partial[run, task, 0] = pull.sum()
+        partial[run, task, 1] = logarithms
