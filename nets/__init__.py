@@ -1,7 +1,29 @@
 """Real networks, trained as ensembles that record how their embeddings move."""
 
-from nets.models import ConstantAttention
+import nets.threads  # noqa: F401 - first, as it loads PyTorch
+
+# isort: split
+from nets.images import ImageMLP
+from nets.interventions import keep_frequencies, scale_frequency, with_signals
+from nets.models import ConstantAttention, EmbeddingMLP, GroupDecoder, Model, ToyAddition
+from nets.networks import Networks, networks
 from nets.recording import recording_steps
 from nets.train import train
+from nets.transformer import TokenTransformer
 
-__all__ = ["ConstantAttention", "recording_steps", "train"]
+__all__ = [
+    "ConstantAttention",
+    "EmbeddingMLP",
+    "GroupDecoder",
+    "ImageMLP",
+    "Model",
+    "Networks",
+    "TokenTransformer",
+    "ToyAddition",
+    "keep_frequencies",
+    "networks",
+    "recording_steps",
+    "scale_frequency",
+    "train",
+    "with_signals",
+]

@@ -1,20 +1,117 @@
 """The models: their parameters, how they begin, and what they compute, for a whole ensemble at once."""
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nets.tasks import Task, modular_addition
-from physics.checks import whole_number
+from nets.architecture import EMBEDDING, Architecture, Initialisation
+from nets.tasks import Task, addition, group_products, modular_addition
+from physics.checks import choice, number, whole_number
+from physics.errors import InputError
+from physics.groups import as_group, symmetric
+from physics.systems.effective_theory import EffectiveTheory
 
-EMBEDDING = "embedding"
+Parameters = dict[str, NDArray[np.float64]]
+
+
+class Model(ABC):
+    """What `train` needs to know of a network. Models are frozen dataclasses; their fields are provenance."""
+
+    tokens: int
+    dim: int
+
+    encoder: ClassVar[tuple[str, ...]] = (EMBEDDING,)
+    """Parameters with the learning rate and weight decay of the embedding; the rest is the decoder."""
+
+    @property
+    @abstractmethod
+    def task(self) -> Task:
+        """What it learns."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> str:
+        """Training loss: "cross_entropy" or "mean_squared_error"."""
+
+    @abstractmethod
+    def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
+        """Draw the parameters of one member; the embedding has the shape (tokens, dim)."""
+
+    @abstractmethod
+    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor, dropout: Any = None) -> Tensor:
+        """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
+
+    architecture: Architecture | None = None
+    """What the fused engine computes; None where only the definition in PyTorch does."""
+
+    embedding_penalty: float = 0.0
+
+    @property
+    @abstractmethod
+    def activation_numbers(self) -> int:
+        """Numbers that PyTorch holds for one example of one member while it trains, about."""
+
+    @property
+    def theory(self) -> EffectiveTheory | None:
+        """The symbols whose parallelograms its embeddings may form, for the representation quality."""
+        return None
+
+    def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Target of each class under the squared error, (classes, outputs); one-hot here."""
+        return np.eye(self.task.classes)
+
+    def point_sets(self, parameters: dict[str, Tensor], train: tuple[Tensor, Tensor]) -> Tensor:
+        """What is recorded as positions, (runs, tokens, dim): the embeddings."""
+        return parameters[EMBEDDING]
+
+
+class DenseModel(Model):
+    """A model of the family that both engines train: embedding, combine, dense layers, loss."""
+
+    architecture: Architecture
+
+    initialisation: Initialisation
+
+    @property
+    def loss(self) -> str:
+        """Training loss of the architecture."""
+        return self.architecture.loss
+
+    @property
+    def activation_numbers(self) -> int:
+        """Input, output and gradient of each layer."""
+        return 3 * sum(self.architecture.sizes)
+
+    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor, dropout: Any = None) -> Tensor:
+        """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
+        return self.architecture.outputs(parameters, inputs)
+
+    def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
+        """Draw the parameters of one member from two streams, embedding and layers apart."""
+        return {
+            EMBEDDING: self._embedding(embedding),
+            **self.architecture.draw(self.initialisation, layers),
+        }
+
+    def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Embedding (tokens, dim) as PyTorch's module draws it: standard normal."""
+        return generator.standard_normal((self.tokens, self.dim))
+
+    def _check(self, **minima: int) -> None:
+        """Coerce whole-number fields, and the initialisation."""
+        for name, minimum in minima.items():
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), minimum))
+        choice("initialisation", self.initialisation, get_args(Initialisation))
 
 
 @dataclass(frozen=True)
-class ConstantAttention:
+class ConstantAttention(DenseModel):
     """`W_o ReLU(W_h (E_a + E_b) + b_h) + b_o` on modular addition (Musat §3).
 
     Parameters
@@ -25,6 +122,9 @@ class ConstantAttention:
         Dimension D of the embedding, at least 1.
     hidden : int, default 32
         Width H of the hidden layer, at least 1.
+    initialisation : str, default "pytorch"
+        How weights begin: "pytorch" (uniform on ±1/√inputs, biases too, as in the paper), "kaiming_uniform",
+        "kaiming_normal", "xavier_uniform", "xavier_normal" (biases zero). The embedding is standard normal.
 
     Raises
     ------
@@ -35,46 +135,224 @@ class ConstantAttention:
     tokens: int = 17
     dim: int = 2
     hidden: int = 32
+    initialisation: Initialisation = "pytorch"
 
     def __post_init__(self) -> None:
-        for name, minimum in (("tokens", 3), ("dim", 1), ("hidden", 1)):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), minimum))
+        self._check(tokens=3, dim=1, hidden=1)
 
-    @property
+    @cached_property
     def task(self) -> Task:
-        """What it learns."""
+        """Unordered pairs a ≤ b with label (a + b) mod tokens."""
         return modular_addition(self.tokens)
 
-    def initial(
-        self, embedding: np.random.Generator, layers: np.random.Generator
-    ) -> dict[str, NDArray[np.float64]]:
-        """Draw the parameters of one member as PyTorch's modules do by default.
+    @cached_property
+    def architecture(self) -> Architecture:  # type: ignore[override]
+        """Sum, one hidden layer, cross-entropy."""
+        return Architecture("sum", (self.dim, self.hidden, self.tokens), "relu", "cross_entropy")
 
-        The embedding (tokens, dim) is standard normal; weights (inputs, outputs) and biases of a linear
-        layer are uniform on ±1/√inputs.
-        """
-        return {
-            EMBEDDING: embedding.standard_normal((self.tokens, self.dim)),
-            **_linear("hidden", self.dim, self.hidden, layers),
-            **_linear("output", self.hidden, self.tokens, layers),
-        }
-
-    def logits(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
-        """Compute logits (runs, examples, tokens) for `inputs` (runs, examples, 2)."""
-        embedding = parameters[EMBEDDING]
-        runs, examples, _ = inputs.shape
-        index = inputs.reshape(runs, 2 * examples, 1).expand(-1, -1, self.dim)
-        pair_sums = embedding.gather(1, index).reshape(runs, examples, 2, self.dim).sum(2)
-        hidden = torch.baddbmm(parameters["hidden.bias"], pair_sums, parameters["hidden.weight"]).relu()
-        return torch.baddbmm(parameters["output.bias"], hidden, parameters["output.weight"])
+    @cached_property
+    def theory(self) -> EffectiveTheory:
+        """Addition mod tokens."""
+        return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
-def _linear(
-    name: str, inputs: int, outputs: int, generator: np.random.Generator
-) -> dict[str, NDArray[np.float64]]:
-    """Weights (inputs, outputs) and bias (1, outputs) of a linear layer."""
-    bound = inputs**-0.5
-    return {
-        f"{name}.weight": generator.uniform(-bound, bound, (inputs, outputs)),
-        f"{name}.bias": generator.uniform(-bound, bound, (1, outputs)),
-    }
+@dataclass(frozen=True)
+class EmbeddingMLP(DenseModel):
+    """Dense layers with SiLU on the concatenation `[E_a, E_b]`, for modular addition (Ding §2, Appendix E).
+
+    Parameters
+    ----------
+    tokens : int, default 59
+        Modulus p, at least 3.
+    dim : int, default 128
+        Dimension d of the embedding, at least 1.
+    hidden : sequence of int, default (100, 100)
+        Widths of the hidden layers, at least one.
+    initialisation : str, default "pytorch"
+        As in `ConstantAttention`.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range.
+    """
+
+    tokens: int = 59
+    dim: int = 128
+    hidden: tuple[int, ...] = (100, 100)
+    initialisation: Initialisation = "pytorch"
+
+    def __post_init__(self) -> None:
+        self._check(tokens=3, dim=1)
+        object.__setattr__(self, "hidden", checked_widths(self.hidden))
+
+    @cached_property
+    def task(self) -> Task:
+        """All ordered pairs with label (a + b) mod tokens."""
+        return modular_addition(self.tokens, ordered=True)
+
+    @cached_property
+    def architecture(self) -> Architecture:  # type: ignore[override]
+        """Concatenation, dense layers, cross-entropy."""
+        sizes = (2 * self.dim, *self.hidden, self.tokens)
+        return Architecture("concatenate", sizes, "silu", "cross_entropy")
+
+    @cached_property
+    def theory(self) -> EffectiveTheory:
+        """Addition mod tokens."""
+        return EffectiveTheory(self.tokens, modulus=self.tokens)
+
+
+@dataclass(frozen=True)
+class ToyAddition(DenseModel):
+    """`Dec(E_a + E_b)` on plain addition, a tanh decoder (Liu §2, Appendix G).
+
+    Parameters
+    ----------
+    tokens : int, default 10
+        Number of symbols p, at least 3; sums are not reduced.
+    dim : int, default 1
+        Dimension of the embedding, at least 1.
+    hidden : sequence of int, default (200, 200)
+        Widths of the decoder's hidden layers, at least one.
+    outputs_dim : int, default 30
+        Length of the random targets of the regression.
+    kind : {"regression", "classification"}, default "regression"
+        Squared error to a fixed target ~ N(0, 1) of each sum, drawn for each member, the nearest target being
+        the prediction; or cross-entropy over the 2p - 1 sums.
+    scale : float, default 1.0
+        Embeddings start uniform on ±scale/2.
+    initialisation : str, default "pytorch"
+        How the decoder begins; as in `ConstantAttention`.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range.
+    """
+
+    tokens: int = 10
+    dim: int = 1
+    hidden: tuple[int, ...] = (200, 200)
+    outputs_dim: int = 30
+    kind: Literal["regression", "classification"] = "regression"
+    scale: float = 1.0
+    initialisation: Initialisation = "pytorch"
+
+    def __post_init__(self) -> None:
+        self._check(tokens=3, dim=1, outputs_dim=1)
+        object.__setattr__(self, "hidden", checked_widths(self.hidden))
+        object.__setattr__(self, "scale", number("scale", self.scale, above=0.0))
+        choice("kind", self.kind, ("regression", "classification"))
+
+    @cached_property
+    def task(self) -> Task:
+        """Unordered pairs a ≤ b with label a + b."""
+        return addition(self.tokens)
+
+    @cached_property
+    def architecture(self) -> Architecture:  # type: ignore[override]
+        """Sum and dense layers."""
+        if self.kind == "regression":
+            return Architecture(
+                "sum", (self.dim, *self.hidden, self.outputs_dim), "tanh", "mean_squared_error"
+            )
+        return Architecture("sum", (self.dim, *self.hidden, self.task.classes), "tanh", "cross_entropy")
+
+    @cached_property
+    def theory(self) -> EffectiveTheory:
+        """Plain addition."""
+        return EffectiveTheory(self.tokens)
+
+    def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Standard normal targets, (classes, outputs)."""
+        return generator.standard_normal((self.task.classes, self.outputs_dim))
+
+    def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        return generator.uniform(-self.scale / 2, self.scale / 2, (self.tokens, self.dim))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupDecoder(DenseModel):
+    """`Dec(E_a E_b)` of square matrices E, for the product of any finite group (Liu, Appendix H).
+
+    Parameters
+    ----------
+    group : FiniteGroup or Cayley table, optional
+        What is multiplied; S_3 by default.
+    side : int, default 3
+        Side of the matrices; the recorded embeddings have side² components.
+    hidden : sequence of int, default (200, 200)
+        Widths of the decoder's hidden layers, at least one.
+    outputs_dim : int, default 30
+        Length of the random targets.
+    scale : float, default 0.1
+        Embeddings start uniform on ±scale/2.
+    embedding_penalty : float, default 1e-3
+        Factor of the mean |E| that is added to the squared error, as the published code has it; 0 for none.
+    initialisation : str, default "pytorch"
+        How the decoder begins; as in `ConstantAttention`.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range, or the table is none of a group.
+    """
+
+    group: Any = field(default_factory=lambda: symmetric(3))
+    side: int = 3
+    hidden: tuple[int, ...] = (200, 200)
+    outputs_dim: int = 30
+    scale: float = 0.1
+    embedding_penalty: float = 1e-3
+    initialisation: Initialisation = "pytorch"
+
+    def __post_init__(self) -> None:
+        self._check(side=1, outputs_dim=1)
+        object.__setattr__(self, "group", as_group(self.group))
+        object.__setattr__(self, "hidden", checked_widths(self.hidden))
+        object.__setattr__(self, "scale", number("scale", self.scale, above=0.0))
+        object.__setattr__(
+            self, "embedding_penalty", number("embedding_penalty", self.embedding_penalty, 0.0)
+        )
+
+    @property
+    def tokens(self) -> int:  # type: ignore[override]
+        """Order of the group."""
+        return self.group.order
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """Components of a matrix."""
+        return self.side**2
+
+    @cached_property
+    def task(self) -> Task:
+        """All ordered pairs with label a ∘ b."""
+        return group_products(self.group)
+
+    @cached_property
+    def architecture(self) -> Architecture:  # type: ignore[override]
+        """Matrix product and dense layers."""
+        sizes = (self.dim, *self.hidden, self.outputs_dim)
+        return Architecture("product", sizes, "tanh", "mean_squared_error", self.embedding_penalty)
+
+    @cached_property
+    def theory(self) -> EffectiveTheory:
+        """The group; its parallelograms are those of matrices where it does not commute."""
+        return EffectiveTheory(group=self.group)
+
+    def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Standard normal targets, (classes, outputs)."""
+        return generator.standard_normal((self.task.classes, self.outputs_dim))
+
+    def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        return generator.uniform(-self.scale / 2, self.scale / 2, (self.tokens, self.dim))
+
+
+def checked_widths(value: Sequence[int]) -> tuple[int, ...]:
+    """Widths of the hidden layers, at least one."""
+    widths = tuple(whole_number("hidden", width, 1) for width in value) if isinstance(value, Sequence) else ()
+    if not widths:
+        raise InputError(f"hidden must be a non-empty sequence of widths, got {value!r}")
+    return widths

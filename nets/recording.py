@@ -19,7 +19,8 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     ----------
     record : int, str or sequence of int
         A number k: step 0, every multiple of k, and the last step. ``"log"``: step 0 and about 20 steps a
-        decade up to the last; ``"log:n"`` for about n a decade. A sequence, or a string such as
+        decade up to the last; ``"log:n"`` for about n a decade. ``"1:1000,100"``: every step up to 1000, then
+        every hundredth, and the last; more such parts may follow each other. A sequence, or a string such as
         ``"0,10,100"``: just these steps.
     steps : int
         The last step, at least 1.
@@ -36,8 +37,13 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
             density = whole_number("record 'log:n'", int(logarithmic[1] or FRAMES_A_DECADE), 1)
             count = int(np.ceil(density * np.log10(steps))) + 1
             return np.unique(np.append(0, np.geomspace(1, steps, count).round().astype(np.int64)))
+        if re.fullmatch(r"(\d+:\d+,)+\d+", record):
+            return _head_and_tail(record, steps)
         if not re.fullmatch(r"\d+(,\d+)*", record):
-            raise InputError(f"record must be a number, 'log', 'log:n' or a list of steps, got {record!r}")
+            raise InputError(
+                "record must be a number, 'log', 'log:n', 'every:until,every' or a list of steps, "
+                f"got {record!r}"
+            )
         numbers = [int(item) for item in record.split(",")]
         record = numbers[0] if len(numbers) == 1 else numbers
     if isinstance(record, Sequence | np.ndarray):
@@ -49,3 +55,17 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
         return np.unique(chosen)
     every = whole_number("record", record, 1)
     return np.unique(np.append(np.arange(0, steps + 1, every), steps))
+
+
+def _head_and_tail(record: str, steps: int) -> NDArray[np.int64]:
+    """Steps of parts ``every:until``, and of a last ``every`` for the rest."""
+    *parts, tail = record.split(",")
+    chosen, begin = [], 0
+    for part in parts:
+        every, until = (whole_number("record", int(number), 1) for number in part.split(":"))
+        if until < begin:
+            raise InputError(f"record must name its parts in increasing order, got {record!r}")
+        chosen.append(np.arange(begin, min(until, steps) + 1, every))
+        begin = until
+    chosen.append(np.arange(begin, steps + 1, whole_number("record", int(tail), 1)))
+    return np.unique(np.append(np.concatenate(chosen), steps)).astype(np.int64)

@@ -1,12 +1,16 @@
 """What the networks learn: examples, labels, and the split into training and validation sets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import number
 from physics.errors import InputError
+from physics.groups import FiniteGroup
+
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -15,13 +19,32 @@ class Task:
 
     Attributes
     ----------
-    inputs : ndarray of int64, shape (examples, 2)
-        Tokens a, b.
+    inputs : ndarray, shape (examples, 2) or (examples, features)
+        Tokens a, b (int64), or data (float64).
     labels : ndarray of int64, shape (examples,)
+        Class of each example, 0 … classes - 1.
+    classes : int
+    held_out : ndarray of int64
+        Examples that never train: those of a test set that comes with the data. Where there are any, they
+        are what validates, and what is left of the rest sits out.
+
+    Raises
+    ------
+    InputError
+        If a label is not one of the classes.
     """
 
-    inputs: NDArray[np.int64]
+    inputs: NDArray[Any]
     labels: NDArray[np.int64]
+    classes: int
+    held_out: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < self.classes:
+            raise InputError(
+                f"labels must be whole numbers from 0 to {self.classes - 1}, got {self.labels.min()} to "
+                f"{self.labels.max()}"
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -29,24 +52,75 @@ class Task:
     def training_size(self, fraction: float) -> int:
         """Number of training examples: the whole part of `fraction` of all, as 122 of 153 at 0.8."""
         fraction = number("train_fraction", fraction, above=0.0)
-        size = int(fraction * len(self) + 1e-9)
-        if not 0 < size < len(self):
+        size = int(fraction * (len(self) - len(self.held_out)) + 1e-9)
+        if not 0 < size <= len(self) - max(len(self.held_out), 1):
             raise InputError(
                 f"train_fraction must leave at least one training and one validation example of {len(self)}, "
                 f"got {fraction:g}"
             )
         return size
 
-    def split(
-        self, fraction: float, generator: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Draw the indices of the training examples, and those of the rest, each in increasing order."""
-        order = generator.permutation(len(self))
+    def split(self, fraction: float, generator: np.random.Generator) -> Split:
+        """Draw the training examples, and the validation examples, as indices in increasing order."""
+        free = np.setdiff1d(np.arange(len(self)), self.held_out)
+        order = generator.permutation(free)
         size = self.training_size(fraction)
-        return np.sort(order[:size]), np.sort(order[size:])
+        return np.sort(order[:size]), np.sort(order[size:] if not len(self.held_out) else self.held_out)
+
+    def given_split(self, train: Any, validation: Any = None) -> Split:
+        """Return a split that the user names by indices of examples; the held-out ones or the rest validate.
+
+        Raises
+        ------
+        InputError
+            If a set is empty, repeats an example or names one that is not there, or if the sets overlap.
+        """
+        training = self._indices("train_examples", train)
+        candidates = self.held_out if len(self.held_out) else np.arange(len(self))
+        rest = np.setdiff1d(candidates, training)
+        validating = rest if validation is None else self._indices("validation_examples", validation)
+        both = np.intersect1d(training, validating)
+        if len(both):
+            raise InputError(
+                f"validation_examples must have no example in common with train_examples, got "
+                f"{len(both)}, the first of them example {both[0]}"
+            )
+        if not len(validating):
+            raise InputError("train_examples must leave an example to validate on, got all of them")
+        return training, validating
+
+    def _indices(self, name: str, value: Any) -> NDArray[np.int64]:
+        indices = np.asarray(value)
+        if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
+            raise InputError(f"{name} must be a non-empty list of numbers of examples, got {value!r}")
+        unique = np.unique(indices).astype(np.int64)
+        if len(unique) != len(indices) or unique[0] < 0 or unique[-1] >= len(self):
+            raise InputError(
+                f"{name} must name each example once, by numbers from 0 to {len(self) - 1}, got "
+                f"{len(indices) - len(unique)} repeated and numbers from {unique[0]} to {unique[-1]}"
+            )
+        return unique
 
 
-def modular_addition(tokens: int) -> Task:
-    """Unordered pairs a ≤ b with label (a + b) mod tokens (Musat §3)."""
-    inputs = np.stack(np.triu_indices(tokens), axis=1).astype(np.int64)
-    return Task(inputs, inputs.sum(axis=1) % tokens)
+def modular_addition(tokens: int, *, ordered: bool = False) -> Task:
+    """Return pairs with label (a + b) mod tokens: unordered a ≤ b (Musat §3), or all tokens² (Ding §2)."""
+    inputs = _pairs(tokens, ordered)
+    return Task(inputs, inputs.sum(axis=1) % tokens, tokens)
+
+
+def addition(tokens: int) -> Task:
+    """Return unordered pairs a ≤ b with label a + b, of 2 tokens - 1 classes (Liu §2)."""
+    inputs = _pairs(tokens, ordered=False)
+    return Task(inputs, inputs.sum(axis=1), 2 * tokens - 1)
+
+
+def group_products(group: FiniteGroup) -> Task:
+    """Return all ordered pairs with label a ∘ b (Liu, Appendix H)."""
+    inputs = _pairs(group.order, ordered=True)
+    return Task(inputs, group.table[inputs[:, 0], inputs[:, 1]].astype(np.int64), group.order)
+
+
+def _pairs(tokens: int, ordered: bool) -> NDArray[np.int64]:
+    if ordered:
+        return np.indices((tokens, tokens)).reshape(2, -1).T.astype(np.int64)
+    return np.stack(np.triu_indices(tokens), axis=1).astype(np.int64)

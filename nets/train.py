@@ -1,81 +1,164 @@
 """`train`: an ensemble of networks as one program."""
 
+import hashlib
 import os
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from time import monotonic
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from tqdm import tqdm
 
-from nets.models import EMBEDDING, ConstantAttention
+from nets.batched import BatchedEngine
+from nets.checkpoint import Checkpoint
+from nets.ensemble import AdamW, Ensemble, batch_size_of, batches, draw, per_member
+from nets.fused import FusedEngine
+from nets.models import ConstantAttention, Model
+from nets.observing import (
+    DIVERGED,
+    LOSSES,
+    TRAINING,
+    Engine,
+    Observer,
+    checked_names,
+    checked_thresholds,
+)
 from nets.recording import recording_steps
 from physics.checks import choice, number, whole_number
-from physics.errors import InputError
-from physics.recording import Layout, recorder
-from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
+from physics.errors import InputError, OutputError
+from physics.provenance import fields, plain
+from physics.recording import Layout, Recorder, recorder
+from physics.seeds import Seed, describe_seed, parent_seed
 from physics.trajectory import Trajectory
 
-OBSERVABLES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+BATCH_BYTES = 2**26
+WAITING_BYTES = 2**26
+StopRule = Callable[[int, NDArray[Any], Mapping[str, NDArray[Any]]], Any]
 
 
 def train(
-    model: ConstantAttention | None = None,
+    model: Model | None = None,
     *,
     runs: int = 1,
     steps: int = 2000,
     seed: Seed = 0,
     first_run: int = 0,
-    learning_rate: float = 0.01,
-    weight_decay: float = 1.0,
+    learning_rate: float | Sequence[float] = 0.01,
+    weight_decay: float | Sequence[float] = 1.0,
+    embedding_learning_rate: float | Sequence[float] | None = None,
+    embedding_weight_decay: float | Sequence[float] | None = None,
+    freeze_embedding: bool = False,
+    betas: tuple[float, float] = (0.9, 0.999),
+    epsilon: float = 1e-8,
+    batch_size: int | None = None,
     train_fraction: float = 0.8,
+    train_examples: Any = None,
+    validation_examples: Any = None,
+    shared: Sequence[str] = (),
+    initial: Mapping[str, Any] | None = None,
+    layer_scale: float | Sequence[float] = 1.0,
+    embedding_scale: float | Sequence[float] = 1.0,
     record: int | str | Sequence[int] = 20,
+    observables: Sequence[str] = LOSSES,
+    thresholds: Mapping[str, float] | None = None,
+    track: int | None = None,
+    delta: float = 0.01,
+    stop: str | StopRule | None = None,
     dtype: str = "float32",
+    engine: str = "auto",
     device: str = "auto",
+    chunk: int | None = None,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    resume: bool = False,
     progress: bool = False,
 ) -> Trajectory:
-    """Train an ensemble of networks, full batch with AdamW, and record their embeddings.
+    """Train an ensemble of networks with AdamW, and record their embeddings.
 
-    Members differ in their seed: embedding, layers and training set are drawn anew for each.
+    Members differ in their seed: embedding, layers, training set, targets and noise are drawn anew for each,
+    from streams of their own. Rates and scales may differ too: each takes a number, or one for each member.
 
     Parameters
     ----------
-    model : ConstantAttention, optional
-        The architecture; that of Musat §3 by default.
+    model : Model, optional
+        The architecture; `ConstantAttention()`, that of Musat §3, by default.
     runs : int, default 1
         Number of members R, at least 1.
     steps : int, default 2000
-        Number of optimiser steps (epochs), at least 1.
+        Number of optimiser steps (epochs, where the batch is full), at least 1.
     seed : int or numpy.random.SeedSequence, default 0
         Member k is drawn from the k-th child of the seed, whatever the number of runs.
     first_run : int, default 0
         The ensemble holds the members `first_run … first_run + runs - 1` of the seed.
-    learning_rate : float, default 0.01
-        AdamW's learning rate, greater than 0.
-    weight_decay : float, default 1.0
-        Decoupled weight decay of all parameters, at least 0.
+    learning_rate, weight_decay : float or sequence (runs,), default 0.01 and 1.0
+        AdamW's rate, at least 0, and decoupled weight decay, at least 0.
+    embedding_learning_rate, embedding_weight_decay : float or sequence (runs,), optional
+        Those of the embedding, where they differ from those of the layers (the decoder).
+    freeze_embedding : bool, default False
+        Keep the embedding as it begins.
+    betas : pair of float, default (0.9, 0.999)
+        Decay rates of AdamW's moments, at least 0 and less than 1.
+    epsilon : float, default 1e-8
+        AdamW's ε, greater than 0.
+    batch_size : int, optional
+        Examples of a step, drawn anew each epoch; all by default.
     train_fraction : float, default 0.8
         Part of all examples to train on; the rest validates.
+    train_examples, validation_examples : sequence of int, optional
+        Train all members on these examples of the task, by number, instead; the rest validates if not named.
+    shared : sequence of str, default ()
+        Streams that all members draw from the first child of the seed instead of their own: of "embedding",
+        "layers", "split", "targets", "noise". With ``("embedding",)`` one embedding meets fresh layers.
+    initial : mapping of str to array, optional
+        Parameters to begin with instead of drawn ones, of one member or of all: ``{"embedding": E}``.
+    layer_scale, embedding_scale : float or sequence (runs,), default 1.0
+        Factors of the drawn layers and of the drawn embedding, greater than 0.
     record : int, str or sequence of int, default 20
         When to record; see `recording_steps`.
+    observables : sequence of str
+        What to record beside the embeddings: "train_loss", "train_accuracy", "validation_loss",
+        "validation_accuracy" (the default), "weight_norm" and "bias_norm" (mean absolute value of the first
+        hidden layer, Musat Fig. 6), "quality" (representation quality index), "gradient" (of the training
+        loss by the embedding), "layers" (all other parameters, so that `networks` revives the networks).
+    thresholds : mapping of str to float, optional
+        Of "train_accuracy", "validation_accuracy", "quality": the first step at or above the value is
+        recorded as ``steps_to_<name>``, NaN before it and where it is never reached.
+    track : int, optional
+        Look at the thresholds every so many steps, besides the recorded ones.
+    delta : float, default 0.01
+        Tolerance of "quality"; see `physics.representation_quality`.
+    stop : "thresholds" or callable, optional
+        When a member has come to its end: when it has reached all thresholds, or where
+        ``stop(step, embeddings, observables)`` returns True (shape (runs,)) at a recorded step. It then
+        stays as it is, and the others go on undisturbed. A rule should answer from what it is given: of a
+        resumed run it sees only the steps since the checkpoint.
     dtype : {"float32", "float64"}, default "float32"
         Number type of the training and of the recorded embeddings.
+    engine : {"auto", "fused", "torch"}, default "auto"
+        "fused": compiled kernels on a CPU, one member a thread, for models that have an architecture;
+        "torch": PyTorch, all members as one batch; "auto": fused where it can be. They differ by rounding.
     device : str, default "auto"
         "cpu", "cuda", or "auto": CUDA where there is one.
+    chunk : int, optional
+        Members whose activations PyTorch holds at the same time; by default what fits.
     out, overwrite, progress
         As in `physics.simulate`.
+    resume : bool, default False
+        Go on with the unfinished ``out.partial`` of the same configuration, from its last checkpoint, to the
+        same bits that the undisturbed run would have had.
 
     Returns
     -------
     Trajectory
         `positions` (runs, frames, tokens, dim) are the embeddings after that many steps; the observables
-        `train_loss`, `train_accuracy`, `validation_loss`, `validation_accuracy` (runs, frames) belong to
-        the same parameters. Losses are mean cross-entropies in nats, accuracies fractions.
+        (runs, frames, ...) belong to the same parameters. Losses are in nats or mean squares, accuracies are
+        fractions. `status` is 0 while a member trains, 1 once it has been stopped, 2 once its loss was not
+        finite; the frames of a diverged member hold NaN.
 
     Raises
     ------
@@ -87,137 +170,253 @@ def train(
     Warns
     -----
     RuntimeWarning
-        If the loss of a member is not finite at the end; the others are not affected.
+        If the loss of a member is not finite; the others are not affected.
     """
     model = ConstantAttention() if model is None else model
-    if not isinstance(model, ConstantAttention):
+    if not isinstance(model, Model):
         raise InputError(f"model must be a model such as ConstantAttention(), got {type(model).__name__}")
     runs = whole_number("runs", runs, 1)
     steps = whole_number("steps", steps, 1)
     parent_seed(seed)
-    first_run = whole_number("first_run", first_run, 0)
-    learning_rate = number("learning_rate", learning_rate, above=0.0)
-    weight_decay = number("weight_decay", weight_decay, 0.0)
     schedule = recording_steps(record, steps)
     choice("dtype", dtype, ("float32", "float64"))
-    place = _device(device)
-    model.task.training_size(train_fraction)
-
-    ensemble = _draw(model, run_seeds(seed, runs, first_run), train_fraction, getattr(torch, dtype), place)
-    optimiser = torch.optim.AdamW(
-        ensemble.parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True
+    choice("engine", engine, ("auto", "fused", "torch"))
+    delta = number("delta", delta, above=0.0)
+    if stop is not None and stop != "thresholds" and not callable(stop):
+        raise InputError(f"stop must be 'thresholds', a callable or None, got {stop!r}")
+    if stop == "thresholds" and not thresholds:
+        raise InputError("stop 'thresholds' needs thresholds, got none")
+    ensemble = draw(
+        model,
+        runs=runs,
+        seed=seed,
+        first_run=first_run,
+        train_fraction=train_fraction,
+        train_examples=train_examples,
+        validation_examples=validation_examples,
+        shared=shared,
+        initial=initial,
+        layer_scale=layer_scale,
+        embedding_scale=embedding_scale,
     )
+    optimiser = _optimiser(
+        runs,
+        learning_rate,
+        weight_decay,
+        0.0 if freeze_embedding else embedding_learning_rate,
+        0.0 if freeze_embedding else embedding_weight_decay,
+        betas,
+        epsilon,
+    )
+    batch_size = batch_size_of(batch_size, ensemble.train.shape[1])
+    observables = checked_names(observables, ensemble)
+    observer = Observer(ensemble, observables, checked_thresholds(thresholds, ensemble), delta)
+    machine = _engine(engine, ensemble, optimiser, dtype, device, chunk)
     parameters = {
         "program": "nets.train",
-        "model": {"type": type(model).__name__, **asdict(model)},
+        "model": {"type": type(model).__name__, **fields(model)},
         "runs": runs,
         "steps": steps,
         "seed": describe_seed(seed),
         "first_run": first_run,
-        "learning_rate": learning_rate,
-        "weight_decay": weight_decay,
+        "learning_rate": plain(learning_rate),
+        "weight_decay": plain(weight_decay),
+        "embedding_learning_rate": plain(embedding_learning_rate),
+        "embedding_weight_decay": plain(embedding_weight_decay),
+        "freeze_embedding": bool(freeze_embedding),
+        "betas": plain(betas),
+        "epsilon": epsilon,
+        "batch_size": batch_size,
         "train_fraction": train_fraction,
+        "train_examples": plain(train_examples),
+        "validation_examples": plain(validation_examples),
+        "shared": plain(shared),
+        "initial": {name: _digest(value) for name, value in (initial or {}).items()},
+        "layer_scale": plain(layer_scale),
+        "embedding_scale": plain(embedding_scale),
         "record": record if isinstance(record, int | str) else [int(step) for step in record],
+        "observables": list(observables),
+        "thresholds": dict(thresholds or {}),
+        "track": track,
+        "delta": delta,
+        "stop": getattr(stop, "__name__", "callable") if callable(stop) else stop,
         "dtype": dtype,
-        "device": str(place),
+        "engine": machine.name,
+        "unseen_classes": ensemble.unseen_classes,
     }
-    layout = Layout(runs, model.tokens, model.dim, dtype, len(schedule), dict.fromkeys(OBSERVABLES, ()))
-    wanted = set(schedule.tolist())
-    losses = np.zeros(runs)
+    chosen = set(schedule.tolist())
+    if track is not None:
+        track = whole_number("track", track, 1)
+    events = sorted(chosen | set(range(0, steps + 1, track or steps)))
+    layout = Layout(runs, model.tokens, model.dim, dtype, len(schedule), observer.shapes)
+    checkpoint = None if out is None else Checkpoint(out, parameters)
     with (
-        recorder(out, layout, parameters, overwrite=overwrite) as frames,
+        recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as frames,
+        _Late(frames) as late,
         tqdm(total=steps, unit="step", desc="train", disable=None if progress else True) as bar,
     ):
-        for step in range(steps + 1):
-            if step in wanted:
-                measured = ensemble.measure()
-                losses = measured["train_loss"]
-                # `append` copies; on a CPU this array is the live memory of the optimiser.
-                frames.append(step, float(step), ensemble.embeddings(), **measured)
-            if step < steps:
-                optimiser.zero_grad()
-                ensemble.loss().backward()
-                optimiser.step()
-                bar.update()
-    diverged = np.flatnonzero(~np.isfinite(losses))
-    if len(diverged):
-        warnings.warn(
-            f"{len(diverged)} of {runs} runs diverged: the training loss of run "
-            f"{', '.join(map(str, diverged[:10] + first_run))} is not finite; try a smaller learning_rate "
-            f"than {learning_rate:g}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        recorded = frames.last_step if frames.frames else -1
+        at = None if checkpoint is None else _restored(checkpoint, machine, observer, schedule, recorded)
+        events = [event for event in events if at is None or event > at]
+        at = at or 0
+        bar.update(at)
+        pace = _Pace(ensemble, batch_size)
+        for event in events:
+            while at < event:
+                count = pace.steps(event - at)
+                machine.advance(at, count, batches(ensemble, batch_size, at, count))
+                at += count
+                bar.update(count)
+                if checkpoint is not None and checkpoint.due and at < event:
+                    _save(checkpoint, at, machine, observer, late)
+            measured = observer.measure(machine, at, all_names=at in chosen)
+            if at in chosen:
+                positions = observer.masked(machine.point_sets())
+                if at > recorded:
+                    late.append(at, positions, measured)
+                if callable(stop):
+                    observer.end(stop(at, positions, measured))
+            if stop == "thresholds":
+                observer.end(observer.all_reached)
+            machine.stop(observer.status != TRAINING)
+            if checkpoint is not None and checkpoint.due and 0 < at < steps:
+                _save(checkpoint, at, machine, observer, late)
+    if checkpoint is not None:
+        checkpoint.remove()
+    _warn(observer, first_run)
     return frames.result()
 
 
-@dataclass
-class _Ensemble:
-    """The members' parameters, stacked on a first axis, and their examples."""
+class _Late:
+    """Writes frames in a thread of its own while training goes on: compressing one takes a part of a step.
 
-    model: ConstantAttention
-    parameters: dict[str, Tensor]
-    train: tuple[Tensor, Tensor]  # inputs (runs, examples, 2), labels (runs, examples)
-    validation: tuple[Tensor, Tensor]
+    An error of writing is raised by the next call; frames that wait are few, so memory stays bounded.
+    """
 
-    def loss(self) -> Tensor:
-        """Sum over members of their mean training losses: its gradient is each member's own."""
-        inputs, labels = self.train
-        return _cross_entropy(self.model.logits(self.parameters, inputs), labels).sum()
+    def __init__(self, frames: Recorder) -> None:
+        self._frames = frames
+        self._background = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[None]] = deque()
 
-    @torch.no_grad()
-    def measure(self) -> dict[str, NDArray[np.float64]]:
-        """Losses and accuracies (runs,) of the present parameters."""
-        result = {}
-        for name, (inputs, labels) in (("train", self.train), ("validation", self.validation)):
-            logits = self.model.logits(self.parameters, inputs)
-            hits = (logits.argmax(-1) == labels).double().mean(-1)
-            result[f"{name}_loss"] = _cross_entropy(logits, labels).double().cpu().numpy()
-            result[f"{name}_accuracy"] = hits.cpu().numpy()
-        return result
-
-    def embeddings(self) -> NDArray[np.floating]:
-        """Present embeddings (runs, tokens, dim)."""
-        return self.parameters[EMBEDDING].detach().cpu().numpy()
-
-
-def _draw(
-    model: ConstantAttention,
-    seeds: list[np.random.SeedSequence],
-    train_fraction: float,
-    dtype: torch.dtype,
-    device: torch.device,
-) -> _Ensemble:
-    """Draw embedding, layers and split of each member from streams of their own."""
-    task = model.task
-    members, train_sets, validation_sets = [], [], []
-    for seed in seeds:
-        embedding, layers, split = (np.random.default_rng(stream) for stream in seed.spawn(3))
-        members.append(model.initial(embedding, layers))
-        training, validation = task.split(train_fraction, split)
-        train_sets.append(training)
-        validation_sets.append(validation)
-    parameters = {
-        name: torch.tensor(np.stack([member[name] for member in members]), dtype=dtype, device=device)
-        for name in members[0]
-    }
-    for tensor in parameters.values():
-        tensor.requires_grad_()
-
-    def examples(sets: list[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
-        index = np.stack(sets)
-        return (
-            torch.as_tensor(task.inputs[index], device=device),
-            torch.as_tensor(task.labels[index], device=device),
+    def append(self, step: int, positions: NDArray[Any], measured: dict[str, NDArray[Any]]) -> None:
+        """Take a frame that nobody changes any more."""
+        size = positions.nbytes + sum(value.nbytes for value in measured.values())
+        while len(self._waiting) > WAITING_BYTES // size or (self._waiting and self._waiting[0].done()):
+            self._waiting.popleft().result()
+        for array in (positions, *measured.values()):
+            array.setflags(write=False)  # a stop rule that gets them too cannot change what is written
+        self._waiting.append(
+            self._background.submit(self._frames.append, step, float(step), positions, **measured)
         )
 
-    return _Ensemble(model, parameters, examples(train_sets), examples(validation_sets))
+    def flush(self) -> None:
+        """Put every frame where a killed process leaves it."""
+        while self._waiting:
+            self._waiting.popleft().result()
+        self._frames.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        try:
+            while self._waiting:
+                self._waiting.popleft().result()
+        except OutputError:
+            if error is None:  # the first error is the one to report
+                raise
+        finally:
+            self._background.shutdown()
 
 
-def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy of each member, (runs,)."""
-    losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    return losses.reshape(labels.shape).mean(-1)
+class _Pace:
+    """How many steps to take at once: about a second's work, and a bounded number of drawn batches."""
+
+    def __init__(self, ensemble: Ensemble, batch_size: int | None) -> None:
+        self._most = 10**9 if batch_size is None else max(1, BATCH_BYTES // (4 * ensemble.runs * batch_size))
+        self._count, self._given, self._began = 1, 1, monotonic()
+
+    def steps(self, left: int) -> int:
+        """Return the next number of steps, at most `left`; to be asked once they are to begin."""
+        took, self._began = monotonic() - self._began, monotonic()
+        if took > 2.0:
+            self._count = max(1, self._count // 2)
+        elif took < 0.5 and self._given == self._count:
+            self._count *= 2
+        self._given = min(left, self._count, self._most)
+        return self._given
+
+
+def _restored(
+    checkpoint: Checkpoint, machine: Engine, observer: Observer, schedule: NDArray[np.int64], recorded: int
+) -> int | None:
+    """Go back to the last checkpoint, and return its step.
+
+    None where there is none, or where it is older than this run or newer than the frames on disk: the run is
+    then repeated from its start, to the same bits, and only frames that are missing are added.
+    """
+    if recorded < 0:
+        checkpoint.remove()
+        return None
+    found = checkpoint.read()
+    if found is None or recorded < schedule[schedule <= found[0]].max(initial=-1):
+        return None
+    step, state = found
+    machine.restore({name[7:]: value for name, value in state.items() if name.startswith("engine/")})
+    observer.restore({name[9:]: value for name, value in state.items() if name.startswith("observer/")})
+    machine.stop(observer.status != TRAINING)
+    return step
+
+
+def _save(checkpoint: Checkpoint, step: int, machine: Engine, observer: Observer, late: _Late) -> None:
+    """Write a checkpoint, after the frames that come before it."""
+    late.flush()
+    engine = {f"engine/{name}": value for name, value in machine.state().items()}
+    checkpoint.write(step, engine | {f"observer/{name}": v for name, v in observer.state().items()})
+
+
+def _optimiser(
+    runs: int,
+    learning_rate: Any,
+    weight_decay: Any,
+    embedding_learning_rate: Any,
+    embedding_weight_decay: Any,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> AdamW:
+    """Check the optimiser's settings, and spread them over the members."""
+    if len(betas) != 2 or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
+        raise InputError(f"betas must be two numbers of at least 0 and less than 1, got {betas!r}")
+    if embedding_learning_rate is None:
+        embedding_learning_rate = learning_rate
+    if embedding_weight_decay is None:
+        embedding_weight_decay = weight_decay
+    return AdamW(
+        per_member("learning_rate", learning_rate, runs, above=0.0),
+        per_member("weight_decay", weight_decay, runs, 0.0),
+        per_member("embedding_learning_rate", embedding_learning_rate, runs, 0.0),
+        per_member("embedding_weight_decay", embedding_weight_decay, runs, 0.0),
+        (float(betas[0]), float(betas[1])),
+        number("epsilon", epsilon, above=0.0),
+    )
+
+
+def _engine(
+    name: str, ensemble: Ensemble, optimiser: AdamW, dtype: str, device: str, chunk: int | None
+) -> Engine:
+    """Return the engine that was asked for, or the best there is."""
+    place = _device(device)
+    if chunk is not None:
+        chunk = whole_number("chunk", chunk, 1)
+    can = ensemble.model.architecture is not None and place.type == "cpu"
+    if name == "fused" and not can:
+        raise InputError(
+            f"engine 'fused' trains models with an architecture on a CPU, got "
+            f"{type(ensemble.model).__name__} on {place}; use 'torch'"
+        )
+    if name == "torch" or not can:
+        return BatchedEngine(ensemble, optimiser, dtype, place, chunk)
+    return FusedEngine(ensemble, optimiser, dtype)
 
 
 def _device(device: str) -> torch.device:
@@ -230,3 +429,20 @@ def _device(device: str) -> torch.device:
     if place.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {device!r} was asked for, but this machine or this PyTorch has no CUDA")
     return place
+
+
+def _warn(observer: Observer, first_run: int) -> None:
+    diverged = np.flatnonzero(observer.status == DIVERGED)
+    if len(diverged):
+        warnings.warn(
+            f"{len(diverged)} of {len(observer.status)} runs diverged: the training loss of run "
+            f"{', '.join(map(str, diverged[:10] + first_run))} is not finite; try a smaller learning_rate",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _digest(value: Any) -> str:
+    """Fingerprint of a given start, so that a resumed run has the same one."""
+    array = np.ascontiguousarray(value, dtype=np.float64)
+    return "sha256:" + hashlib.sha256(array.tobytes()).hexdigest()

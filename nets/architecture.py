@@ -1,0 +1,120 @@
+"""Networks of one family: an embedding, a way to combine two tokens, dense layers."""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+EMBEDDING = "embedding"
+Combine = Literal["sum", "concatenate", "product", "data"]
+Activation = Literal["relu", "silu", "tanh"]
+Loss = Literal["cross_entropy", "mean_squared_error"]
+Initialisation = Literal["pytorch", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"]
+
+ACTIVATIONS = {"relu": torch.relu, "silu": torch.nn.functional.silu, "tanh": torch.tanh}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What is between the tokens and the loss: the one definition that both engines compute.
+
+    Attributes
+    ----------
+    combine : {"sum", "concatenate", "product", "data"}
+        The input of the dense layers: `E_a + E_b`, `[E_a, E_b]`, the matrix product `E_a E_b` of embeddings
+        that are square matrices, or the example itself, without an embedding.
+    sizes : tuple of int
+        Inputs of the first dense layer, the widths of the hidden ones, outputs of the last.
+    activation : {"relu", "silu", "tanh"}
+        Follows each dense layer but the last.
+    loss : {"cross_entropy", "mean_squared_error"}
+        Mean over the examples; the squared error also over the outputs, as PyTorch's `MSELoss`.
+    embedding_penalty : float
+        Factor of the mean |E| that is added to the training loss.
+    """
+
+    combine: Combine
+    sizes: tuple[int, ...]
+    activation: Activation
+    loss: Loss
+    embedding_penalty: float = 0.0
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the dense layers."""
+        return (*(f"hidden{number}" for number in range(1, len(self.sizes) - 1)), "output")
+
+    def draw(
+        self, initialisation: Initialisation, generator: np.random.Generator
+    ) -> dict[str, NDArray[np.float64]]:
+        """Weights (inputs, outputs) and biases (1, outputs) of the dense layers, drawn in this order."""
+        drawn: dict[str, NDArray[np.float64]] = {}
+        for name, (inputs, outputs) in zip(self.layers, pairwise(self.sizes), strict=True):
+            drawn |= draw_layer(name, initialisation, inputs, outputs, generator)
+        return drawn
+
+    def hidden(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
+        """Activations (runs, examples, width) of the last hidden layer."""
+        states = self._combined(parameters, inputs)
+        for name in self.layers[:-1]:
+            states = ACTIVATIONS[self.activation](dense(parameters, name, states))
+        return states
+
+    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
+        """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
+        return dense(parameters, "output", self.hidden(parameters, inputs))
+
+    def _combined(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
+        """Input of the first dense layer, (runs, examples, sizes[0])."""
+        if self.combine == "data":
+            return inputs
+        embedding = parameters[EMBEDDING]
+        runs, examples, _ = inputs.shape
+        index = inputs.reshape(runs, 2 * examples, 1).expand(-1, -1, embedding.shape[2])
+        pairs = embedding.gather(1, index).reshape(runs, examples, 2, -1)
+        if self.combine == "sum":
+            return pairs.sum(2)
+        if self.combine == "concatenate":
+            return pairs.flatten(2)
+        side = math.isqrt(embedding.shape[2])
+        first, second = pairs.reshape(runs, examples, 2, side, side).unbind(2)
+        return (first @ second).flatten(2)
+
+
+def draw_layer(
+    name: str, initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
+) -> dict[str, NDArray[np.float64]]:
+    """Weight (inputs, outputs) and bias (1, outputs) of one dense layer, by name."""
+    weight = _weights(initialisation, inputs, outputs, generator)
+    if initialisation == "pytorch":
+        bias = generator.uniform(-(inputs**-0.5), inputs**-0.5, (1, outputs))
+    else:
+        bias = np.zeros((1, outputs))
+    return {f"{name}.weight": weight, f"{name}.bias": bias}
+
+
+def dense(parameters: dict[str, Tensor], name: str, states: Tensor) -> Tensor:
+    """Return (runs, examples, outputs), one dense layer on states (runs, examples, inputs)."""
+    return torch.baddbmm(parameters[f"{name}.bias"], states, parameters[f"{name}.weight"])
+
+
+def _weights(
+    initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Weights as PyTorch's linear module draws them by default, or by the rule of that name."""
+    deviation = {
+        "pytorch": (3 * inputs) ** -0.5,
+        "kaiming_uniform": (2 / inputs) ** 0.5,
+        "kaiming_normal": (2 / inputs) ** 0.5,
+        "xavier_uniform": (2 / (inputs + outputs)) ** 0.5,
+        "xavier_normal": (2 / (inputs + outputs)) ** 0.5,
+    }[initialisation]
+    if initialisation.endswith("normal"):
+        return generator.normal(0.0, deviation, (inputs, outputs))
+    bound = inputs**-0.5 if initialisation == "pytorch" else 3**0.5 * deviation
+    return generator.uniform(-bound, bound, (inputs, outputs))

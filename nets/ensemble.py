@@ -1,0 +1,226 @@
+"""An ensemble before it trains: what each member begins from, learns on, and is optimised with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nets.architecture import EMBEDDING
+from nets.models import Model
+from physics.checks import finite_array, number, whole_number
+from physics.errors import InputError
+from physics.recording import require_memory
+from physics.seeds import Seed, run_seeds
+
+ADVICE = "train them in shards, with runs and first_run"
+STREAMS = ("embedding", "layers", "split", "targets", "noise")
+"""The streams of a member, in the order in which they are spawned from its child of the seed."""
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Decoupled AdamW as PyTorch's, with a value of each rate for each member.
+
+    Attributes
+    ----------
+    learning_rate, weight_decay : ndarray of float64, shape (runs,)
+        Of the decoder.
+    embedding_learning_rate, embedding_weight_decay : ndarray of float64, shape (runs,)
+        Of the embedding (the encoder).
+    betas : tuple of float
+    epsilon : float
+    """
+
+    learning_rate: NDArray[np.float64]
+    weight_decay: NDArray[np.float64]
+    embedding_learning_rate: NDArray[np.float64]
+    embedding_weight_decay: NDArray[np.float64]
+    betas: tuple[float, float]
+    epsilon: float
+
+    def rates(self, encoder: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Learning rates and weight decays (runs,) of the encoder's or of the decoder's parameters."""
+        if encoder:
+            return self.embedding_learning_rate, self.embedding_weight_decay
+        return self.learning_rate, self.weight_decay
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Members stacked on a first axis.
+
+    Attributes
+    ----------
+    model : Model
+    parameters : dict of ndarray of float64, shape (runs, ...)
+    train, validation : ndarray of int64, shape (runs, examples)
+        Indices into the examples of the task.
+    targets : ndarray of float64, shape (runs, classes, outputs), or None
+        Targets of the squared error; None under cross-entropy.
+    noise : list of SeedSequence
+        Where batches and dropout of each member are drawn from.
+    """
+
+    model: Model
+    parameters: dict[str, NDArray[np.float64]]
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    targets: NDArray[np.float64] | None
+    noise: list[np.random.SeedSequence]
+
+    @property
+    def runs(self) -> int:
+        """Number of members."""
+        return len(self.train)
+
+    @property
+    def unseen_classes(self) -> list[int]:
+        """How many classes of the task have no training example, for each member."""
+        task = self.model.task
+        present = np.unique(task.labels)
+        return [len(np.setdiff1d(present, task.labels[train])) for train in self.train]
+
+
+def draw(
+    model: Model,
+    *,
+    runs: int,
+    seed: Seed,
+    first_run: int = 0,
+    train_fraction: float = 0.8,
+    train_examples: Any = None,
+    validation_examples: Any = None,
+    shared: Sequence[str] = (),
+    initial: Mapping[str, Any] | None = None,
+    layer_scale: Any = 1.0,
+    embedding_scale: Any = 1.0,
+) -> Ensemble:
+    """Draw the members from streams of their own; see `nets.train` for the arguments."""
+    shared = _shared(shared)
+    _require_room(model, runs)
+    children = [seed.spawn(len(STREAMS)) for seed in run_seeds(seed, runs, first_run)]
+    common = run_seeds(seed, 1)[0].spawn(len(STREAMS))
+    streams = [
+        {name: common[i] if name in shared else child[i] for i, name in enumerate(STREAMS)}
+        for child in children
+    ]
+    generators = [{name: np.random.default_rng(stream[name]) for name in STREAMS} for stream in streams]
+    members = [model.initial(own["embedding"], own["layers"]) for own in generators]
+    parameters = {name: np.stack([member[name] for member in members]) for name in members[0]}
+    factors = {True: per_member("embedding_scale", embedding_scale, runs, above=0.0)}
+    factors[False] = per_member("layer_scale", layer_scale, runs, above=0.0)
+    if EMBEDDING not in parameters and (factors[True] != 1).any():
+        raise InputError(
+            f"embedding_scale must be 1 for {type(model).__name__}, which has no embedding; layer_scale "
+            f"scales its layers"
+        )
+    for name, values in parameters.items():
+        values *= factors[name == EMBEDDING].reshape(-1, *[1] * (values.ndim - 1))
+    for name, value in (initial or {}).items():
+        parameters[name] = _given(name, value, parameters)
+    if train_examples is None:
+        if validation_examples is not None:
+            raise InputError("validation_examples needs train_examples beside it, got none")
+        splits = [model.task.split(train_fraction, own["split"]) for own in generators]
+    else:
+        splits = [model.task.given_split(train_examples, validation_examples)] * runs
+    return Ensemble(
+        model,
+        parameters,
+        np.stack([train for train, _ in splits]),
+        np.stack([validation for _, validation in splits]),
+        np.stack([model.targets(own["targets"]) for own in generators])
+        if model.loss == "mean_squared_error"
+        else None,
+        [stream["noise"] for stream in streams],
+    )
+
+
+def per_member(
+    name: str, value: Any, runs: int, minimum: float = -np.inf, *, above: float = -np.inf
+) -> NDArray[np.float64]:
+    """Return one number for each member from a number, or from a sequence of as many.
+
+    Raises
+    ------
+    InputError
+        If there are more or fewer, or one is out of range.
+    """
+    if np.ndim(value) == 0:
+        return np.full(runs, number(name, value, minimum, above=above))
+    values = np.asarray(value)
+    if values.shape != (runs,):
+        raise InputError(f"{name} must be a number or one for each of {runs} runs, got shape {values.shape}")
+    return np.array([number(name, item, minimum, above=above) for item in values.tolist()])
+
+
+def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -> NDArray[np.int32] | None:
+    """Positions in the training set of the batches of `count` steps from `step`, (runs, count, batch_size).
+
+    An epoch is a permutation of the training set, cut into as many whole batches as there are; what is left
+    sits out that epoch, as with PyTorch's ``drop_last``. It is drawn from the member's noise and the epoch's
+    number, so that a resumed run needs no state.
+    """
+    size = ensemble.train.shape[1]
+    if batch_size is None or batch_size == size:
+        return None
+    in_epoch = size // batch_size
+    epochs = range(step // in_epoch, (step + count - 1) // in_epoch + 1)
+    chosen = np.empty((ensemble.runs, len(epochs) * in_epoch, batch_size), np.int32)
+    for run, noise in enumerate(ensemble.noise):
+        for number_, epoch in enumerate(epochs):
+            generator = np.random.default_rng(_numbered(noise, 0, epoch))
+            order = generator.permutation(size)[: in_epoch * batch_size]
+            chosen[run, number_ * in_epoch : (number_ + 1) * in_epoch] = order.reshape(in_epoch, batch_size)
+    first = step - epochs[0] * in_epoch
+    return np.ascontiguousarray(chosen[:, first : first + count])
+
+
+def dropout_seed(noise: np.random.SeedSequence, step: int) -> int:
+    """Seed of a member's dropout at one step."""
+    return int(_numbered(noise, 1, step).generate_state(1, np.uint64)[0])
+
+
+def _numbered(seed: np.random.SeedSequence, *numbers: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *numbers))
+
+
+def _require_room(model: Model, runs: int) -> None:
+    """Refuse an ensemble whose parameters and their moments do not fit in memory."""
+    one = model.initial(np.random.default_rng(0), np.random.default_rng(0))
+    numbers = sum(value.size for value in one.values())
+    # Two copies in float64 while they are drawn; then values and two moments in the type of the training.
+    require_memory(f"{runs} networks of {numbers} parameters", 40.0 * numbers * runs, ADVICE)
+
+
+def _shared(value: Sequence[str]) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value)
+    for name in names:
+        if name not in STREAMS:
+            raise InputError(f"shared must name streams of {', '.join(STREAMS)}, got {name!r}")
+    return names
+
+
+def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return a given start of one parameter, of one member or of all."""
+    if name not in parameters:
+        raise InputError(f"initial must name parameters of {', '.join(parameters)}, got {name!r}")
+    array = finite_array(f"initial[{name!r}]", value)
+    shape = parameters[name].shape
+    if array.shape not in (shape, shape[1:]):
+        raise InputError(
+            f"initial[{name!r}] must have the shape {shape[1:]}, or {shape} for all runs, got {array.shape}"
+        )
+    return np.array(np.broadcast_to(array, shape))
+
+
+def batch_size_of(value: int | None, size: int) -> int | None:
+    """Return a checked batch size, or None for the full batch."""
+    if value is None:
+        return None
+    value = whole_number("batch_size", value, 1)
+    if value > size:
+        raise InputError(f"batch_size must be at most the {size} training examples, got {value}")
+    return value

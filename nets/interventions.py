@@ -1,0 +1,153 @@
+"""Interventions on an embedding, circle by circle: in Fourier space, phases kept (Ding §3.2, §4.1, App. C).
+
+They take and return plain arrays (..., p, d). A frequency k of 1 … ⌊p/2⌋ stands for the pair k and p - k:
+both are changed together, so that the embedding stays real; for even p the last one is its own partner.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import finite_array, number, point_sets, whole_number
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
+    """Enlarge or shrink one circle, and leave the others and the mean as they are.
+
+    Parameters
+    ----------
+    E : array_like, shape (..., p, d)
+        Embeddings of the tokens 0 … p-1, finite.
+    frequency : int
+        1 … ⌊p/2⌋.
+    factor : float
+        Of its signal ‖F_k‖, at least 0; the paper takes 0.85 … 1.15.
+
+    Returns
+    -------
+    ndarray of float64, the shape of `E`
+
+    Raises
+    ------
+    InputError
+        If an argument is not of that kind.
+
+    References
+    ----------
+    Ding et al. 2024, §3.2.1, Figure 6 (middle).
+    """
+    coefficients, tokens = _transformed(E)
+    (chosen,) = _frequencies("frequency", [frequency], tokens)
+    coefficients[..., chosen, :] *= number("factor", factor, 0.0)
+    return _restored(coefficients, tokens)
+
+
+def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
+    """Build an embedding with chosen signals, each circle in the plane and phase that it has in `E`.
+
+    Parameters
+    ----------
+    E : array_like, shape (..., p, d)
+        Embeddings of the tokens 0 … p-1, finite; a random one gives random planes and phases.
+    signals : array_like, shape (..., ⌊p/2⌋)
+        Norm ‖F_k‖ that each frequency k = 1 … ⌊p/2⌋ is to have, at least 0. Leading axes broadcast. The paper
+        takes s and r s for two frequencies and 1e-6 for the others.
+    mean : bool, default False
+        Keep the mean of `E` over the tokens (frequency 0), which is no circle; otherwise it is zero.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., p, d)
+
+    Raises
+    ------
+    InputError
+        If an argument is not of that kind, or a frequency that is to have a signal has none in `E`, and so
+        no plane.
+
+    References
+    ----------
+    Ding et al. 2024, §3.2.1, Figure 6 (right).
+    """
+    coefficients, tokens = _transformed(E)
+    wanted = finite_array("signals", signals)
+    if not wanted.ndim or wanted.shape[-1] != tokens // 2:
+        raise InputError(
+            f"signals must hold one norm for each of the {tokens // 2} frequencies of {tokens} tokens, got "
+            f"the shape {wanted.shape}"
+        )
+    if (wanted < 0).any():
+        raise InputError(f"signals must be at least 0, got {wanted.min():g}")
+    norms = np.linalg.norm(coefficients[..., 1:, :], axis=-1)
+    try:
+        wanted, norms = np.broadcast_arrays(wanted, norms)
+    except ValueError:
+        raise InputError(
+            f"signals must have the shape {norms.shape}, or one that broadcasts to it, got {wanted.shape}"
+        ) from None
+    lost = (wanted > 0) & (norms == 0)
+    if lost.any():
+        missing = int(np.argwhere(lost)[0, -1]) + 1
+        raise InputError(f"E must have a circle of frequency {missing} to give a signal to, got none")
+    factors = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
+    still = np.broadcast_to(np.float64(mean), (*norms.shape[:-1], 1))
+    return _restored(coefficients * np.concatenate([still, factors], axis=-1)[..., None], tokens)
+
+
+def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) -> Array:
+    """Keep only some circles of an embedding, as they are, at the start or of a trained model.
+
+    Parameters
+    ----------
+    E : array_like, shape (..., p, d)
+        Embeddings of the tokens 0 … p-1, finite.
+    frequencies : sequence of int
+        Of 1 … ⌊p/2⌋; none at all is allowed.
+    mean : bool, default False
+        Keep the mean of `E` over the tokens (frequency 0) too. The paper sets all frequencies but the named
+        ones to zero, and so the mean.
+
+    Returns
+    -------
+    ndarray of float64, the shape of `E`
+        With all frequencies and the mean, `E` itself.
+
+    Raises
+    ------
+    InputError
+        If an argument is not of that kind.
+
+    References
+    ----------
+    Ding et al. 2024, §4.1 and Appendix C.
+    """
+    coefficients, tokens = _transformed(E)
+    kept = np.zeros((tokens // 2 + 1, 1))
+    kept[_frequencies("frequencies", frequencies, tokens)] = 1
+    kept[0] = mean
+    return _restored(coefficients * kept, tokens)
+
+
+def _transformed(E: Any) -> tuple[NDArray[np.complex128], int]:
+    """Fourier coefficients F_k (..., ⌊p/2⌋ + 1, d) over the tokens, and p."""
+    embedding = point_sets("E", E)
+    return np.fft.rfft(embedding, axis=-2), embedding.shape[-2]
+
+
+def _restored(coefficients: NDArray[np.complex128], tokens: int) -> Array:
+    return np.fft.irfft(coefficients, tokens, axis=-2)
+
+
+def _frequencies(name: str, values: Any, tokens: int) -> list[int]:
+    if not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a sequence of whole numbers, got {values!r}")
+    chosen = [whole_number(name, value, 1) for value in values]
+    for frequency in chosen:
+        if frequency > tokens // 2:
+            raise InputError(f"{name} must be at most {tokens // 2} for {tokens} tokens, got {frequency}")
+    return chosen

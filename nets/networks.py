@@ -1,0 +1,265 @@
+"""Trained networks from a trajectory: what they answer, and what they would with another embedding."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nets.architecture import EMBEDDING
+from nets.batched import BatchedEngine
+from nets.ensemble import AdamW, Ensemble, draw
+from nets.models import Model
+from physics.checks import choice, finite_array
+from physics.errors import InputError
+from physics.groups import FiniteGroup
+from physics.trajectory import Trajectory
+
+LAYERS = "layers."
+"""Begin of the names of the observables that hold the parameters but the embedding."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Networks:
+    """An ensemble of trained networks, as it was at one frame of its training.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        Model, parameters, training and validation sets, and targets of the members.
+    dtype : str
+        Number type in which they were trained, and in which they answer.
+    """
+
+    ensemble: Ensemble
+    dtype: str
+
+    @property
+    def model(self) -> Model:
+        """The architecture of all members."""
+        return self.ensemble.model
+
+    @property
+    def runs(self) -> int:
+        """Number of members."""
+        return self.ensemble.runs
+
+    @property
+    def parameters(self) -> Mapping[str, NDArray[Any]]:
+        """Embedding and layers by name, (runs, ...) each."""
+        return self.ensemble.parameters
+
+    def examples(self, part: str) -> NDArray[np.int64]:
+        """Numbers (runs, examples) of the examples of the task in the set "train" or "validation"."""
+        return self.ensemble.train if _part(part) == "train" else self.ensemble.validation
+
+    def outputs(self, inputs: Any = None) -> NDArray[Any]:
+        """Outputs of every member, without dropout.
+
+        Parameters
+        ----------
+        inputs : array_like, shape (examples, 2) or (runs, examples, 2), optional
+            Pairs of tokens (features of data, where the model reads these), the same for all members or
+            their own; all examples of the task by default.
+
+        Returns
+        -------
+        ndarray, shape (runs, examples, outputs)
+            Logits, or what is compared with the targets.
+
+        Raises
+        ------
+        InputError
+            If `inputs` are of another shape, or name a token that is not there.
+        """
+        task = self.model.task
+        given = np.asarray(task.inputs if inputs is None else inputs)
+        wanted, whole = task.inputs.shape[1:], task.inputs.dtype.kind == "i"
+        if given.ndim not in (2, 3) or given.shape[-1:] != wanted or (whole and given.dtype.kind not in "iu"):
+            raise InputError(
+                f"inputs must be {'whole numbers' if whole else 'numbers'} of shape (examples, {wanted[0]}), "
+                f"or (runs, examples, {wanted[0]}), got {given.dtype} of shape {given.shape}"
+            )
+        if whole and given.size and not 0 <= given.min() <= given.max() < self.model.tokens:
+            raise InputError(
+                f"inputs must be tokens from 0 to {self.model.tokens - 1}, got {given.min()} to {given.max()}"
+            )
+        values = torch.as_tensor(given.astype(np.int64 if whole else self.dtype))
+        return self._each("inputs", values, self.model.outputs)
+
+    def loss(self, part: str) -> NDArray[np.float64]:
+        """Mean loss (runs,) on the set "train" or "validation", as `train` records it."""
+        return self._engine().losses(_part(part))[0]
+
+    def accuracy(self, part: str) -> NDArray[np.float64]:
+        """Fraction of right answers (runs,) on the set "train" or "validation", as `train` records it."""
+        loss, accuracy = self._engine().losses(_part(part))
+        return np.where(np.isfinite(loss), accuracy, np.nan)
+
+    def with_embedding(self, E: Any) -> "Networks":
+        """Return the same layers with another embedding, for interventions on trained networks.
+
+        Parameters
+        ----------
+        E : array_like, shape (tokens, dim) or (runs, tokens, dim)
+            For instance ``keep_frequencies(networks.parameters["embedding"], [3, 7], mean=True)``.
+
+        Raises
+        ------
+        InputError
+            If `E` is not finite or of another shape, or the model has no embedding.
+        """
+        if EMBEDDING not in self.parameters:
+            raise InputError(f"with_embedding needs a model with an embedding; {_name(self.model)} has none")
+        array, shape = finite_array("E", E), self.parameters[EMBEDDING].shape
+        if array.shape not in (shape, shape[1:]):
+            raise InputError(f"E must have the shape {shape[1:]}, or {shape} for all runs, got {array.shape}")
+        changed = {**self.parameters, EMBEDDING: np.broadcast_to(array, shape).astype(self.dtype)}
+        return dataclasses.replace(self, ensemble=dataclasses.replace(self.ensemble, parameters=changed))
+
+    def classify(self, points: Any) -> NDArray[np.int64]:
+        """Class that each member sees in points of its embedding space, each taken as a pair sum E_a + E_b.
+
+        Parameters
+        ----------
+        points : array_like, shape (points, dim) or (runs, points, dim)
+
+        Returns
+        -------
+        ndarray of int64, shape (runs, points)
+            The largest logit, or the nearest target.
+
+        Raises
+        ------
+        InputError
+            If the model does not add embeddings, or `points` are not finite or of another shape.
+
+        References
+        ----------
+        Musat, Figures 3 and 4.
+        """
+        layers = self.model.architecture
+        if layers is None or layers.combine != "sum":
+            raise InputError(f"classify needs a model that adds two embeddings; {_name(self.model)} does not")
+        array = finite_array("points", points)
+        if array.ndim not in (2, 3) or array.shape[-1] != self.model.dim:
+            raise InputError(
+                f"points must have the shape (points, {self.model.dim}), or (runs, points, "
+                f"{self.model.dim}), got {array.shape}"
+            )
+        direct = dataclasses.replace(layers, combine="data")
+        outputs = self._each("points", torch.as_tensor(array.astype(self.dtype)), direct.outputs)
+        targets = self.ensemble.targets
+        if targets is not None:
+            outputs = outputs @ targets.transpose(0, 2, 1) - (targets**2).sum(-1)[:, None] / 2
+        return outputs.argmax(-1)
+
+    def _each(self, name: str, values: Tensor, compute: Any) -> NDArray[Any]:
+        """Compute from the parameters and the values of one member after the other, and stack."""
+        if values.ndim == 3 and len(values) != self.runs:
+            raise InputError(f"{name} must be the same for all runs, or {self.runs}, got {len(values)}")
+        own = values if values.ndim == 3 else values.expand(self.runs, *values.shape)
+        parameters = {name: torch.tensor(value) for name, value in self.parameters.items()}
+        found = []
+        with torch.no_grad():
+            for run in range(self.runs):
+                member = {name: value[run : run + 1] for name, value in parameters.items()}
+                found.append(compute(member, own[run : run + 1]))
+        return torch.cat(found).numpy()
+
+    def _engine(self) -> BatchedEngine:
+        """The engine whose losses are recorded, holding these networks; its optimiser takes no step."""
+        still = np.zeros(self.runs)
+        optimiser = AdamW(still, still, still, still, (0.9, 0.999), 1e-8)
+        return BatchedEngine(self.ensemble, optimiser, self.dtype, torch.device("cpu"), None)
+
+
+def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
+    """Revive the networks of a recorded training.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Made by `train` with ``observables=(..., "layers")``, in memory or from a file. The embedding is its
+        positions; model, training sets and targets are made again from its parameters, by the same streams.
+    frame : int, default -1
+        Which frame; negative ones count from the end.
+
+    Returns
+    -------
+    Networks
+
+    Raises
+    ------
+    InputError
+        If the trajectory does not hold all that is needed, or has no such frame.
+    FileFormatError
+        If the model learnt data from files that cannot be read, or are others now.
+    """
+    made = trajectory.parameters
+    if made.get("program") != "nets.train":
+        raise InputError(
+            f"trajectory must be made by nets.train to revive its networks, got {made.get('program', 'no')!r}"
+        )
+    names = [name for name in trajectory.observables if name.startswith(LAYERS)]
+    if not names:
+        raise InputError(
+            "trajectory must hold the layers to revive its networks; train with observables=(..., 'layers')"
+        )
+    model = _model(made["model"])
+    ensemble = draw(
+        model,
+        runs=trajectory.runs,
+        seed=_seed(made["seed"]),
+        first_run=made["first_run"],
+        train_fraction=made["train_fraction"],
+        train_examples=made["train_examples"],
+        validation_examples=made["validation_examples"],
+        shared=made["shared"],
+    )
+    positions = trajectory.frame(frame)
+    parameters = {name.removeprefix(LAYERS): trajectory.observables[name][:, frame] for name in names}
+    if EMBEDDING in ensemble.parameters:
+        parameters[EMBEDDING] = positions
+    for name, value in ensemble.parameters.items():
+        if name not in parameters or parameters[name].shape != value.shape:
+            got = f"the shape {parameters[name].shape}" if name in parameters else "none"
+            raise InputError(f"trajectory must hold {name!r} of shape {value.shape}, got {got}")
+    dtype = str(positions.dtype)
+    restored = {name: np.array(parameters[name], dtype) for name in ensemble.parameters}
+    return Networks(dataclasses.replace(ensemble, parameters=restored), dtype)
+
+
+def _model(described: Mapping[str, Any]) -> Model:
+    """Make a model again from its type and fields."""
+    values = dict(described)
+    name = values.pop("type")
+    types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
+    if name not in types:
+        raise InputError(f"trajectory must be of one of the models {', '.join(types)}, got {name!r}")
+    if isinstance(values.get("group"), Mapping):
+        values["group"] = FiniteGroup(np.array(values["group"]["table"]), values["group"]["name"])
+    return types[name](**values)
+
+
+def _kinds(base: type[Model]) -> list[type[Model]]:
+    """All models there are: dataclasses among the subclasses."""
+    below = [kind for child in base.__subclasses__() for kind in (child, *_kinds(child))]
+    return [kind for kind in below if dataclasses.is_dataclass(kind)]
+
+
+def _seed(described: Any) -> int | np.random.SeedSequence:
+    if isinstance(described, Mapping):
+        return np.random.SeedSequence(described["entropy"], spawn_key=described["spawn_key"])
+    return int(described)
+
+
+def _part(part: str) -> str:
+    return choice("part", part, ("train", "validation"))
+
+
+def _name(model: Model) -> str:
+    return type(model).__name__

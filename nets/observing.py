@@ -1,0 +1,191 @@
+"""What is measured beside the embeddings, and which members have come to their end."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nets.architecture import EMBEDDING
+from nets.ensemble import Ensemble
+from physics.checks import number
+from physics.errors import InputError
+from physics.parallelograms import representation_quality
+
+Numbers = NDArray[np.float64]
+
+LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+OBSERVABLES = (*LOSSES, "weight_norm", "bias_norm", "quality", "gradient", "layers")
+TRAINING, DECIDED, DIVERGED = 0, 1, 2
+
+
+class Engine(Protocol):
+    """What trains an ensemble: PyTorch anywhere, or the fused kernel on a CPU."""
+
+    name: str
+
+    def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
+        """Take `count` optimiser steps, the first of them number `step`, with every member that trains."""
+
+    def losses(self, part: str) -> tuple[Numbers, Numbers]:
+        """Mean loss and accuracy (runs,) on the training or the validation set."""
+
+    def gradient(self, name: str) -> NDArray[Any]:
+        """Gradient of the training loss by one parameter, (runs, ...)."""
+
+    def point_sets(self) -> NDArray[Any]:
+        """Copy of what is recorded as positions, (runs, tokens, dim)."""
+
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Copy of the parameters, (runs, ...) each."""
+
+    def stop(self, members: NDArray[np.bool_]) -> None:
+        """Train only the members that are not marked."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that a resumed run needs."""
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go back to a state."""
+
+
+class Observer:
+    """Measures an ensemble, keeps the steps at which thresholds were reached, and marks who has ended.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    names : sequence of str
+        Of `OBSERVABLES`.
+    thresholds : mapping of str to float
+        Observables whose first step at or above a value is kept as ``steps_to_<name>``.
+    delta : float
+        Tolerance of the representation quality.
+    """
+
+    def __init__(
+        self, ensemble: Ensemble, names: Sequence[str], thresholds: Mapping[str, float], delta: float
+    ) -> None:
+        self._ensemble, self._names, self._thresholds, self._delta = ensemble, names, thresholds, delta
+        self.status = np.full(ensemble.runs, TRAINING)
+        self.reached = {name: np.full(ensemble.runs, np.nan) for name in thresholds}
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each observable for one frame of one run."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name in self._names:
+            if name == "gradient":
+                shapes[name] = self._ensemble.parameters[EMBEDDING].shape[1:]
+            elif name == "layers":
+                shapes |= {key: value.shape[1:] for key, value in self._layers(self._ensemble.parameters)}
+            else:
+                shapes[name] = ()
+        return shapes | {f"steps_to_{name}": () for name in self._thresholds} | {"status": ()}
+
+    def measure(self, engine: Engine, step: int, *, all_names: bool = True) -> dict[str, NDArray[Any]]:
+        """Measure what is asked, or only what has a threshold; note thresholds and divergence."""
+        wanted = set(self._thresholds) | (set(self._names) if all_names else set())
+        values: dict[str, NDArray[Any]] = {}
+        for part in ("train", "validation"):
+            if {f"{part}_loss", f"{part}_accuracy"} & wanted:
+                values[f"{part}_loss"], values[f"{part}_accuracy"] = engine.losses(part)
+        if "quality" in wanted:
+            values["quality"] = self._quality(engine.point_sets())
+        if wanted & {"weight_norm", "bias_norm", "layers"}:
+            parameters = engine.parameters()
+            if "hidden1.weight" in parameters:
+                for kind in ("weight", "bias"):
+                    values[f"{kind}_norm"] = np.abs(parameters[f"hidden1.{kind}"]).mean(axis=(1, 2))
+            values |= dict(self._layers(parameters))
+        if "gradient" in wanted:
+            values["gradient"] = engine.gradient(EMBEDDING)
+        for name, threshold in self._thresholds.items():
+            first = np.isnan(self.reached[name]) & (values[name] >= threshold)
+            self.reached[name][first & (self.status == TRAINING)] = step
+        if "train_loss" in values:
+            self.status[~np.isfinite(values["train_loss"])] = DIVERGED
+        if not all_names:
+            return values
+        for value in values.values():
+            value[self.status == DIVERGED] = np.nan
+        values |= {f"steps_to_{name}": found.copy() for name, found in self.reached.items()}
+        values["status"] = self.status.copy()
+        return {name: values[name] for name in self.shapes}
+
+    def masked(self, positions: NDArray[Any]) -> NDArray[Any]:
+        """Put NaN for the members (runs, tokens, dim) that have diverged, and mark them if not yet marked."""
+        self.status[~np.isfinite(positions).all((1, 2))] = DIVERGED
+        positions[self.status == DIVERGED] = np.nan
+        return positions
+
+    def end(self, decided: Any) -> None:
+        """Mark members (runs,) that have come to their end."""
+        decided = np.asarray(decided, bool)
+        if decided.shape != self.status.shape:
+            raise InputError(
+                f"stop must return one truth value for each of {len(self.status)} runs, got {decided.shape}"
+            )
+        self.status[decided & (self.status == TRAINING)] = DECIDED
+
+    @property
+    def all_reached(self) -> NDArray[np.bool_]:
+        """Members (runs,) that have reached every threshold."""
+        return np.all([np.isfinite(found) for found in self.reached.values()], axis=0)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that a resumed run needs."""
+        reached = {f"reached/{name}": found.copy() for name, found in self.reached.items()}
+        return {"status": self.status.copy(), **reached}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to a state."""
+        self.status = state["status"].copy()
+        self.reached = {name: state[f"reached/{name}"].copy() for name in self.reached}
+
+    def _quality(self, embeddings: NDArray[Any]) -> Numbers:
+        """Representation quality (runs,); NaN where an embedding is not finite or has collapsed."""
+        theory = self._ensemble.model.theory
+        assert theory is not None
+        sound = np.isfinite(embeddings).all((1, 2)) & (np.ptp(embeddings, axis=1) > 0).all(1)
+        quality = np.full(len(embeddings), np.nan)
+        if sound.any():
+            chosen = embeddings[sound].astype(np.float64)
+            if not theory.operation.commutes:
+                side = round(chosen.shape[2] ** 0.5)
+                chosen = chosen.reshape(*chosen.shape[:2], side, side)
+            quality[sound] = representation_quality(chosen, theory, self._delta)
+        return quality
+
+    @staticmethod
+    def _layers(parameters: Mapping[str, NDArray[Any]]) -> list[tuple[str, NDArray[Any]]]:
+        """All parameters but the embedding, which is recorded as positions."""
+        return [(f"layers.{name}", value) for name, value in parameters.items() if name != EMBEDDING]
+
+
+def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
+    """Return the names of observables that this model has, or refuse."""
+    names = (names,) if isinstance(names, str) else tuple(names)
+    for name in names:
+        if name not in OBSERVABLES:
+            raise InputError(f"observables must be of {', '.join(OBSERVABLES)}, got {name!r}")
+    absent = {
+        "quality": ensemble.model.theory is None,
+        "gradient": EMBEDDING not in ensemble.parameters,
+        "weight_norm": "hidden1.weight" not in ensemble.parameters,
+        "bias_norm": "hidden1.bias" not in ensemble.parameters,
+    }
+    for name in names:
+        if absent.get(name):
+            raise InputError(f"observables cannot have {name!r}: {type(ensemble.model).__name__} has none")
+    return names
+
+
+def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensemble) -> dict[str, float]:
+    """Return checked thresholds."""
+    allowed = ("train_accuracy", "validation_accuracy", "quality")
+    for name in thresholds or {}:
+        if name not in allowed:
+            raise InputError(f"thresholds must be of {', '.join(allowed)}, got {name!r}")
+    checked_names(tuple(thresholds or ()), ensemble)
+    return {name: number(f"thresholds[{name!r}]", value) for name, value in (thresholds or {}).items()}

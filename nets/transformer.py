@@ -1,0 +1,164 @@
+"""The transformer of Liu et al., all members as one batch."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer
+from nets.models import Model, Parameters
+from nets.tasks import Task, modular_addition
+from physics.checks import choice, number, whole_number
+from physics.errors import InputError
+from physics.systems.effective_theory import EffectiveTheory
+
+
+@dataclass(frozen=True)
+class TokenTransformer(Model):
+    """A decoder-only transformer on the two tokens of modular addition (Liu §4.2).
+
+    Each token is embedded; blocks of attention and feed-forward layers, each after a layer norm and added to
+    its input, follow; the two outputs of the last block are concatenated for a linear layer to the classes.
+
+    The paper gives p, the dimension, the concatenation and that dropout stands in the blocks. It is silent on
+    the rest, where the defaults are those of its published code: two blocks of one head, feed-forward layers
+    as wide as the embedding, ReLU, layer norm before each part and none at the end, dropout on attention
+    weights, on hidden units and on what each part adds, and no positions (the concatenation tells a from b).
+    That code has no mask although the paper says decoder-only; here the mask is the default, `causal=False`
+    is the code.
+
+    Parameters
+    ----------
+    tokens : int, default 53
+        Modulus p, at least 3.
+    dim : int, default 256
+        Dimension of the embedding and of all states, at least 1, a multiple of `heads`.
+    depth : int, default 2
+        Number of blocks, at least 1.
+    heads : int, default 1
+        Attention heads of a block, at least 1.
+    width : int, default 256
+        Hidden units of a feed-forward layer, at least 1.
+    dropout : float, default 0.0
+        Rate of dropout in the blocks while training, at least 0 and less than 1.
+    causal : bool, default True
+        Whether the first token is kept from attending to the second.
+    initialisation : str, default "pytorch"
+        How weights begin: "pytorch" as its `TransformerEncoderLayer` and `Linear`, or one of the rules of
+        `ConstantAttention` for all of them. The embedding is standard normal.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range.
+
+    Notes
+    -----
+    The encoder is the embedding; ``nets.train(..., embedding_weight_decay=0)`` leaves weight decay to the
+    decoder, as the paper does.
+    """
+
+    tokens: int = 53
+    dim: int = 256
+    depth: int = 2
+    heads: int = 1
+    width: int = 256
+    dropout: float = 0.0
+    causal: bool = True
+    initialisation: Initialisation = "pytorch"
+
+    def __post_init__(self) -> None:
+        for name, minimum in {"tokens": 3, "dim": 1, "depth": 1, "heads": 1, "width": 1}.items():
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), minimum))
+        if self.dim % self.heads:
+            raise InputError(f"heads must divide the dimension {self.dim}, got {self.heads}")
+        object.__setattr__(self, "dropout", number("dropout", self.dropout, 0.0))
+        if self.dropout >= 1:
+            raise InputError(f"dropout must be less than 1, got {self.dropout:g}")
+        if not isinstance(self.causal, bool):
+            raise InputError(f"causal must be True or False, got {self.causal!r}")
+        choice("initialisation", self.initialisation, get_args(Initialisation))
+
+    @cached_property
+    def task(self) -> Task:
+        """All ordered pairs with label (a + b) mod tokens."""
+        return modular_addition(self.tokens, ordered=True)
+
+    @property
+    def loss(self) -> str:
+        """Cross-entropy."""
+        return "cross_entropy"
+
+    @cached_property
+    def theory(self) -> EffectiveTheory:
+        """Addition mod tokens."""
+        return EffectiveTheory(self.tokens, modulus=self.tokens)
+
+    @property
+    def activation_numbers(self) -> int:
+        """About 18 states and 4 hidden layers for each token and block, and the logits."""
+        return 2 * self.depth * (18 * self.dim + 4 * self.width + 8 * self.heads) + 3 * self.tokens
+
+    def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
+        """Draw one member from two streams: weights (inputs, outputs), biases (1, outputs)."""
+        drawn: Parameters = {EMBEDDING: embedding.standard_normal((self.tokens, self.dim))}
+        rule = self.initialisation
+        for block in self._blocks:
+            for part in ("attention", "feed_forward"):
+                drawn[f"{block}.{part}.norm.weight"] = np.ones((1, self.dim))
+                drawn[f"{block}.{part}.norm.bias"] = np.zeros((1, self.dim))
+            # PyTorch's attention: queries, keys and values by Xavier's rule as one layer, biases zero.
+            as_one = "xavier_uniform" if rule == "pytorch" else rule
+            drawn |= draw_layer(f"{block}.attention.in", as_one, self.dim, 3 * self.dim, layers)
+            drawn |= draw_layer(f"{block}.attention.out", rule, self.dim, self.dim, layers)
+            drawn[f"{block}.attention.out.bias"][:] = 0
+            drawn |= draw_layer(f"{block}.feed_forward.in", rule, self.dim, self.width, layers)
+            drawn |= draw_layer(f"{block}.feed_forward.out", rule, self.width, self.dim, layers)
+        return drawn | draw_layer("output", rule, 2 * self.dim, self.tokens, layers)
+
+    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor, dropout: Any = None) -> Tensor:
+        """Logits (runs, examples, tokens) for `inputs` (runs, examples, 2).
+
+        `dropout` is called as ``dropout(states, rate)``; None at evaluation.
+        """
+        runs, examples, _ = inputs.shape
+
+        def drop(states: Tensor) -> Tensor:
+            return dropout(states, self.dropout) if dropout and self.dropout else states
+
+        index = inputs.reshape(runs, 2 * examples, 1).expand(-1, -1, self.dim)
+        states = parameters[EMBEDDING].gather(1, index)
+        for block in self._blocks:
+            name = f"{block}.attention"
+            joint = dense(parameters, f"{name}.in", _normed(parameters, name, states))
+            mixed = self._mix(joint, drop)
+            states = states + drop(dense(parameters, f"{name}.out", mixed))
+            name = f"{block}.feed_forward"
+            hidden = torch.relu(dense(parameters, f"{name}.in", _normed(parameters, name, states)))
+            states = states + drop(dense(parameters, f"{name}.out", drop(hidden)))
+        return dense(parameters, "output", states.reshape(runs, examples, 2 * self.dim))
+
+    @property
+    def _blocks(self) -> tuple[str, ...]:
+        return tuple(f"block{number}" for number in range(1, self.depth + 1))
+
+    def _mix(self, joint: Tensor, drop: Any) -> Tensor:
+        """Values (runs, rows, dim) averaged by attention, of queries, keys and values side by side."""
+        runs, rows, _ = joint.shape
+        shape = (runs, rows // 2, 2, 3, self.heads, self.dim // self.heads)
+        queries, keys, values = joint.reshape(shape).permute(3, 0, 1, 4, 2, 5)
+        scores = queries @ keys.transpose(-1, -2) / (self.dim // self.heads) ** 0.5
+        if self.causal:
+            later = torch.ones(2, 2, dtype=torch.bool, device=scores.device).triu(1)
+            scores = scores.masked_fill(later, -torch.inf)
+        mixed = drop(scores.softmax(-1)) @ values
+        return mixed.transpose(2, 3).reshape(runs, rows, self.dim)
+
+
+def _normed(parameters: dict[str, Tensor], name: str, states: Tensor) -> Tensor:
+    """Layer norm with the gain and bias of each member."""
+    normal = torch.nn.functional.layer_norm(states, states.shape[-1:])
+    return torch.addcmul(parameters[f"{name}.norm.bias"], normal, parameters[f"{name}.norm.weight"])
