@@ -1,5 +1,6 @@
 """Circles of an embedding: Fourier signals and which of them survive (Ding §2)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from physics.checks import choice, number, point_sets
 from physics.errors import InputError
+from physics.trajectory import Trajectory
 
 
 def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
@@ -38,6 +40,86 @@ def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
     coefficients = np.fft.rfft(point_sets("E", E), axis=-2)[..., 1:, :]
     squares = (coefficients.real**2 + coefficients.imag**2).sum(axis=-1)
     return np.sqrt(squares) if kind == "norm" else squares
+
+
+def measure(
+    trajectory: Trajectory, function: Callable[[NDArray[Any]], NDArray[Any]], *, megabytes: float = 32.0
+) -> NDArray[Any]:
+    """Measure every frame of a trajectory, block by block, so that files larger than memory can be read.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        In memory or in a file.
+    function : callable
+        Takes positions (runs, frames, tokens, dim) and returns (runs, frames, ...).
+    megabytes : float, default 32.0
+        Size of a block.
+
+    Returns
+    -------
+    ndarray, shape (runs, frames, ...)
+    """
+    return np.concatenate([function(block) for _, block in trajectory.blocks(megabytes)], axis=1)
+
+
+def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
+    """Signals ‖F_k‖ of all frames of a trajectory, lazily.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        In memory or in a file of any size.
+
+    Returns
+    -------
+    ndarray of float64, shape (runs, frames, tokens // 2)
+        Computed in the number type of the positions: for float32 to about 1e-6 of the largest signal.
+
+    Raises
+    ------
+    InputError
+        If a frame is not finite; the sentence names the first one.
+    """
+    return signals_and_final(trajectory)[0]
+
+
+def signals_and_final(trajectory: Trajectory) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Do the same, and keep the last frame (runs, tokens, dim), which is read on the way."""
+    final = np.empty(0)
+
+    def signals_of(block: NDArray[Any]) -> NDArray[np.float64]:
+        nonlocal final
+        final = block[:, -1].copy()
+        return _block_signals(block)
+
+    signals = measure(trajectory, signals_of)
+    bad = np.argwhere(~np.isfinite(signals).all(axis=2))
+    if len(bad):
+        run, frame = bad[0]
+        raise InputError(
+            f"positions must be finite, got NaN or infinite values in {len(bad)} frames, the first of them "
+            f"step {trajectory.steps[frame]} of run {run}"
+        )
+    return signals, final
+
+
+def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
+    """Signals of a block by products with the real Fourier matrix.
+
+    A product of (p, p) and (p, d) uses the processor as it likes: several times as fast as transforms of a
+    length as short, and often prime, as p.
+    """
+    tokens = block.shape[2]
+    count = tokens // 2
+    angle = 2 * np.pi * np.arange(1, count + 1)[:, None] * np.arange(tokens) / tokens
+    basis = np.concatenate([np.cos(angle), np.sin(angle)]).astype(block.dtype)
+    squares = np.empty((*block.shape[:2], 2 * count), block.dtype)
+    for run, frames in enumerate(block):
+        for first in range(0, len(frames), 32):  # what stays in the cache
+            part = basis @ frames[first : first + 32]
+            np.einsum("fkd,fkd->fk", part, part, out=squares[run, first : first + 32])
+    return np.sqrt((squares[..., :count] + squares[..., count:]).astype(np.float64))
 
 
 def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = None) -> NDArray[np.bool_]:

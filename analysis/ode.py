@@ -1,116 +1,39 @@
-"""Linear ODEs fitted to trajectories (Ding §4.2), and what they predict.
+"""Linear ODEs fitted to trajectories (Ding §4.2), one at a time or hundreds at once.
 
-Two objects are kept apart. The **increment map** is `x_{n+1} = x_n + A x_n + b`, what the paper's recipe
-fits from consecutive steps. The **generator** is `dx/dt = A x + b`. They agree only to first order
-in the step; `affine_rollout` iterates the one, `affine_solution` solves the other exactly.
+The **increment map** is `x_{n+1} = x_n + A x_n + b`, what the paper's recipe fits from consecutive steps. The
+**generator** is `dx/dt = A x + b`. They agree only to first order in the step; `analysis.flow` converts.
 """
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso, LinearRegression
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from physics.checks import choice, finite_array, number, whole_number
+from analysis.flow import affine_rollout, affine_solution, to_generator, to_increment
+from analysis.lasso import Moments, ratio, solve
+from analysis.laws import Law, whole_steps
+from analysis.pieces import Array, as_pieces, differences, r_squared, unit
+from analysis.regressors import LinearODERegressor
+from physics.checks import choice, number, whole_number
 from physics.errors import InputError
-from physics.systems.affine_flow import AffineFlow
 
-Array = NDArray[np.float64]
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "lasso": {"kind": "increment", "penalty": "lasso", "alpha": 0.01},
+    "least-squares": {"kind": "increment", "penalty": None},
+}
+"""The paper's recipes, on the signals (norms) of steps 0-1000: ``fit_trajectories(x, **PUBLISHED["lasso"])``.
+
+The published code stops Lasso after 1000 sweeps, converged or not; here it converges."""
 
 
-class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """Fit `dX = X Aᵀ + b` by least squares or Lasso, one target at a time.
-
-    Parameters
-    ----------
-    penalty : {"lasso", None}, default "lasso"
-        Lasso as in the paper, or ordinary least squares.
-    alpha : float, default 0.01
-        Weight of the L1 norm, as in `sklearn.linear_model.Lasso`; ignored by least squares.
-    max_iter : int, default 100_000
-        Coordinate descent sweeps for each target. The published code leaves scikit-learn's 1000, at
-        which half of its targets have not converged.
-    tol : float, default 1e-4
-        Tolerance of the dual gap, as in `sklearn.linear_model.Lasso`.
-
-    Attributes
-    ----------
-    coef_ : ndarray, shape (targets, features), or (features,) for one-dimensional targets
-        The matrix A.
-    intercept_ : ndarray, shape (targets,), or a float
-        The vector b.
-    n_iter_ : ndarray of int, shape (targets,)
-        Sweeps taken; 1 for least squares.
-    converged_ : ndarray of bool, shape (targets,)
-        Which targets converged. Others are named in a `ConvergenceWarning`.
-
-    Notes
-    -----
-    The estimator does not know what `dX` is: increments make `A, b` the increment map, derivatives the
-    generator. `fit_trajectories` knows.
-    """
-
-    def __init__(
-        self,
-        penalty: str | None = "lasso",
-        alpha: float = 0.01,
-        *,
-        max_iter: int = 100_000,
-        tol: float = 1e-4,
-    ) -> None:
-        self.penalty = penalty
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to states `X` (samples, features) and their changes `y` (samples, targets) or (samples,)."""
-        if self.penalty not in ("lasso", None):
-            raise InputError(f"penalty must be 'lasso' or None, got {self.penalty!r}")
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        if self.penalty is None:
-            model = LinearRegression().fit(X, y)
-            self.n_iter_ = np.ones(1 if y.ndim == 1 else y.shape[1], np.int64)
-            self.converged_ = np.ones_like(self.n_iter_, bool)
-        else:
-            with (
-                warnings.catch_warnings()
-            ):  # scikit-learn warns without saying which target; we name them below
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                model = Lasso(alpha=self.alpha, max_iter=self.max_iter, tol=self.tol).fit(X, y)
-            self.n_iter_ = np.atleast_1d(np.asarray(model.n_iter_))
-            # The reported dual gap is divided by the samples; tol times the target's variance bounds it.
-            gap = np.atleast_1d(np.asarray(model.dual_gap_))
-            bound = self.tol * np.atleast_1d(y.var(axis=0))
-            self.converged_ = (gap <= bound) | (self.n_iter_ < self.max_iter)
-            if not self.converged_.all():
-                missed = np.flatnonzero(~self.converged_)
-                warnings.warn(
-                    f"{len(missed)} of {len(self.converged_)} targets have not converged in "
-                    f"{self.max_iter} sweeps: {', '.join(map(str, missed))}; raise max_iter or alpha",
-                    ConvergenceWarning,
-                    stacklevel=2,
-                )
-        self.coef_ = model.coef_
-        self.intercept_ = model.intercept_
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Changes of the states `X` (samples, features)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+class FitWarning(UserWarning):
+    """Something about the data or the penalty that a reader of the coefficients must know."""
 
 
 @dataclass(frozen=True)
-class ODEFit:
+class ODEFit(Law):
     """A fitted linear ODE and how well it describes the data.
 
     Attributes
@@ -119,8 +42,12 @@ class ODEFit:
         What A and b are.
     A : ndarray, shape (K, K)
     b : ndarray, shape (K,)
-    regressor : LinearODERegressor
-        The fitted estimator, with `converged_` and `n_iter_`.
+    unit : float
+        Time that one increment takes; 1 for a generator.
+    alpha : ndarray, shape (K,)
+        Weight of the penalty on each target.
+    converged : ndarray of bool, shape (K,)
+        Which targets converged.
     r2_in_sample : float
         R² of the changes it was fitted to, averaged over targets: the paper's figure, and a flattering one.
     r2_rollout : float
@@ -132,34 +59,41 @@ class ODEFit:
     kind: str
     A: Array
     b: Array
-    regressor: LinearODERegressor
+    unit: float
+    alpha: Array
+    converged: NDArray[np.bool_]
     r2_in_sample: float
     r2_rollout: float
     transitions: int
 
-    def predict(self, x0: Any, times: Any) -> Array:
-        """Trajectory (len(times), K) from `x0` (K,); times count from `x0`, in steps for an increment map."""
-        return _predict(self.kind, self.A, self.b, x0, times)
+    def changes(self, states: Array) -> Array:
+        """``A x + b`` of states (n, K)."""
+        return np.asarray(states @ self.A.T + self.b)
 
-    def score(self, signals: Any, times: Any = None) -> dict[str, float]:
-        """Score other data, such as later frames or another run: R² of its changes and of its rollouts.
+    def to_generator(self) -> tuple[Array, Array]:
+        """Generator A, b in units of time; see `analysis.to_generator`, also for when none exists."""
+        return (self.A, self.b) if self.kind == "generator" else to_generator(self.A, self.b, self.unit)
 
-        Parameters
-        ----------
-        signals, times
-            As in `fit_trajectories`.
+    def to_increment(self, step: float = 1.0) -> tuple[Array, Array]:
+        """Increment map A, b over `step`, a whole number of its own steps for a fitted increment map."""
+        if self.kind == "generator":
+            return to_increment(self.A, self.b, step)
+        times = step / self.unit
+        if times < 1 or abs(times - round(times)) > 1e-9:
+            raise InputError(f"step must be a whole number of the map's own {self.unit:g}, got {step:g}")
+        augmented = np.eye(len(self.b) + 1)
+        augmented[:-1, :-1] += self.A
+        augmented[:-1, -1] = self.b
+        power = np.linalg.matrix_power(augmented, round(times))
+        return power[:-1, :-1] - np.eye(len(self.b)), power[:-1, -1]
 
-        Returns
-        -------
-        dict
-            ``{"derivative": R², "rollout": R²}``; negative where a constant would predict better.
-        """
-        pieces = _trajectories(signals, times)
-        states, changes = _transitions(pieces, self.kind)
-        return {
-            "derivative": _r2(changes, states @ self.A.T + self.b),
-            "rollout": _rollout_r2(self.kind, self.A, self.b, pieces),
-        }
+    def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
+        whole = whole_steps(clock)
+        return affine_rollout(self.A, self.b, state, int(whole.max(initial=0)))[whole]
+
+    def _integrate(self, state: Array, clock: Array, bound: float) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return affine_solution(self.A, self.b, state, clock)
 
 
 def fit_trajectories(
@@ -168,9 +102,11 @@ def fit_trajectories(
     *,
     kind: str = "increment",
     penalty: str | None = "lasso",
-    alpha: float = 0.01,
+    alpha: float | str = 0.01,
+    l1_ratio: float = 0.5,
+    cv: int = 5,
     max_iter: int = 100_000,
-    tol: float = 1e-4,
+    tol: float = 1e-8,
 ) -> ODEFit:
     """Fit one linear ODE to many trajectories, never across a join.
 
@@ -183,9 +119,10 @@ def fit_trajectories(
     kind : {"increment", "generator"}, default "increment"
         "increment" fits `x_{n+1} - x_n = A x_n + b` as the paper does, and needs frames one step apart
         (any equal spacing, which becomes the unit). "generator" fits `dx/dt = A x + b` from difference
-        quotients at the midpoints, for uneven times too; its error is of second order in the spacing.
-    penalty, alpha, max_iter, tol
-        As in `LinearODERegressor`.
+        quotients at the midpoints, for uneven times too; its error is of second order in the spacing, and
+        noise biases it: `match_trajectories` has neither defect and takes longer.
+    penalty, alpha, l1_ratio, cv, max_iter, tol
+        As in `LinearODERegressor`. Cross-validation leaves out whole trajectories where there are several.
 
     Returns
     -------
@@ -195,184 +132,136 @@ def fit_trajectories(
     ------
     InputError
         If shapes do not agree, values are not finite, times do not increase, a trajectory has fewer than two
-        frames, or an increment map is asked for from uneven times.
+        frames, an increment map is asked for from uneven times, or least squares from fewer changes
+        than unknowns.
+
+    Warns
+    -----
+    FitWarning
+        Where components are constant, a penalty alone makes the solution unique, or leaves no coefficient.
 
     References
     ----------
-    Ding et al. 2024, Eq. 3; their recipe is steps 0-1000, ``penalty="lasso", alpha=0.01``, or
-    ``penalty=None``.
+    Ding et al. 2024, Eq. 3; their recipes are in `PUBLISHED`.
     """
     choice("kind", kind, ("increment", "generator"))
-    alpha = number("alpha", alpha, 0.0)
-    max_iter = whole_number("max_iter", max_iter, 1)
-    tol = number("tol", tol, above=0.0)
-    pieces = _trajectories(signals, times)
-    states, changes = _transitions(pieces, kind)
-    regressor = LinearODERegressor(penalty, alpha, max_iter=max_iter, tol=tol).fit(states, changes)
-    A, b = np.atleast_2d(regressor.coef_), np.atleast_1d(regressor.intercept_)
-    in_sample = _r2(changes, states @ A.T + b)
-    return ODEFit(kind, A, b, regressor, in_sample, _rollout_r2(kind, A, b, pieces), len(states))
+    pieces = as_pieces(signals, times)
+    pairs = differences(pieces, kind)
+    states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    groups = np.repeat(np.arange(len(pairs)), [len(x) for x, _ in pairs])
+    regressor = LinearODERegressor(penalty, alpha, l1_ratio=l1_ratio, cv=cv, max_iter=max_iter, tol=tol)
+    regressor.check()
+    _say_what_is_poor(states, penalty)
+    regressor.fit(states, changes, groups)
+    A, b = regressor.coef_, np.atleast_1d(regressor.intercept_)
+    if regressor.alpha_.any() and not A.any() and changes.var(axis=0).any():
+        strongest = np.abs((changes - changes.mean(axis=0)).T @ (states - states.mean(axis=0))).max()
+        share = 1.0 if penalty == "lasso" else l1_ratio
+        warnings.warn(
+            f"alpha = {regressor.alpha_.max():g} leaves no coefficient, so that every signal drifts at a "
+            f"constant rate; coefficients appear below {strongest / len(states) / share:.3g}",
+            FitWarning,
+            stacklevel=2,
+        )
+    fit = ODEFit(
+        kind,
+        A,
+        b,
+        unit(pieces) if kind == "increment" else 1.0,
+        regressor.alpha_,
+        regressor.converged_,
+        r_squared(changes, states @ A.T + b),
+        np.nan,
+        len(states),
+    )
+    return replace(fit, r2_rollout=fit._score(pieces).rollout)
 
 
-def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
-    """Solve `dx/dt = A x + b` exactly, for any A, singular ones included.
+@dataclass(frozen=True)
+class BatchFit:
+    """A linear ODE for each of m trajectories.
+
+    Attributes
+    ----------
+    A : ndarray, shape (m, K, K)
+    b : ndarray, shape (m, K)
+    r2_in_sample : ndarray, shape (m,)
+        R² of the changes of each, averaged over the targets that vary.
+    converged : ndarray of bool, shape (m, K)
+    """
+
+    A: Array
+    b: Array
+    r2_in_sample: Array
+    converged: NDArray[np.bool_]
+
+
+def fit_each(
+    signals: Any,
+    times: Any = None,
+    *,
+    kind: str = "increment",
+    alpha: float = 0.01,
+    l1_ratio: float = 1.0,
+    max_iter: int = 100_000,
+    tol: float = 1e-8,
+) -> BatchFit:
+    """Fit every trajectory its own linear ODE by Lasso or elastic net, on all cores.
 
     Parameters
     ----------
-    A : array_like, shape (K, K)
-    b : array_like, shape (K,)
-    x0 : array_like, shape (K,)
-        State at time 0.
-    times : array_like, shape (n,)
+    signals, times, kind
+        As in `fit_trajectories`.
+    alpha, l1_ratio, max_iter, tol
+        As in `batch_lasso`.
 
     Returns
     -------
-    ndarray of float64, shape (n, K)
-        From the exponential of the augmented matrix ``[[A, b], [0, 0]]``, where the paper's Eq. 4 adds
-        1e-8 I to invert A.
+    BatchFit
 
     Raises
     ------
     InputError
-        If shapes do not agree or values are not finite.
+        As `fit_trajectories`, or if `alpha` is 0.
     """
-    A, b, x0 = _affine(A, b, x0)
-    return AffineFlow(A, b).solve(x0, finite_array("times", times).reshape(-1))
+    moments = Moments.of(differences(as_pieces(signals, times), kind))
+    found = solve(
+        moments,
+        np.array([[number("alpha", alpha, above=0.0)]]),
+        l1_ratio=ratio(l1_ratio),
+        max_iter=whole_number("max_iter", max_iter, 1),
+        tol=number("tol", tol, above=0.0),
+    )
+    A = found.coef[:, :, 0]
+    explained = 2 * np.einsum("mtk,mtk->mt", A, moments.cross) - np.einsum(
+        "mtk,mkl,mtl->mt", A, moments.gram, A
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r2 = np.where(moments.power > 0, explained / moments.power, np.nan)
+    varies = np.isfinite(r2)
+    mean = np.where(varies, r2, 0).sum(axis=1) / np.maximum(varies.sum(axis=1), 1)
+    return BatchFit(A, found.intercept[:, :, 0], mean, found.converged[:, :, 0])
 
 
-def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
-    """Iterate the increment map `x_{n+1} = x_n + A x_n + b`.
-
-    Parameters
-    ----------
-    A : array_like, shape (K, K)
-    b : array_like, shape (K,)
-    x0 : array_like, shape (K,)
-    steps : int
-        At least 0.
-
-    Returns
-    -------
-    ndarray of float64, shape (steps + 1, K)
-        The first row is `x0`. Values may overflow to infinity if the map is unstable.
-
-    Raises
-    ------
-    InputError
-        If shapes do not agree or values are not finite.
-    """
-    A, b, x0 = _affine(A, b, x0)
-    steps = whole_number("steps", steps, 0)
-    states = np.empty((steps + 1, len(b)))
-    states[0] = x0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for n in range(steps):
-            states[n + 1] = states[n] + A @ states[n] + b
-    return states
-
-
-def _affine(A: Any, b: Any, x0: Any) -> tuple[Array, Array, Array]:
-    A, b, x0 = finite_array("A", A), finite_array("b", b), finite_array("x0", x0)
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or b.shape != A.shape[:1] or x0.shape != A.shape[:1]:
-        raise InputError(
-            f"A, b and x0 must have the shapes (K, K), (K,) and (K,), got {A.shape}, {b.shape} and {x0.shape}"
-        )
-    return A, b, x0
-
-
-Pieces = list[tuple[Array, Array]]
-
-
-def _trajectories(signals: Any, times: Any) -> Pieces:
-    """Return [(times (n,), states (n, K))], checked."""
-    if isinstance(signals, Sequence) and not np.isscalar(signals[0]) and np.ndim(signals[0]) == 2:
-        arrays = [finite_array(f"signals[{k}]", piece) for k, piece in enumerate(signals)]
-    else:
-        array = finite_array("signals", signals)
-        if array.ndim not in (2, 3):
+def _say_what_is_poor(states: Array, penalty: str | None) -> None:
+    unknowns = states.shape[1] + 1
+    if len(states) < unknowns:
+        if penalty is None:
             raise InputError(
-                f"signals must have the shape (frames, K) or (runs, frames, K), got {array.shape}"
+                f"least squares needs as many changes as unknowns, got {len(states)} changes for {unknowns} "
+                "unknowns of each target; give more frames or a penalty"
             )
-        arrays = list(array if array.ndim == 3 else array[None])
-    if len({piece.shape[1] for piece in arrays}) != 1:
-        raise InputError(
-            f"signals must agree in the number of components, got {[p.shape[1] for p in arrays]}"
+        warnings.warn(
+            f"{len(states)} changes for {unknowns} unknowns of each target: the penalty alone chooses among "
+            "the laws that fit",
+            FitWarning,
+            stacklevel=3,
         )
-    if times is None:
-        clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
-    elif np.ndim(times[0]) == 0:
-        clocks = [times] * len(arrays)
-    else:
-        clocks = list(times)
-    if len(clocks) != len(arrays):
-        raise InputError(
-            f"times must be given once or for each of {len(arrays)} trajectories, got {len(clocks)}"
+    constant = np.flatnonzero(np.ptp(states, axis=0) == 0)
+    if len(constant):
+        warnings.warn(
+            f"components {', '.join(map(str, constant))} do not vary: nothing can be learnt from them, their "
+            "columns of A are 0",
+            FitWarning,
+            stacklevel=3,
         )
-    pieces = []
-    for k, (clock, piece) in enumerate(zip(clocks, arrays, strict=True)):
-        t = finite_array("times", clock)
-        if t.shape != (len(piece),):
-            raise InputError(
-                f"times of trajectory {k} must have {len(piece)} entries, got the shape {t.shape}"
-            )
-        if len(piece) < 2:
-            raise InputError(f"trajectory {k} must have at least 2 frames, got {len(piece)}")
-        if np.any(np.diff(t) <= 0):
-            at = int(np.argmax(np.diff(t) <= 0))
-            raise InputError(
-                f"times of trajectory {k} must increase, got {t[at]:g} followed by {t[at + 1]:g}"
-            )
-        pieces.append((t, piece))
-    return pieces
-
-
-def _transitions(pieces: Pieces, kind: str) -> tuple[Array, Array]:
-    """States and their changes, taken within each trajectory."""
-    states, changes = [], []
-    for t, x in pieces:
-        spacing = np.diff(t)
-        if kind == "increment":
-            if np.ptp(spacing) > 1e-9 * spacing.max():
-                raise InputError(
-                    "an increment map needs frames that are equally far apart, got spacings from "
-                    f'{spacing.min():g} to {spacing.max():g}; choose other steps or kind="generator"'
-                )
-            states.append(x[:-1])
-            changes.append(np.diff(x, axis=0))
-        else:
-            states.append((x[:-1] + x[1:]) / 2)
-            changes.append(np.diff(x, axis=0) / spacing[:, None])
-    if kind == "increment":
-        units = {float(f"{(t[1] - t[0]):.9g}") for t, _ in pieces}
-        if len(units) > 1:
-            raise InputError(f"an increment map needs one spacing for all trajectories, got {sorted(units)}")
-    return np.concatenate(states), np.concatenate(changes)
-
-
-def _predict(kind: str, A: Array, b: Array, x0: Any, times: Any) -> Array:
-    if kind == "generator":
-        return affine_solution(A, b, x0, times)
-    steps = finite_array("times", times)
-    whole = np.rint(steps).astype(np.int64)
-    if np.any(whole != steps) or np.any(whole < 0):
-        raise InputError("times of an increment map must be whole numbers of steps of at least 0")
-    return affine_rollout(A, b, x0, int(whole.max(initial=0)))[whole]
-
-
-def _rollout_r2(kind: str, A: Array, b: Array, pieces: Pieces) -> float:
-    """R² over all trajectories, each predicted from its first frame; -inf where a prediction overflows."""
-    truth, predicted = [], []
-    for t, x in pieces:
-        elapsed = t - t[0] if kind == "generator" else np.arange(len(t), dtype=np.float64)
-        truth.append(x[1:])
-        predicted.append(_predict(kind, A, b, x[0], elapsed)[1:])
-    return _r2(np.concatenate(truth), np.concatenate(predicted))
-
-
-def _r2(truth: Array, predicted: Array) -> float:
-    if len(truth) < 2:
-        return float("nan")
-    with np.errstate(over="ignore"):
-        if not np.isfinite(predicted).all() or not np.isfinite(predicted**2).all():
-            return float("-inf")
-    return float(r2_score(truth, predicted))

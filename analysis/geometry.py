@@ -1,0 +1,204 @@
+"""Circles as shapes: planes of frequencies, circularity, deltas, principal components, dimension."""
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import point_sets, whole_number
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def circularity(E: Any) -> Array:
+    """How close the embedding is to a circle in the plane of every frequency.
+
+    Parameters
+    ----------
+    E : array_like, shape (..., p, d)
+        Embeddings of the tokens 0 … p-1, finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., p // 2)
+        For k = 1 … ⌊p/2⌋, ``c_k = 2 |Σ_j X_j e^{2πi jk/p}|² / (p Σ_j X_j²)``, where X_j is token j's
+        projection on the plane of frequency k, both axes summed, so that c_k does not depend on the choice of
+        axes. It is 1 where all that the plane holds is an ellipse of frequency k, and 0 for a signal of 0.
+        For even p the last frequency has a line for a plane, and 1 for the 2.
+
+    References
+    ----------
+    Ding et al. 2024, Eq. 5, after Zhong et al. 2023. The paper leaves open what X_j is along; one axis at a
+    time would depend on the phase.
+    """
+    array = point_sets("E", E)
+    p = array.shape[-2]
+    coefficients = np.fft.rfft(array, axis=-2)[..., 1:, :]
+    spans = np.stack([coefficients.real, coefficients.imag], axis=-1)
+    left, values, _ = np.linalg.svd(spans, full_matrices=False)
+    strong = values > 1e-9 * np.maximum(values[..., :1], 1e-300)
+    axes = left * strong[..., None, :]
+    inside = np.zeros(coefficients.shape[:-1])
+    for axis in range(axes.shape[-1]):
+        inside += (np.einsum("...nd,...kd->...kn", array, axes[..., axis]) ** 2).sum(axis=-1)
+    energy = (np.abs(coefficients) ** 2).sum(axis=-1)
+    weight = np.full(p // 2, 2.0)
+    if p % 2 == 0:
+        weight[-1] = 1.0
+    # The signal of a frequency that is absent is rounding, a circle of nothing.
+    absent = energy <= 1e-24 * np.sum(array**2, axis=(-2, -1))[..., None] * p
+    return np.where(absent, 0.0, weight * energy / np.where(inside > 0, p * inside, 1.0))
+
+
+@dataclass(frozen=True)
+class Plane:
+    """An embedding in the plane of one frequency.
+
+    Attributes
+    ----------
+    points : ndarray, shape (p, 2)
+        Where the tokens lie on the plane, the mean embedding taken off.
+    axes : ndarray, shape (2, d)
+        Orthonormal axes, the longer of the ellipse first. The second is 0 for d = 1, or the last frequency of
+        an even p, whose plane is a line.
+    """
+
+    points: Array
+    axes: Array
+
+
+def frequency_plane(E: Any, frequency: int) -> Plane:
+    """Project an embedding on the plane spanned by ``Re F_k`` and ``Im F_k``.
+
+    Parameters
+    ----------
+    E : array_like, shape (p, d)
+    frequency : int
+        k, from 1 to ⌊p/2⌋.
+
+    Returns
+    -------
+    Plane
+
+    Raises
+    ------
+    InputError
+        If `E` is not one finite embedding, or there is no such frequency.
+    """
+    array = _embedding(E)
+    k = whole_number("frequency", frequency, 1)
+    if k > len(array) // 2:
+        raise InputError(f"frequency must be between 1 and {len(array) // 2}, got {k}")
+    F = np.fft.rfft(array, axis=0)[k]
+    left, values, _ = np.linalg.svd(np.stack([F.real, F.imag], axis=1), full_matrices=False)
+    axes = np.zeros((2, array.shape[1]))
+    real = values > 1e-9 * max(values[0], 1e-300)
+    axes[: len(values)][real] = left.T[real]
+    return Plane((array - array.mean(axis=0)) @ axes.T, axes)
+
+
+def circle_delta(frequency: int, p: int) -> int:
+    """Return the step between neighbours on a circle: ``k Δ ≡ ±1 (mod p)``, of Δ and -Δ the smaller.
+
+    Parameters
+    ----------
+    frequency : int
+        k, from 1 to ⌊p/2⌋.
+    p : int
+        Modulus, at least 3.
+
+    Raises
+    ------
+    InputError
+        If k and p share a factor g, which no prime p lets happen: the circle has p/g places with g tokens
+        on each, and no Δ passes through all of them.
+
+    References
+    ----------
+    Ding et al. 2024, Fig. 3, footnote 3; Appendix F for composite p.
+    """
+    p, k = whole_number("p", p, 3), whole_number("frequency", frequency, 1)
+    if k > p // 2:
+        raise InputError(f"frequency must be between 1 and {p // 2}, got {k}")
+    shared = gcd(k, p)
+    if shared > 1:
+        raise InputError(
+            f"frequency {k} has no delta modulo {p}: its circle has {p // shared} places with {shared} "
+            "tokens on each"
+        )
+    inverse = pow(k, -1, p)
+    return min(inverse, p - inverse)
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Principal components of an embedding.
+
+    Attributes
+    ----------
+    points : ndarray, shape (p, n)
+        Coordinates of the tokens along the components, largest variance first.
+    axes : ndarray, shape (n, d)
+    fractions : ndarray, shape (n,)
+        Fraction of the variance along each component.
+    """
+
+    points: Array
+    axes: Array
+    fractions: Array
+
+    def frequency(self, pair: int) -> int:
+        """Frequency with the largest signal in the plane of components 2·pair and 2·pair + 1."""
+        points = self.points[:, 2 * pair : 2 * pair + 2]
+        return int(np.argmax(np.linalg.norm(np.fft.rfft(points, axis=0)[1:], axis=1))) + 1
+
+
+def principal_components(E: Any) -> PrincipalComponents:
+    """Principal components of one embedding (p, d), for comparison with its Fourier basis (Ding, Fig. 3).
+
+    Raises
+    ------
+    InputError
+        If `E` is not one finite embedding.
+    """
+    array = _embedding(E)
+    centred = array - array.mean(axis=0)
+    left, values, right = np.linalg.svd(centred, full_matrices=False)
+    total = float((values**2).sum())
+    return PrincipalComponents(left * values, right, values**2 / total if total else values)
+
+
+def effective_dimension(E: Any) -> Array:
+    """Exponential of the entropy of the explained variance, `exp(S)` with ``S = -Σ σ_i log σ_i``.
+
+    Parameters
+    ----------
+    E : array_like, shape (..., p, d)
+        Embeddings, finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        σ_i is the fraction of the variance along the i-th principal component: 2 for one circle, at most
+        min(p - 1, d), and 1 where all tokens coincide.
+
+    References
+    ----------
+    Liu et al. 2022, §4.2 and Fig. 7.
+    """
+    array = point_sets("E", E)
+    centred = array - array.mean(axis=-2, keepdims=True)
+    values = np.linalg.svd(centred, compute_uv=False) ** 2
+    total = values.sum(axis=-1, keepdims=True)
+    fractions = values / np.where(total > 0, total, 1.0)
+    logarithms = np.log(np.where(fractions > 0, fractions, 1.0))
+    return np.exp(-(fractions * logarithms).sum(axis=-1))
+
+
+def _embedding(E: Any) -> Array:
+    if np.ndim(E) != 2:
+        raise InputError(f"E must be one embedding (p, d), got the shape {np.shape(E)}")
+    return point_sets("E", E)

@@ -1,0 +1,134 @@
+"""Trajectories of signals as pieces: checked once, and differentiated within each, never across a join."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import choice, finite_array
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+Pieces = list[tuple[Array, Array]]
+"""Times (n,) and states (n, K) of each trajectory."""
+
+KINDS = ("increment", "generator")
+
+
+def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
+    """Coerce trajectories to pieces.
+
+    Parameters
+    ----------
+    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
+    times : array_like, shape (frames,), or a sequence of them, one a trajectory, optional
+        Increasing; 0, 1, 2, … by default.
+    minimum : int, default 2
+        Frames that each trajectory must have.
+
+    Returns
+    -------
+    list of (times, states)
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, a value is not finite, times do not increase, or a trajectory is too short.
+    """
+    if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
+        arrays = [finite_array(f"signals[{k}]", piece) for k, piece in enumerate(signals)]
+    else:
+        array = finite_array("signals", signals)
+        if array.ndim not in (2, 3) or not array.size:
+            raise InputError(
+                f"signals must have the shape (frames, K) or (runs, frames, K), got {array.shape}"
+            )
+        arrays = list(array if array.ndim == 3 else array[None])
+    if len({piece.shape[1] for piece in arrays}) != 1:
+        raise InputError(
+            f"signals must agree in the number of components, got {[p.shape[1] for p in arrays]}"
+        )
+    if times is None:
+        clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
+    elif np.ndim(times[0]) == 0:
+        clocks = [times] * len(arrays)
+    else:
+        clocks = list(times)
+    if len(clocks) != len(arrays):
+        raise InputError(
+            f"times must be given once or for each of {len(arrays)} trajectories, got {len(clocks)}"
+        )
+    pieces = []
+    for k, (clock, piece) in enumerate(zip(clocks, arrays, strict=True)):
+        t = finite_array("times", clock)
+        if t.shape != (len(piece),):
+            raise InputError(
+                f"times of trajectory {k} must have {len(piece)} entries, got the shape {t.shape}"
+            )
+        if len(piece) < minimum:
+            raise InputError(f"trajectory {k} must have at least {minimum} frames, got {len(piece)}")
+        if np.any(np.diff(t) <= 0):
+            at = int(np.argmax(np.diff(t) <= 0))
+            raise InputError(
+                f"times of trajectory {k} must increase, got {t[at]:g} followed by {t[at + 1]:g}"
+            )
+        pieces.append((t, piece))
+    return pieces
+
+
+def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
+    """States and their changes, (n - 1, K) each, within each piece.
+
+    "increment" gives states at the frames and first differences; "generator" gives midpoints and difference
+    quotients, which is of second order in the spacing.
+
+    Raises
+    ------
+    InputError
+        If `kind` is unknown, or increments are asked for from frames that are not equally far apart.
+    """
+    choice("kind", kind, KINDS)
+    pairs = []
+    if kind == "increment":
+        unit(pieces)
+        return [(x[:-1], np.diff(x, axis=0)) for _, x in pieces]
+    for t, x in pieces:
+        pairs.append(((x[:-1] + x[1:]) / 2, np.diff(x, axis=0) / np.diff(t)[:, None]))
+    return pairs
+
+
+def unit(pieces: Pieces) -> float:
+    """Return the one spacing of all frames, or refuse them where there is none."""
+    for t, _ in pieces:
+        spacing = np.diff(t)
+        if np.ptp(spacing) > 1e-9 * spacing.max():
+            raise InputError(
+                "an increment map needs frames that are equally far apart, got spacings from "
+                f'{spacing.min():g} to {spacing.max():g}; choose other steps or kind="generator"'
+            )
+    units = {float(f"{(t[1] - t[0]):.9g}") for t, _ in pieces}
+    if len(units) > 1:
+        raise InputError(f"an increment map needs one spacing for all trajectories, got {sorted(units)}")
+    return units.pop()
+
+
+def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
+    """Times since the first frame: in steps for an increment map, in units of time for a generator."""
+    t, x = piece
+    return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
+
+
+def r_squared(truth: Array, predicted: Array) -> float:
+    """R² averaged over components; NaN for fewer than two rows, -inf where a prediction overflows.
+
+    Components of no variance count only where they are missed, as in scikit-learn.
+    """
+    from sklearn.metrics import r2_score
+
+    if len(truth) < 2:
+        return float("nan")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(predicted).all() or not np.isfinite(predicted**2).all():
+            return float("-inf")
+    return float(r2_score(truth, predicted))

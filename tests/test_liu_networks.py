@@ -1,0 +1,156 @@
+import csv
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import liu_components, liu_images, liu_networks
+from experiments.liu_phases import NEVER, PHASES, phase, scan, show_phases
+from experiments.reproduce import FIGURES
+from nets import ImageMLP, TokenTransformer
+
+torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
+
+NAN = math.nan
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "expected"),
+    [
+        (100, 1099, "comprehension"),
+        (100, 1100, "grokking"),
+        (500, 200, "comprehension"),
+        (100, NAN, "memorization"),
+        (NAN, NAN, "confusion"),
+        (NAN, 100, "confusion"),
+    ],
+)
+def test_phases_are_those_of_table_1(train, validation, expected):
+    assert phase(train, validation, 1000) == expected
+
+
+def test_a_scan_tells_steps_and_phase_of_each_cell():
+    thresholds = {"train_accuracy": 0.9, "validation_accuracy": 0.6}
+    rows = scan(
+        ImageMLP(hidden=(16,)),
+        (1e-4, 1e-2),
+        (0.0, 0.1),
+        thresholds=thresholds,
+        delay=50,
+        steps=120,
+        seed=0,
+        train_fraction=0.1,
+        embedding_learning_rate=1e-2,
+    )
+    assert [(row["learning_rate"], row["weight_decay"]) for row in rows] == [
+        (1e-4, 0.0),
+        (1e-4, 0.1),
+        (1e-2, 0.0),
+        (1e-2, 0.1),
+    ]
+    for row in rows:
+        train, validation = (row[f"{part}_steps"] for part in ("train", "validation"))
+        assert row["phase"] == phase(
+            *(NAN if steps == NEVER else steps for steps in (train, validation)), delay=50
+        )
+    assert rows[3]["validation_steps"] < 120
+    assert show_phases(rows).get_xlabel() == "weight decay of the decoder"
+    assert set(PHASES) == {"comprehension", "grokking", "memorization", "confusion"}
+
+
+def test_a_circle_is_of_its_frequency():
+    token = np.arange(29)
+    circle = np.stack([np.cos(2 * np.pi * 5 * token / 29), np.sin(2 * np.pi * 5 * token / 29)], axis=1)
+    assert liu_components._frequency(circle) == 5
+    assert liu_components._share(circle, 5) == pytest.approx(1)
+    assert liu_components._share(circle, 4) == pytest.approx(0, abs=1e-12)
+    line = liu_components.show_circle(circle, 5).lines[0].get_xydata()
+    chords = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    np.testing.assert_allclose(chords, 2 * np.sin(np.pi / 29))  # a polygon that goes round once
+
+
+def test_accuracies_of_the_own_embedding_are_the_recorded_ones(monkeypatch):
+    setting = liu_networks.SETTINGS["quick"]
+    small = liu_networks.replace(setting, model=TokenTransformer(7, 12, depth=1, width=8), steps=60)
+    monkeypatch.setitem(liu_networks.SETTINGS, "quick", small)
+    liu_components._network.cache_clear()
+    trained = liu_components._network("quick")
+    liu_components._network.cache_clear()
+    split = liu_components._split(small)
+    for frame in (0, trained.frames - 1):
+        found = liu_components._accuracies(small.model, trained, frame, trained.positions[0, frame], split)
+        for name, value in found.items():
+            assert value == pytest.approx(trained.observables[name][0, frame])
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("reproduce")
+    for name in ("liu-1", "liu-7", "liu-8", "liu-20", "liu-21", "liu-22"):
+        for path in FIGURES[name](out, "quick"):
+            assert path.is_file()
+    return out
+
+
+@pytest.mark.slow
+def test_generalisation_comes_with_fewer_dimensions(results):
+    by_run = {}
+    for row in rows_of(results / "liu-7.csv"):
+        by_run.setdefault(row["run"], []).append(float(row["effective_dimension"]))
+    for dimension in by_run.values():
+        assert max(dimension) > dimension[0]
+        assert dimension[-1] < 0.75 * max(dimension)
+    phases = {row["phase"] for row in rows_of(results / "liu-7-phases.csv")}
+    assert {"memorization", "confusion"} < phases
+
+
+@pytest.mark.slow
+def test_dropout_speeds_generalisation(results):
+    rows = {float(row["dropout"]): row for row in rows_of(results / "liu-7-dropout.csv")}
+    assert rows[0.0]["validation_steps"] == NEVER
+    assert int(rows[0.05]["validation_steps"]) < 0.75 * liu_networks.SETTINGS["quick"].steps
+
+
+@pytest.mark.slow
+def test_the_final_embedding_is_a_circle_that_the_start_already_hints_at(results):
+    views = {}
+    for row in rows_of(results / "liu-21.csv"):
+        views.setdefault(row["view"], []).append((float(row["pc_1"]), float(row["pc_2"])))
+    final, own, projected = (np.array(points) for points in views.values())
+    frequency = liu_components._frequency(final)
+    assert liu_components._share(final, frequency) > 0.7
+    assert liu_components._share(projected, frequency) > 2 * liu_components._share(own, frequency)
+
+
+@pytest.mark.slow
+def test_final_components_suffice_before_current_ones_do(results):
+    rows = rows_of(results / "liu-22.csv")
+    curves = {
+        kind: np.array(
+            [float(r["validation_accuracy"]) for r in rows if (r["components"], r["n"]) == (kind, "6")]
+        )
+        for kind in ("final", "current")
+    }
+    assert curves["final"][-1] == curves["current"][-1] > 0.5
+    assert curves["final"].sum() > curves["current"].sum()
+
+
+@pytest.mark.slow
+def test_images_grok_and_fewer_take_longer(results):
+    rows = rows_of(results / "liu-20.csv")
+    steps = [math.inf if row["validation_steps"] == NEVER else int(row["validation_steps"]) for row in rows]
+    assert steps == sorted(steps, reverse=True)
+    assert int(rows[1]["train_steps"]) + liu_images.DELAY < steps[1]
+    decays = {
+        (row["learning_rate"], row["weight_decay"]): row["phase"]
+        for row in rows_of(results / "liu-8-phases.csv")
+    }
+    assert decays["0.001", "0.03"] == "memorization"
+    assert decays["0.001", "0.3"] == "grokking"
+    assert decays["0.001", "3.0"] == "comprehension"

@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+
+from analysis.survival import (
+    StoppingRule,
+    circle_counts,
+    decision_error,
+    fitness,
+    survival_rates,
+)
+from physics import InputError
+
+
+def population(runs=60, K=20, seed=0, signal=2.0, gradient=1.0):
+    """Circles whose log odds of survival are known."""
+    rng = np.random.default_rng(seed)
+    x, g = rng.standard_normal((2, runs, K))
+    odds = signal * x + gradient * g - 2
+    return 80 + 3 * x, 0.1 * g, rng.uniform(size=(runs, K)) < 1 / (1 + np.exp(-odds)), odds
+
+
+def test_rates_have_their_bins_and_intervals():
+    x = np.array([1.0, 2, 3, 4, 5, 6])
+    rows = survival_rates(x, np.array([False, False, True, False, True, True]), bins=2)
+    assert [(r.low, r.high, r.rate.count, r.rate.estimate) for r in rows] == [
+        (1, 3.5, 3, pytest.approx(1 / 3)),
+        (3.5, 6, 3, pytest.approx(2 / 3)),
+    ]
+    assert rows[0].rate.low == pytest.approx(0.0615, abs=1e-3)  # Wilson's
+    signals, _, survived, _ = population()
+    rates = survival_rates(signals, survived)
+    assert sum(r.rate.count for r in rates) == survived.size
+    assert rates[-1].rate.low > rates[0].rate.high
+    assert len(survival_rates(np.ones(5), np.ones(5, bool))) == 1
+
+
+def test_fitness_finds_the_law_behind_survival():
+    signals, gradients, survived, odds = population()
+    found = fitness(signals, gradients, survived, resamples=60)
+    for value, (estimate, low, high) in zip((2, 1), found.odds, strict=True):
+        assert low < value < high
+        assert estimate == pytest.approx(value, rel=0.2)
+    best = np.mean((odds > 0) == survived)
+    assert found.logistic.left_out.covers(best)
+    assert found.svm.left_out.covers(best)
+    assert found.majority == pytest.approx(1 - survived.mean())
+    assert found.logistic.area > 0.85
+    assert found.signal_correlation.estimate > found.gradient_correlation.estimate > 0.1
+    again = fitness(
+        signals.ravel(), gradients.ravel(), survived.ravel(), np.repeat(np.arange(60), 20), resamples=2
+    )
+    assert again.logistic == found.logistic
+
+
+def test_without_an_effect_left_out_groups_say_so():
+    signals, gradients, survived, _ = population(signal=0, gradient=0)
+    found = fitness(signals, gradients, survived, resamples=60)
+    assert found.logistic.area == pytest.approx(0.5, abs=0.08)
+    assert found.svm.left_out.estimate == pytest.approx(found.majority, abs=0.01), "no better than all dead"
+    assert found.svm.balanced == pytest.approx(0.5, abs=0.02)
+    assert (found.odds[:, 1] < 0).all()
+    assert (found.odds[:, 2] > 0).all()
+
+
+def test_counts_by_parameters():
+    rows = circle_counts([3, 5, 4, 8], {"p": [59, 59, 31, 59], "wd": [0.5, 0.5, 0.5, 1.0]})
+    assert [(r["p"], r["wd"], r["circles"].estimate, r["circles"].count) for r in rows] == [
+        (31, 0.5, 4, 1),
+        (59, 0.5, 4, 2),
+        (59, 1.0, 8, 1),
+    ]
+    assert circle_counts([1, 3], {})[0]["circles"].estimate == 2
+
+
+def fading(steps, *, late=False):
+    """Two of ten circles rise; one of the others passes for a survivor until step 200, or 700."""
+    x = np.tile(np.exp(-steps / 100)[:, None] * 10, (1, 10))
+    x[:, :2] = 10
+    x[:, 2] = np.where(steps < (700 if late else 200), 10, 10 * np.exp(-(steps - 200) / 50))
+    return x
+
+
+def test_a_run_is_decided_when_its_survivors_have_held_clear_of_the_limit():
+    steps = np.arange(0, 2001, 10)
+    rule = StoppingRule(margin=0.1, hold=200)
+    step = rule.first(steps, fading(steps))
+    seen = [t for n, t in enumerate(steps) if rule.decided(steps[: n + 1], fading(steps)[: n + 1])]
+    assert step == seen[0], "asked again and again, or once for all"
+    assert 400 <= step <= 600
+    assert StoppingRule(hold=400).first(steps, fading(steps)) == step + 200
+    assert rule.first(steps, np.ones((201, 10))) is None, "nobody survives where all are equal"
+    assert not rule.decided([], np.zeros((0, 10)))
+    assert rule.first(np.array([0, 100]), fading(np.array([0, 100]))) is None
+
+
+def test_the_error_of_a_rule_is_measured_on_full_runs():
+    steps = np.arange(0, 2001, 10)
+    runs = np.stack([fading(steps), fading(steps, late=True), np.ones((201, 10))])
+    hasty = decision_error(steps, runs, StoppingRule(hold=100, margin=0.01))
+    assert hasty.wrong.estimate == 1 / 2
+    assert hasty.circles.estimate == 1 / 20
+    assert hasty.undecided.estimate == pytest.approx(1 / 3)
+    patient = decision_error(steps, runs, StoppingRule(hold=700))
+    assert patient.wrong.estimate == 0
+    assert patient.steps.estimate > hasty.steps.estimate
+    assert 0 < patient.saved < hasty.saved < 1
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: survival_rates([1.0, 2.0], [True]), r"values and survived \(bool\) must have one shape"),
+        (lambda: survival_rates([np.nan], [True]), "values must be finite"),
+        (lambda: fitness(np.ones((2, 3)), np.ones((2, 3)), np.zeros((2, 3), bool)), "got 0 of 6"),
+        (lambda: fitness(np.ones(3), np.ones(3), np.eye(3, dtype=bool)[0]), "groups must be given"),
+        (lambda: fitness(np.eye(3)[:1], np.eye(3)[:1], np.eye(3, dtype=bool)[:1]), "at least 2 groups"),
+        (lambda: circle_counts([1, 2], {"p": [3]}), "parameters must have"),
+        (lambda: StoppingRule(margin=1), "margin must be at least 0 and less than 1, got 1"),
+        (lambda: decision_error([0, 1], np.ones((3, 2))), r"signals must have the shape \(runs, 2, K\)"),
+    ],
+)
+def test_survival_refuses_bad_input(call, sentence):
+    with pytest.raises(InputError, match=sentence):
+        call()
