@@ -5,23 +5,21 @@ time; its spread is that of the rounds. The first call, which loads compiled cod
 """
 
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments import bench_references as references
 from experiments.output import Budget, make_directory, write_text
 from experiments.report import Table
+from experiments.timing import machine, seconds, spread
 from physics.jit import kernel
 from physics.systems.particles import ParticleSystem, forces
 
@@ -55,17 +53,18 @@ def _divide(x: NDArray[np.float64], rounds: int) -> None:
 
 
 @kernel(reorder=True)
-def _multiply_add(x: NDArray[np.float64], rounds: int) -> None:
-    # Four independent chains an element; the cache gives up one load and one store in 32 operations.
+def _multiply_add(x: NDArray[np.float64], factors: NDArray[np.float64], rounds: int) -> None:
+    # Four chains an element, of factors that the compiler does not know: it would multiply known ones out.
+    a, b, c, d = factors[0], factors[1], factors[2], factors[3]
     for _ in range(rounds):
         for k in range(x.size):
-            p, q, r, s = x[k], x[k] + 1.0, x[k] + 2.0, x[k] + 3.0
+            p, q, r, s = x[k], x[k] + a, x[k] + b, x[k] + c
             for _ in range(8):
-                p = p * 0.9999 + 1e-9
-                q = q * 0.9998 + 1e-9
-                r = r * 0.9997 + 1e-9
-                s = s * 0.9996 + 1e-9
-            x[k] = (p + q) + (r + s) - 5.9
+                p = p * a + d
+                q = q * b + d
+                r = r * c + d
+                s = s * d + a
+            x[k] = (p + q) + (r + s)
 
 
 def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget: Budget = "default") -> int:
@@ -76,11 +75,16 @@ def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget:
 
     Args:
         out: JSON file to write all numbers to.
-        budget: quick takes fewer rounds; paper fits the cost up to N = 499.
+        budget: quick takes fewer rounds and fits the cost up to N = 337; the others go on to N = 997, where
+            one direct sum takes ten seconds or more.
     """
-    rounds, largest = {"quick": (3, 199), "default": (7, 337), "paper": (9, 499)}[budget]
+    rounds, sizes = {
+        "quick": (3, (113, 199, 337)),
+        "default": (7, (113, 199, 337, 499, 997)),
+        "paper": (9, (113, 149, 199, 251, 337, 499, 709, 997)),
+    }[budget]
     make_directory(out.parent)
-    result = measure((17, 59, 113), 1000, 100, rounds, largest)
+    result = measure((17, 59, 113), 1000, 100, rounds, sizes)
     for table in _tables(result):
         print(table.text(), end="\n\n")
     write_text(out, json.dumps(result, indent=1))
@@ -88,76 +92,62 @@ def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget:
     return 0
 
 
-def measure(tokens: tuple[int, ...], runs: int, steps: int, rounds: int, largest: int) -> dict[str, Any]:
-    """Measure the first size as an ensemble of `runs` over `steps`, the others as single systems."""
+def measure(
+    tokens: tuple[int, ...], runs: int, steps: int, rounds: int, sizes: tuple[int, ...]
+) -> dict[str, Any]:
+    """Measure the first size as an ensemble of `runs` over `steps`, the others as single systems.
+
+    The cost of one evaluation is fitted over `sizes`.
+    """
     return {
-        "machine": _machine(),
+        "machine": machine(),
         "comparisons": [
             row
             for place, size in enumerate(tokens)
-            for row in _compare(size, *((runs, steps) if place == 0 else (1, 10)), rounds)
+            for row in _compare(size, *((runs, steps) if place == 0 else (1, steps)), rounds)
         ],
         "limits": _limits(rounds),
-        "cost": _cost(largest, rounds),
-        "fresh_process": [_fresh(size) for size in sorted({tokens[0], largest})],
+        "cost": _cost(sizes, rounds),
+        "fresh_process": [_fresh(size) for size in (tokens[0], sizes[-1])],
     }
-
-
-def _machine() -> dict[str, Any]:
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {
-        "processor": platform.processor() or platform.machine(),
-        "threads": numba.get_num_threads(),
-        "load": load,
-    }
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
-
-
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {"median": float(np.median(values)), "least": min(values), "most": max(values)}
 
 
 def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, Any]]:
     """Time a step of one run: ours and every reference that fits, in turn."""
     system = ParticleSystem(tokens)
     start = np.random.default_rng(0).standard_normal((runs, tokens, 2))
-    few = start[: max(1, min(runs, 400_000 // system.pairs**2))]
+    few = start[: max(1, min(runs, 400_000 // system.pair_count**2))]
     calls: dict[str, tuple[Callable[[], Any], int]] = {
         "numba": (lambda: references.numba_forces(few), len(few))
     }
-    if system.pairs <= ARRAY_LIMIT:
+    if system.pair_count <= ARRAY_LIMIT:
         import torch
 
         tensor = torch.from_numpy(few)
         calls["numpy"] = (lambda: references.numpy_forces(few), len(few))
         calls["torch"] = (lambda: references.torch_forces(tensor), len(few))
-    first = _seconds(lambda: system.advance(start[:1].copy(), 0.02, 1))
+    first = seconds(lambda: system.advance(start[:1].copy(), 0.02, 1))
     for call, _ in calls.values():
         call()
     ours: list[float] = []
     theirs: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         state = start.copy()
-        ours.append(_seconds(partial(system.advance, state, 0.02, steps)) / (runs * steps))
+        ours.append(seconds(partial(system.advance, state, 0.02, steps)) / (runs * steps))
         for name, (call, count) in calls.items():
-            theirs[name].append(_seconds(call) / count)
+            theirs[name].append(seconds(call) / count)
     return [
         {
             "tokens": tokens,
             "runs": runs,
             "reference": name,
             "first_call_s": first,
-            "ours_s": _spread(ours),
-            "reference_s": _spread(seconds),
-            "ratio": _spread([b / a for a, b in zip(ours, seconds, strict=True)]),
-            "interactions_per_s": system.pairs * (system.pairs - 1) / 2 / min(ours),
+            "ours_s": spread(ours),
+            "reference_s": spread(took),
+            "ratio": spread([b / a for a, b in zip(ours, took, strict=True)]),
+            "interactions_per_s": system.pair_count * (system.pair_count - 1) / 2 / min(ours),
         }
-        for name, seconds in theirs.items()
+        for name, took in theirs.items()
     ]
 
 
@@ -165,32 +155,49 @@ def _limits(rounds: int) -> dict[str, float]:
     """Divisions and fused multiply-adds a second, of one core on an array that stays in its cache."""
     x = np.full(512, 1.5)
     _divide(x, 1)
-    _multiply_add(x, 1)
+    factors = np.array([0.1, 0.2, 0.3, 0.15])
+    _multiply_add(x, factors, 1)
     return {
-        "divisions_per_s": 512 * 2000 / min(_seconds(lambda: _divide(x, 2000)) for _ in range(rounds)),
+        "divisions_per_s": 512 * 2000 / min(seconds(lambda: _divide(x, 2000)) for _ in range(rounds)),
         "multiply_adds_per_s": 512
         * 32
         * 1000
-        / min(_seconds(lambda: _multiply_add(x, 1000)) for _ in range(rounds)),
+        / min(seconds(lambda: _multiply_add(x, factors, 1000)) for _ in range(rounds)),
     }
 
 
-def _cost(largest: int, rounds: int) -> dict[str, Any]:
-    """Time of one force evaluation against size for each method, and the exponents between the ends."""
-    sizes = np.unique(np.geomspace(113, largest, 4).round().astype(int))
-    result: dict[str, Any] = {"tokens": sizes.tolist()}
+def _cost(sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
+    """Time one evaluation of the forces against size, direct and automatic in turn, and fit exponents.
+
+    What takes seconds is timed once or twice only: its spread is small.
+    """
     rng = np.random.default_rng(1)
-    for method in ("direct", "auto"):
-        seconds = []
-        for size in sizes:
-            system = ParticleSystem(int(size))
-            x = rng.standard_normal((int(size), 2))
-            call = partial(forces, x, system, method=method)
-            call()
-            seconds.append(min(_seconds(call) for _ in range(min(rounds, 3))))
-        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-        result[method] = {"seconds": seconds, "exponent": float(slope)}
-    return result
+    rows: list[dict[str, Any]] = []
+    for size in sizes:
+        system, x = ParticleSystem(size), rng.standard_normal((size, 2))
+        took: dict[str, list[float]] = {"direct": [], "auto": []}
+        found = {}
+        forces(x, system)  # plans the grid, which a moving system does once for many steps
+        while not took["auto"] or (len(took["auto"]) < rounds and sum(took["direct"]) < 5.0):
+            for method, times in took.items():
+                began = time.perf_counter()
+                found[method] = forces(x, system, method=method)
+                times.append(time.perf_counter() - began)
+        error = np.abs(found["auto"] - found["direct"]).max() / np.abs(found["direct"]).max()
+        gain = [a / b for a, b in zip(took["direct"], took["auto"], strict=True)]
+        rows.append(
+            {
+                "tokens": size,
+                **{f"{method}_s": min(times) for method, times in took.items()},
+                "gain": spread(gain),
+                "relative_error": float(error),
+            }
+        )
+    exponents = {
+        method: float(np.polyfit(np.log(sizes), np.log([row[f"{method}_s"] for row in rows]), 1)[0])
+        for method in ("direct", "auto")
+    }
+    return {"rows": rows, "exponents": exponents}
 
 
 def _fresh(tokens: int) -> dict[str, float]:
@@ -233,15 +240,18 @@ def _tables(result: dict[str, Any]) -> list[Table]:
             [[name.removesuffix("_per_s"), f"{value:.3g}"] for name, value in limits.items()],
         ),
         Table(
-            "One evaluation of the forces against size; exponents fitted.",
-            ["method", *(f"N = {size}" for size in cost["tokens"]), "exponent"],
+            "One evaluation of the forces against size, tolerance 1e-6; cost grows as N to the power "
+            f"{cost['exponents']['direct']:.2f} (direct), {cost['exponents']['auto']:.2f} (auto).",
+            ["size", "direct", "auto", "gain", "relative error"],
             [
                 [
-                    method,
-                    *(f"{1e3 * value:.4g} ms" for value in cost[method]["seconds"]),
-                    f"{cost[method]['exponent']:.2f}",
+                    f"N = {row['tokens']}",
+                    f"{1e3 * row['direct_s']:.4g} ms",
+                    f"{1e3 * row['auto_s']:.4g} ms",
+                    "{median:.1f} [{least:.1f}, {most:.1f}]".format(**row["gain"]),
+                    f"{row['relative_error']:.1g}",
                 ]
-                for method in ("direct", "auto")
+                for row in cost["rows"]
             ],
         ),
         Table(

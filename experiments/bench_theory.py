@@ -3,7 +3,7 @@
 import importlib.util
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
@@ -14,6 +14,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from experiments.output import Budget, make_directory, write_text
+from experiments.timing import best
 from physics import EffectiveTheory, Operation, closures, random_training_sets, representation_quality
 from physics.parallelograms import list_parallelograms
 
@@ -77,7 +78,7 @@ def closure_rows(reference: ModuleType, budget: Budget) -> list[Row]:
     for p in large:
         operation = Operation(p)
         masks = random_training_sets(operation, round(_transition(p)), sets=64)
-        times.append(_best(lambda: closures(operation, masks)) / len(masks))  # noqa: B023
+        times.append(best(lambda: closures(operation, masks)) / len(masks))  # noqa: B023
         rows.append({"what": f"closure, p = {p}, at the transition, 64 sets", "ours_s": times[-1]})
     rows.append({"what": "growth of ours, p = 25 to 200", "exponent": _exponent(large, times)})
     for name, measured in growth.items():
@@ -96,7 +97,7 @@ def _transition(p: int) -> float:
 def _closure_row(reference: ModuleType, p: int, size: int, name: str) -> Row:
     operation = Operation(p)
     masks = random_training_sets(operation, size, sets=10_000 if p == 10 else 1000)
-    seconds = _best(lambda: closures(operation, masks)) / len(masks)
+    seconds = best(lambda: closures(operation, masks)) / len(masks)
     tried = masks[: 20 if p <= 12 else 1]
     training = [[tuple(sample) for sample in operation.samples[mask].tolist()] for mask in tried]
     start = perf_counter()
@@ -133,7 +134,7 @@ def flow_row() -> Row:
     full = EffectiveTheory(10)
     theory = EffectiveTheory(10, 3, full.operation.samples[random_training_sets(full, 30, seed=1)[0]])
     E, times = theory.start(np.random.default_rng(0)) + 0.5, np.linspace(0, 20, 21)
-    closed = _best(lambda: theory.solve(E, times))
+    closed = best(lambda: theory.solve(E, times))
     start = perf_counter()
     stepped = solve_ivp(
         lambda _, y: -theory.gradient(y.reshape(E.shape)).ravel(),
@@ -163,11 +164,11 @@ def gradient_rows(reference: ModuleType) -> list[Row]:
     for p in sizes:
         theory = EffectiveTheory(p)
         E = theory.start(np.random.default_rng(0))
-        times.append(_best(lambda: theory.gradient(E), 20))  # noqa: B023
+        times.append(best(lambda: theory.gradient(E), 20))  # noqa: B023
         row: Row = {"what": f"gradient, p = {p}, complete data", "ours_s": times[-1]}
         if p <= 125:
             quadruples = theory.parallelograms
-            row["reference_s"] = _best(lambda: reference.gradient(E, quadruples), 1)  # noqa: B023
+            row["reference_s"] = best(lambda: reference.gradient(E, quadruples), 1)  # noqa: B023
             np.testing.assert_allclose(theory.gradient(E), reference.gradient(E, quadruples), atol=1e-11)
         if p == 500:
             row |= {"target": "at most 1 ms", "met": times[-1] <= 1e-3}
@@ -181,7 +182,7 @@ def gradient_rows(reference: ModuleType) -> list[Row]:
 def list_row(reference: ModuleType) -> Row:
     """List of all parallelograms."""
     operation = Operation(40)
-    ours = _best(lambda: list_parallelograms(operation))
+    ours = best(lambda: list_parallelograms(operation))
     start = perf_counter()
     expected = reference.parallelograms(reference.samples_of(40))
     seconds = perf_counter() - start
@@ -197,7 +198,7 @@ def quality_row(reference: ModuleType) -> Row:
     """RQI of an ensemble of embeddings."""
     theory = EffectiveTheory(10)
     states = np.arange(10.0)[:, None] + 0.05 * np.random.default_rng(0).standard_normal((1000, 10, 1))
-    ours = _best(lambda: representation_quality(states, theory, delta=0.05)) / len(states)
+    ours = best(lambda: representation_quality(states, theory, delta=0.05)) / len(states)
     quadruples = theory.parallelograms.tolist()
     start = perf_counter()
     expected = [reference.quality(E, quadruples, 0.05) for E in states[:50]]
@@ -214,15 +215,18 @@ def quality_row(reference: ModuleType) -> Row:
 
 def table(rows: Sequence[Row]) -> str:
     """Lines of text: what, ours, reference, ratio, target."""
-    lines = [f"{'':64}{'ours':>12}{'reference':>12}{'ratio':>12}  target"]
+    width = max(64, *(len(row["what"]) + 2 for row in rows))
+    lines = [f"{'':{width}}{'ours':>12}{'reference':>12}{'ratio':>12}  target"]
     for row in rows:
         ours, theirs = row.get("ours_s"), row.get("reference_s")
-        ratio = f"{theirs / ours:,.0f} x" if ours and theirs else ""
+        ratio = ""
+        if ours and theirs:
+            ratio = f"{theirs / ours:,.{0 if theirs >= 10 * ours else 2}f} x"
         value = f"p^{row['exponent']:.2f}" if "exponent" in row else _duration(ours)
         target = f"{row['target']}: {'met' if row['met'] else 'MISSED'}" if "target" in row else ""
         if "error" in row:
-            target = f"{target} ({row['error']:.0e})"
-        lines.append(f"{row['what']:64}{value:>12}{_duration(theirs):>12}{ratio:>12}  {target}".rstrip())
+            target = f"{target} ({row['error']:.1e})"
+        lines.append(f"{row['what']:{width}}{value:>12}{_duration(theirs):>12}{ratio:>12}  {target}".rstrip())
     return "\n".join(lines)
 
 
@@ -233,17 +237,6 @@ def _duration(seconds: float | None) -> str:
         if seconds * scale >= 1 or unit == "µs":
             return f"{seconds * scale:.3g} {unit}"
     return ""
-
-
-def _best(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Seconds of the fastest of several calls, after one that compiles and fills the caches."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = perf_counter()
-        call()
-        times.append(perf_counter() - start)
-    return min(times)
 
 
 def _exponent(sizes: Sequence[int], times: Sequence[float]) -> float:

@@ -12,15 +12,16 @@ from typing import Any
 
 import tyro
 
-from experiments import commands, reading
+from experiments import commands, reading, training
 from experiments.options import ValueNotAllowed, sentence
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "simulate": commands.simulate,
-    "train": commands.train,
+    "train": training.train,
     "analyze": reading.analyze,
     "fit-ode": reading.fit_ode,
+    "survival": reading.survival,
     "compare": reading.compare,
     "import": commands.import_,
     "info": reading.info,

@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-import numpy as np
 import tyro
 from tyro.conf import Positional
 
-from experiments.options import Names, checked, structure_line
+from experiments.options import Names, checked, summarise
 from experiments.output import Budget, make_directory
 from physics.checks import choice
 from physics.simulate import simulate as simulate_system
-from physics.systems.particles import ParticleSystem
-from physics.trajectory import Trajectory
+from physics.systems.particles import Observable, ParticleSystem
 
 
 def simulate(
@@ -23,6 +21,7 @@ def simulate(
     step_size: float | None = None,
     runs: int = 1,
     record_every: int = 1,
+    observables: tuple[Observable, ...] = (),
     seed: int = 0,
     first_run: int = 0,
     out: Path | None = None,
@@ -37,6 +36,7 @@ def simulate(
         step_size: length of a step; 0.02 if not given.
         runs: number of runs; run k starts from the k-th child of the seed.
         record_every: keep every n-th step, besides the first and the last.
+        observables: what to measure at every kept step, and keep beside the positions.
         seed: seed of the ensemble.
         first_run: number of the first run, for shards of a larger ensemble.
         out: file to stream the trajectory to; without it only the summary is printed.
@@ -49,6 +49,7 @@ def simulate(
         step_size=step_size,
         runs=runs,
         record_every=record_every,
+        observables=observables,
         seed=seed,
         first_run=first_run,
         out=out,
@@ -56,66 +57,7 @@ def simulate(
         resume=resume,
         progress=True,
     )
-    return _summarise(trajectory, out)
-
-
-def train(
-    tokens: int = 17,
-    dim: int = 2,
-    hidden: int = 32,
-    *,
-    runs: int = 1,
-    steps: int = 2000,
-    seed: int = 0,
-    first_run: int = 0,
-    learning_rate: float = 0.01,
-    weight_decay: float = 1.0,
-    train_fraction: float = 0.8,
-    record: str = "20",
-    dtype: Literal["float32", "float64"] = "float32",
-    device: str = "auto",
-    out: Path | None = None,
-    overwrite: bool = False,
-) -> int:
-    """Train constant-attention networks on modular addition as one ensemble (Musat §3).
-
-    Args:
-        tokens: modulus N.
-        dim: dimension D of the embedding.
-        hidden: width H of the hidden layer.
-        runs: number of networks; network k is drawn from the k-th child of the seed.
-        steps: number of epochs, full batch.
-        seed: seed of the ensemble.
-        first_run: number of the first network, for shards of a larger ensemble.
-        learning_rate: AdamW's learning rate.
-        weight_decay: decoupled weight decay.
-        train_fraction: part of all pairs to train on.
-        record: when to record: every K steps, 'log', 'log:N' (N a decade), or a list such as 0,10,100.
-        dtype: number type of training and recording.
-        device: 'auto', 'cpu' or 'cuda'.
-        out: file to stream the trajectory to; without it only the summary is printed.
-        overwrite: replace the file if it exists.
-    """
-    from nets.models import ConstantAttention  # torch takes seconds to import; other commands do without
-    from nets.train import train as train_model
-
-    trajectory = train_model(
-        ConstantAttention(tokens, dim, hidden),
-        runs=runs,
-        steps=steps,
-        seed=seed,
-        first_run=first_run,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        train_fraction=train_fraction,
-        record=record,
-        dtype=dtype,
-        device=device,
-        out=out,
-        overwrite=overwrite,
-        progress=True,
-    )
-    return _summarise(trajectory, out)
+    return summarise(trajectory, out)
 
 
 def import_(
@@ -164,6 +106,7 @@ def reproduce(
     """
     from experiments.reproduce import FIGURES
 
+    names = tuple(name.replace("-fig", "-") for name in names)  # liu-fig4b is liu-4b
     _check_choices(names, FIGURES, budget)
     make_directory(out)
     for name in names or tuple(FIGURES):
@@ -218,21 +161,3 @@ def _check_choices(names: Sequence[str], registry: Mapping[str, object], budget:
     for name in names:
         choice("names", name, tuple(registry))
     choice("budget", budget, get_args(Budget))
-
-
-def _summarise(trajectory: Trajectory, out: Path | None) -> int:
-    """Print what became of an ensemble; the exit status is 1 if a run has diverged."""
-    from analysis.comparison import structures
-
-    final = trajectory.final
-    sound = np.isfinite(final).all(axis=(1, 2))
-    parts = [structure_line(structures(final[sound]))] if sound.any() else []
-    for name in ("train_accuracy", "validation_accuracy"):
-        if name in trajectory.observables and sound.any():
-            mean = 100 * float(np.mean(trajectory.observables[name][sound, -1]))
-            parts.append(f"{name.replace('_', ' ')} {mean:.1f} %")
-    if not sound.all():
-        parts.append(f"{np.count_nonzero(~sound)} of {trajectory.runs} runs diverged")
-    print(", ".join(parts))
-    print(f"trajectory in {out}" if out is not None else "not stored; give --out FILE to keep the trajectory")
-    return 0 if sound.all() else 1

@@ -1,5 +1,6 @@
 """Ding et al., *Survival of the Fittest Representation*: circles of a trajectory and the ODE they obey."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,16 +9,17 @@ from matplotlib import pyplot as plt
 from numpy.typing import NDArray
 
 from analysis import figures
-from analysis.fourier import fourier_signals, survives
-from analysis.ode import ODEFit, fit_trajectories
+from analysis.fourier import fourier_signals, survives, trajectory_signals
+from analysis.laws import HonestScores, Law, honest_scores
+from analysis.ode import PUBLISHED, ODEFit, fit_trajectories
 from experiments.report import Picture, Section, Table
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 OBSERVABLE = "fourier_signals"
 RECIPES: dict[str, dict[str, Any]] = {
-    "Lasso, α = 0.01": {"penalty": "lasso", "alpha": 0.01},
-    "least squares": {"penalty": None},
+    "Lasso, α = 0.01": PUBLISHED["lasso"],
+    "least squares": PUBLISHED["least-squares"],
 }
 
 
@@ -38,93 +40,96 @@ class Signals:
     survivors: list[int]
 
 
-def signals_of(trajectory: Trajectory, first: int = 0, last: int | None = None) -> list[Signals]:
-    """Return the signals of every run between two steps, both included.
+def signals_of(
+    trajectory: Trajectory,
+    first: int = 0,
+    last: int | None = None,
+    *,
+    factor: float = 2.0,
+    threshold: float | None = None,
+) -> list[Signals]:
+    """Return the signals of every run between two steps, both included, and its survivors.
 
     The observable `fourier_signals` is taken where the trajectory holds it (it may be recorded more often
-    than the embeddings); else they are computed from the embeddings.
+    than the embeddings); else they are computed from the embeddings. For the limits see `survives`.
     """
     if OBSERVABLE in trajectory.observables:
         steps = trajectory.clock(OBSERVABLE)[0]
         values = trajectory.observables[OBSERVABLE]
     else:
         steps = trajectory.steps
-        values = np.concatenate([fourier_signals(block) for _, block in trajectory.blocks()], axis=1)
+        values = trajectory_signals(trajectory)
     window = (steps >= first) & (steps <= (steps[-1] if last is None else last))
     if np.count_nonzero(window) < 2:
+        end = "the last" if last is None else last
         raise InputError(
-            f"steps {first} to {last} must hold at least 2 frames, got {np.count_nonzero(window)} of the "
+            f"steps {first} to {end} must hold at least 2 frames, got {np.count_nonzero(window)} of the "
             f"{len(steps)} between {steps[0]} and {steps[-1]}"
         )
-    final = survives(fourier_signals(trajectory.final))
+    final = survives(fourier_signals(trajectory.final), factor=factor, threshold=threshold)
     return [
         Signals(steps[window], run[window].astype(np.float64), [int(k) + 1 for k in np.flatnonzero(alive)])
         for run, alive in zip(values, final, strict=True)
     ]
 
 
-@dataclass(frozen=True)
-class Scores:
-    """A fit and its scores, in sample and forward in time.
-
-    `forward` comes from a second fit to the first half of the window, scored on the second half, which it has
-    not seen.
-    """
-
-    fit: ODEFit
-    forward: dict[str, float]
+def fit_and_score(signals: list[Signals], **recipe: Any) -> HonestScores:
+    """Fit one linear ODE to all runs, and score it in sample, forward in time and across runs."""
+    return score_law(signals, lambda x, t: fit_trajectories(x, t, **recipe))
 
 
-def fit_and_score(signals: list[Signals], **recipe: Any) -> Scores:
-    """Fit one linear ODE to all runs, and measure how well it predicts later steps."""
-    fit = fit_trajectories([s.values for s in signals], [s.steps for s in signals], **recipe)
-    half = [len(s.steps) // 2 for s in signals]
-    if min(half) < 2:
-        return Scores(fit, {"derivative": np.nan, "rollout": np.nan})
-    early = fit_trajectories(
-        [s.values[: h + 1] for s, h in zip(signals, half, strict=True)],
-        [s.steps[: h + 1] for s, h in zip(signals, half, strict=True)],
-        **recipe,
-    )
-    return Scores(
-        fit,
-        early.score(
-            [s.values[h:] for s, h in zip(signals, half, strict=True)],
-            [s.steps[h:] for s, h in zip(signals, half, strict=True)],
-        ),
-    )
+def score_law(signals: list[Signals], fit: Callable[[Any, Any], Law]) -> HonestScores:
+    """Score any law that ``fit(signals, times)`` makes."""
+    return honest_scores(fit, [s.values for s in signals], [s.steps for s in signals])
 
 
-def score_table(scores: dict[str, Scores], window: str) -> Table:
+def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
     """Scores of several fits side by side."""
     rows = []
     for name, score in scores.items():
-        fit = score.fit
+        law = score.law
+        inside, forward = score.in_sample, score.forward
+        sparse = converged = "-"
+        if isinstance(law, ODEFit):
+            sparse = f"{np.count_nonzero(law.A)} of {law.A.size}"
+            converged = f"{int(law.converged.sum())} of {len(law.converged)}"
         rows.append(
             [
                 name,
-                f"{fit.r2_in_sample:.4f}",
-                f"{fit.r2_rollout:.4f}",
-                _r2(score.forward["derivative"]),
-                _r2(score.forward["rollout"]),
-                f"{np.count_nonzero(fit.A)} of {fit.A.size}",
-                f"{int(fit.regressor.converged_.sum())} of {len(fit.regressor.converged_)}",
+                _r2(inside.derivative),
+                _r2(inside.rollout),
+                _r2(forward.derivative) if forward else "-",
+                _r2(forward.rollout) if forward else "-",
+                _r2(score.median("derivative")),
+                _r2(score.median("rollout")),
+                _r2(score.mean("survivors")),
+                sparse,
+                converged,
             ]
         )
-    return Table(
-        f"R² of the linear ODE, {window}. In sample is the paper's figure. Forward: fitted to the first "
-        "half of the steps, scored on the second half.",
-        [
-            "fit",
-            "in sample, increments",
-            "in sample, rollout",
-            "forward, increments",
-            "forward, rollout",
-            "coefficients not 0",
-            "targets converged",
-        ],
-        rows,
+    header = [
+        "fit",
+        "in sample, changes",
+        "rollout",
+        "forward, changes",
+        "rollout",
+        "across, changes",
+        "rollout",
+        "survivors",
+        "coefficients not 0",
+        "targets converged",
+    ]
+    caption = (
+        f"R² of the law, {window}. In sample is the paper's figure. Forward: fitted to the first half of the "
+        "steps, scored on the second half."
     )
+    if any(row[5] != "-" for row in rows):
+        caption += (
+            " Across: fitted to other runs, median. Survivors: of the circles that survive, in the run or by "
+            "the rollout, the part that do in both."
+        )
+    kept = [column for column in range(len(header)) if any(row[column] != "-" for row in rows)]
+    return Table(caption, [header[k] for k in kept], [[row[k] for k in kept] for row in rows])
 
 
 def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture:
@@ -140,21 +145,19 @@ def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture
     )
 
 
-def rollout_picture(signals: Signals, scores: dict[str, Scores]) -> Picture:
+def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
     """Original signals, and those rolled out from the first frame by each fit."""
     with figures.style():
-        figure, axes = plt.subplots(
-            1, len(scores), figsize=(5.2 * len(scores), 4.0), sharey=True, squeeze=False
-        )
+        figure, axes = plt.subplots(1, len(laws), figsize=(5.2 * len(laws), 4.0), sharey=True, squeeze=False)
     elapsed = signals.steps - signals.steps[0]
-    for ax, (name, score) in zip(axes[0], scores.items(), strict=True):
-        times = np.arange(len(elapsed)) if score.fit.kind == "increment" else elapsed
+    for ax, (name, law) in zip(axes[0], laws.items(), strict=True):
+        times = np.arange(len(elapsed)) if law.kind == "increment" else elapsed
         figures.show_signals(
             signals.steps,
             signals.values,
             ax,
             marked=signals.survivors,
-            rollout=score.fit.predict(signals.values[0], times),
+            rollout=law.predict(signals.values[0], times),
             title=name,
         )
         if ax is not axes[0, 0]:
@@ -167,6 +170,9 @@ def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Sectio
     """The paper's recipe on one trajectory: fit, coefficients, rollouts (Fig. 9)."""
     signals = signals_of(trajectory, 0, last)
     scores = {name: fit_and_score(signals, **recipe) for name, recipe in RECIPES.items()}
+    laws = {name: score.law for name, score in scores.items()}
+    lasso = laws["Lasso, α = 0.01"]
+    assert isinstance(lasso, ODEFit)
     first = signals[0]
     return Section(
         "Circles: the linear ODE",
@@ -179,14 +185,14 @@ def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Sectio
         ],
         [score_table(scores, f"steps 0 to {last}, one run")],
         [
-            coefficient_picture(scores["Lasso, α = 0.01"].fit, first.survivors, "Lasso, α = 0.01"),
-            rollout_picture(first, scores),
+            coefficient_picture(lasso, first.survivors, "Lasso, α = 0.01"),
+            rollout_picture(first, laws),
         ],
     )
 
 
-def _forward_sentence(scores: dict[str, Scores]) -> str:
-    worse = [name for name, score in scores.items() if score.forward["rollout"] < 0]
+def _forward_sentence(scores: Mapping[str, HonestScores]) -> str:
+    worse = [name for name, score in scores.items() if score.forward and score.forward.rollout < 0]
     if not worse:
         return "Fitted to the first half of the steps alone, the laws also predict the second half."
     return (

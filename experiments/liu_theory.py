@@ -182,33 +182,17 @@ def rates(out: Path, budget: Budget) -> list[Path]:
     return [write_csv(out / "liu-5a.csv", rate_rows(table)), picture]
 
 
-def steps(out: Path, budget: Budget) -> list[Path]:
-    """Figure 5 (b), theory: grokking steps n_h = 1/(λ_3 η) over the training data fraction, p = 10."""
-    table = rate_table(Operation(TOKENS), RATE_SETS[budget])
-    with style():
-        figure = Figure(figsize=(5.2, 3.6))
-        show_steps(table, figure.subplots())
-        picture = save_figure(figure, out / "liu-5b.png")
+def step_rows(table: dict[int, NDArray[np.float64]]) -> list[Row]:
+    """Median and quartiles of the grokking steps n_h = 1/(λ_3 η) for each size; infinite where λ_3 = 0."""
     rows = []
     for size, rate in table.items():
         n_h = np.divide(1 / LEARNING_RATE, rate, out=np.full(len(rate), np.inf), where=rate > 0)
         low, median, high = np.quantile(n_h, [0.25, 0.5, 0.75], method="inverted_cdf")
         rows.append(
-            {
-                "size": size,
-                "fraction": size / 55,
-                "sets": len(rate),
-                "n_h_quartile_1": low,
-                "n_h_median": median,
-                "n_h_quartile_3": high,
-            }
+            {"size": size, "fraction": size / max(table), "sets": len(rate)}
+            | {"n_h_quartile_1": low, "n_h_median": median, "n_h_quartile_3": high}
         )
-    finite = [row for row in rows if np.isfinite(row["n_h_median"])]
-    print(
-        f"  median n_h falls from {finite[0]['n_h_median']:.0f} at r = {finite[0]['fraction']:.2f} to "
-        f"{finite[-1]['n_h_median']:.0f} at r = 1; infinite below"
-    )
-    return [write_csv(out / "liu-5b.csv", rows), picture]
+    return rows
 
 
 def rate_table(operation: Operation, sets: int, seed: int = 51) -> dict[int, NDArray[np.float64]]:
@@ -275,13 +259,9 @@ def show_rates(table: dict[int, NDArray[np.float64]], ax: Axes | None = None) ->
 def show_steps(table: dict[int, NDArray[np.float64]], ax: Axes | None = None) -> Axes:
     """Draw the median and the quartiles of n_h; where more than a quarter never groks, the band is open."""
     ax = Figure().subplots() if ax is None else ax
-    total = max(table)
-    fraction, quartiles = [], []
-    for size, rate in table.items():
-        n_h = np.divide(1 / LEARNING_RATE, rate, out=np.full(len(rate), np.inf), where=rate > 0)
-        fraction.append(size / total)
-        quartiles.append(np.quantile(n_h, [0.25, 0.5, 0.75], method="inverted_cdf"))
-    low, median, high = np.array(quartiles).T
+    rows = step_rows(table)
+    names = ("fraction", "n_h_quartile_1", "n_h_median", "n_h_quartile_3")
+    fraction, low, median, high = (np.array([row[name] for row in rows]) for name in names)
     top = 10 * median[np.isfinite(median)].max()
     ax.fill_between(
         fraction,

@@ -8,8 +8,8 @@ from matplotlib import pyplot as plt
 from analysis import figures
 from analysis.comparison import structures
 from experiments import musat
-from experiments.output import Budget, save_figure, write_csv
-from experiments.report import Picture, Table
+from experiments.output import Budget
+from experiments.report import Picture, Table, publish
 from physics.simulate import simulate
 from physics.systems.particles import ParticleSystem
 
@@ -29,7 +29,7 @@ def table_2(out: Path, budget: Budget) -> list[Path]:
             for alignment in musat.TABLE_2
         }
     )
-    return _publish(out, "musat-table2", section.tables[0], section.figures[0])
+    return publish(out, "musat-table2", section.tables[0], section.figures[0])
 
 
 def phase_map(out: Path, budget: Budget) -> list[Path]:
@@ -60,7 +60,7 @@ def phase_map(out: Path, budget: Budget) -> list[Path]:
         ["step size", "f_a", "circles %", "imperfections"],
         rows,
     )
-    return _publish(out, "musat-map", table, _map(circles, imperfections, ALIGNMENTS, STEP_SIZES))
+    return publish(out, "musat-map", table, _map(circles, imperfections, ALIGNMENTS, STEP_SIZES))
 
 
 def _map(
@@ -85,15 +85,3 @@ def _map(
             figure.colorbar(image, ax=ax)
     plt.close(figure)
     return Picture("Structures over alignment constant and step size, at equal times.", figure)
-
-
-def _publish(out: Path, name: str, table: Table, picture: Picture) -> list[Path]:
-    print(table.text())
-    columns = [
-        f"{header} {list(table.header)[:k].count(header) + 1}"
-        if list(table.header).count(header) > 1
-        else header
-        for k, header in enumerate(table.header)
-    ]
-    rows = [dict(zip(columns, row, strict=True)) for row in table.rows]
-    return [write_csv(out / f"{name}.csv", rows), save_figure(picture.figure, out / f"{name}.png")]

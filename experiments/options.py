@@ -1,12 +1,16 @@
 """What the commands share: how options are filled and checked, and how results are said."""
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import numpy as np
 import tyro
 
 from physics.errors import InputError
+from physics.trajectory import Trajectory
 
 Built = TypeVar("Built")
 
@@ -16,7 +20,10 @@ class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as 
 
 
 def checked(kind: Callable[..., Built]) -> Callable[..., Built]:
-    """Let the command line fill an object of this kind and report what it refuses in our own words."""
+    """Let the command line fill an object of this kind and report what it refuses in our own words.
+
+    Arguments of type Any, such as a group, are left at their defaults: no option spells them.
+    """
 
     @wraps(kind)
     def build(*args: Any, **kwargs: Any) -> Built:
@@ -25,6 +32,9 @@ def checked(kind: Callable[..., Built]) -> Callable[..., Built]:
         except InputError as error:
             raise ValueNotAllowed(str(error)) from None
 
+    whole = inspect.signature(kind)
+    spelt = [argument for argument in whole.parameters.values() if argument.annotation not in (Any, "Any")]
+    build.__signature__ = whole.replace(parameters=spelt)  # type: ignore[attr-defined]
     return build
 
 
@@ -39,6 +49,35 @@ def structure_line(found: Any) -> str:
     if circles < len(found.circle):
         text += f", grid imperfections of the rest {found.grid_imperfections.format()}"
     return text
+
+
+def summarise(trajectory: Trajectory, out: Path | None) -> int:
+    """Print what became of an ensemble; the exit status is 1 if a run has diverged."""
+    from analysis.comparison import structures
+
+    final = trajectory.final
+    sound = np.isfinite(final).all(axis=(1, 2))
+    kind = trajectory.parameters.get("model", {}).get("type", "ConstantAttention")
+    shaped = sound.any() and kind == "ConstantAttention"  # circles and grids are of sums modulo the tokens
+    parts = [structure_line(structures(final[sound]))] if shaped else []
+    for name in ("train_accuracy", "validation_accuracy"):
+        if name in trajectory.observables and sound.any():
+            mean = 100 * float(np.mean(trajectory.observables[name][sound, -1]))
+            parts.append(f"{name.replace('_', ' ')} {mean:.1f} %")
+    for name, values in trajectory.observables.items():
+        if name.startswith("steps_to_"):
+            found = values[:, -1][np.isfinite(values[:, -1])]
+            middle = f", median step {np.median(found):g}" if len(found) else ""
+            reached = name.removeprefix("steps_to_").replace("_", " ")
+            parts.append(f"{reached} reached by {len(found)} of {trajectory.runs}{middle}")
+    unseen = np.count_nonzero(trajectory.parameters.get("unseen_classes", []))
+    if unseen:
+        parts.append(f"{unseen} of {trajectory.runs} networks have a class without a training example")
+    if not sound.all():
+        parts.append(f"{np.count_nonzero(~sound)} of {trajectory.runs} runs diverged")
+    print(", ".join(parts))
+    print(f"trajectory in {out}" if out is not None else "not stored; give --out FILE to keep the trajectory")
+    return 0 if sound.all() else 1
 
 
 def sentence(error: Exception) -> str:

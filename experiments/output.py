@@ -1,6 +1,7 @@
 """What commands write: tables as CSV, text, figures; each file is there whole or not at all."""
 
 import csv
+import importlib.util
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,29 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     writer.writeheader()
     writer.writerows(rows)
     return write_bytes(path, text.getvalue().encode())
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows as CSV or Parquet, by the ending of the name; call `refuse_table` before the work."""
+    if path.suffix != ".parquet":
+        return write_csv(path, rows)
+    import pyarrow
+    from pyarrow import parquet
+
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer)
+    return write_bytes(path, buffer.getvalue())
+
+
+def refuse_table(path: Path, overwrite: bool) -> None:
+    """Refuse a table that exists, or whose ending says a format that cannot be written."""
+    refuse_existing(path, overwrite)
+    if path.suffix not in (".csv", ".parquet"):
+        raise OutputError(f"cannot write {path}: the name of a table ends in .csv or .parquet")
+    if path.suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise OutputError(f"cannot write {path}: Parquet needs pyarrow: pip install 'grokphys[parquet]'")
 
 
 def write_text(path: Path, text: str) -> Path:

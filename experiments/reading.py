@@ -1,8 +1,7 @@
-"""The commands that read files: `analyze`, `fit-ode`, `compare`, `info`."""
+"""The commands that read files: `analyze`, `fit-ode`, `survival`, `compare`, `info`."""
 
 import json
 import sys
-import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,161 +9,191 @@ import numpy as np
 from tyro.conf import Positional
 
 from experiments.options import Files, sentence, structure_line
-from experiments.output import make_directory, refuse_existing, save_figure, write_csv, write_text
-from physics.errors import InputError
+from experiments.output import make_directory, refuse_existing, refuse_table, write_csv, write_table
 from physics.trajectory import Trajectory
 
+LONGEST_VALUE = 200
 
-def analyze(files: Positional[Files], *, out: Path | None = None, overwrite: bool = False) -> int:
-    """Say what the final embeddings of trajectory files have become.
+
+def analyze(
+    files: Positional[Files],
+    *,
+    structures: Literal["auto", "yes", "no"] = "auto",
+    out: Path | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Say what the embeddings of trajectory files have become.
 
     Prints a summary a file; a file that cannot be read is named on stderr and the others go on (exit
     status 1).
 
     Args:
         files: trajectory files or quoted glob patterns.
-        out: CSV file for one row a run: structures, surviving frequencies, final losses and accuracies.
-        overwrite: replace the CSV file if it exists.
+        structures: count grid imperfections of the final embeddings; auto: where they have up to 4 axes.
+        out: CSV or Parquet file for one row a run: structures, surviving frequencies and since which step,
+            effective dimension, final losses and accuracies.
+        overwrite: replace the table if it exists.
     """
-    from analysis.comparison import structures
-    from analysis.fourier import fourier_signals, survives
-    from experiments.files import resolve
-    from physics.structure import circle_ratio
+    from experiments.batches import read_each, run_columns
 
     if out is not None:
-        refuse_existing(out, overwrite)
+        refuse_table(out, overwrite)
     rows: list[dict[str, Any]] = []
-    failures = 0
-    for path in resolve(files):
-        try:
-            trajectory = Trajectory.open(path)
-            final = trajectory.final
-            found = structures(final)
-            ratios = circle_ratio(final)
-            alive = survives(fourier_signals(final))
-            measured = {
-                f"final_{name}": trajectory.observables[name][:, -1]
-                for name in trajectory.observables
-                if trajectory.observables[name].ndim == 2
-            }
-        except (ValueError, OSError) as error:
-            failures += 1
-            print(f"grokphys: {path}: {sentence(error)}", file=sys.stderr)
-            continue
-        print(f"{path}: {structure_line(found)}")
-        first = int(trajectory.parameters.get("first_run", 0))
-        rows.extend(
-            {
-                "file": str(path),
-                "run": first + run,
-                "program": trajectory.parameters.get("program", ""),
-                "seed": json.dumps(trajectory.parameters.get("seed")),
-                "complete": trajectory.complete,
-                "tokens": trajectory.tokens,
-                "dim": trajectory.dim,
-                "step": int(trajectory.steps[-1]),
-                "circle": bool(found.circle[run]),
-                "circle_ratio": float(ratios[run]),
-                "grid_imperfections": int(found.imperfections[run]),
-                "surviving_frequencies": " ".join(str(k + 1) for k in np.flatnonzero(alive[run])),
-                **{name: float(values[run]) for name, values in measured.items()},
-            }
-            for run in range(trajectory.runs)
-        )
+    failed: list[Path] = []
+    for path, trajectory, (line, measured) in read_each(files, lambda t: _measure(t, structures), failed):
+        print(f"{path}: {line}")
+        rows.extend(run_columns(path, trajectory, k) | columns for k, columns in enumerate(measured))
     if out is not None and rows:
-        write_csv(out, rows)
+        write_table(out, rows)
         print(f"{len(rows)} runs in {out}")
-    return 1 if failures else 0
+    return 1 if failed else 0
+
+
+def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, Any]]]:
+    """Summary line of a file and the columns of each of its runs."""
+    from analysis.comparison import structures
+    from analysis.fourier import signals_and_final, survives
+    from analysis.geometry import effective_dimension
+    from analysis.survival import StoppingRule
+    from physics.structure import circle_ratio, is_circle
+
+    signals, final = signals_and_final(trajectory)
+    ratios, circle, dimension = circle_ratio(final), is_circle(final), effective_dimension(final)
+    alive = survives(signals[:, -1])
+    found = structures(final) if wanted == "yes" or (wanted == "auto" and trajectory.dim <= 4) else None
+    rule = StoppingRule()
+    rows = []
+    for run in range(trajectory.runs):
+        decided = rule.first(trajectory.steps, signals[run])
+        row: dict[str, Any] = {
+            "step": int(trajectory.steps[-1]),
+            "circle": bool(circle[run]),
+            "circle_ratio": float(ratios[run]),
+            "grid_imperfections": None if found is None else int(found.imperfections[run]),
+            "effective_dimension": float(dimension[run]),
+            "survivors": int(alive[run].sum()),
+            "surviving_frequencies": " ".join(str(k + 1) for k in np.flatnonzero(alive[run])),
+            "survivors_decided_at": decided,
+        }
+        for name in trajectory.observables:
+            if trajectory.observables[name].ndim == 2:
+                row[f"final_{name}"] = float(trajectory.observables[name][run, -1])
+        rows.append(row)
+    if found is not None:
+        return structure_line(found), rows
+    counts = alive.sum(axis=1)
+    return f"{trajectory.runs} runs, {counts.mean():.1f} of {alive.shape[1]} frequencies survive", rows
 
 
 def fit_ode(
     files: Positional[Files],
     *,
-    penalty: Literal["lasso", "least-squares"] = "lasso",
-    alpha: float = 0.01,
+    law: Literal["linear", "mean-field", "lotka-volterra"] = "linear",
+    penalty: Literal["lasso", "elastic-net", "least-squares"] = "lasso",
+    alpha: str = "0.01",
+    l1_ratio: float = 0.5,
     max_iter: int = 100_000,
     kind: Literal["increment", "generator"] = "increment",
     first: int = 0,
     last: int = 1000,
+    resamples: int = 0,
+    table: Path | None = None,
     out: Path | None = None,
     overwrite: bool = False,
 ) -> int:
-    """Fit one linear ODE to the Fourier signals of trajectories (Ding §4.2).
+    """Fit one law of motion to the Fourier signals of trajectories (Ding §4.2).
 
-    All runs of all files together obey one law; the scores say how well, in sample and forward in time.
-    The exit status is 1 if a target has not converged.
+    All runs of all files together obey one law; the scores say how well, in sample, forward in time, and
+    across runs. A file that cannot be read is named and passed over. The exit status is 1 then, or if
+    a target has not converged.
 
     Args:
         files: trajectory files or quoted glob patterns.
-        penalty: Lasso as in the paper, or least squares.
-        alpha: weight of the L1 norm.
+        law: the paper's linear ODE, a mean-field competition, or all quadratic terms.
+        penalty: of the linear and the quadratic law: Lasso as in the paper, elastic net, or least squares.
+        alpha: weight of the penalty, or aic, bic or cv to choose it for each target.
+        l1_ratio: part of the L1 norm in the elastic net.
         max_iter: sweeps of coordinate descent for each target.
         kind: the increment map between consecutive frames, or the generator dx/dt.
         first: first step to fit.
         last: last step to fit.
-        out: directory for coefficients.csv, scores.json, coefficients.png and rollout.png.
+        resamples: draws of runs, or of blocks of a single run, for intervals.csv in OUT: 95 % intervals of a
+            linear law's coefficients, and how often the penalty lets each in.
+        table: CSV or Parquet file for one row a run: file, run, parameters and scores.
+        out: directory for coefficients.csv, interactions.csv, scores.json, coefficients.png and rollout.png.
         overwrite: replace these files if they exist.
     """
-    from sklearn.exceptions import ConvergenceWarning
+    from experiments import ding_fits
 
-    from experiments import ding
-    from experiments.files import trajectories
-
-    names = ("coefficients.csv", "scores.json", "coefficients.png", "rollout.png")
+    if table is not None:
+        refuse_table(table, overwrite)
     if out is not None:
-        for name in names:
+        for name in ding_fits.NAMES:
             refuse_existing(out / name, overwrite, parents=True)
-    signals = [one for trajectory in trajectories(files) for one in ding.signals_of(trajectory, first, last)]
-    if len({one.values.shape[1] for one in signals}) > 1:
-        raise InputError(
-            "files must agree in the number of frequencies, got "
-            f"{sorted({one.values.shape[1] for one in signals})}"
-        )
-    label = f"Lasso, α = {alpha:g}" if penalty == "lasso" else "least squares"
-    recipe = {"penalty": "lasso" if penalty == "lasso" else None, "alpha": alpha, "max_iter": max_iter}
-    with warnings.catch_warnings():  # said below, by the numbers of the frequencies
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        scores = ding.fit_and_score(signals, kind=kind, **recipe)
-    print(ding.score_table({label: scores}, f"steps {first} to {last}, {len(signals)} runs, {kind}").text())
-    fit = scores.fit
-    missed = np.flatnonzero(~fit.regressor.converged_)
-    if len(missed):
+    failed: list[Path] = []
+    runs = ding_fits.read_signals(files, first, last, failed)
+    if not runs:
+        return 1
+    recipe = ding_fits.Recipe(law, penalty, alpha, l1_ratio, max_iter, kind)
+    scores = ding_fits.fit(runs, recipe)
+    print(ding_fits.summary(scores, recipe, f"steps {first} to {last}, {len(runs)} runs, {kind}"))
+    missed = ding_fits.missed(scores.law)
+    if missed:
         print(
-            f"grokphys: frequencies {', '.join(str(k + 1) for k in missed)} have not converged in {max_iter} "
+            f"grokphys: frequencies {', '.join(map(str, missed))} have not converged in {max_iter} "
             "sweeps; raise --max-iter",
             file=sys.stderr,
         )
+    if table is not None:
+        write_table(table, ding_fits.rows(runs, scores, recipe))
+        print(f"{len(runs)} runs in {table}")
     if out is not None:
         make_directory(out)
-        header = ["frequency", "b", *(f"a_{k + 1}" for k in range(len(fit.b)))]
-        write_csv(
-            out / names[0],
-            [
-                dict(zip(header, [k + 1, float(fit.b[k]), *map(float, fit.A[k])], strict=True))
-                for k in range(len(fit.b))
-            ],
-        )
-        write_text(
-            out / names[1],
-            json.dumps(
-                {
-                    "kind": kind,
-                    **recipe,
-                    "first": first,
-                    "last": last,
-                    "runs": len(signals),
-                    "r2_in_sample": fit.r2_in_sample,
-                    "r2_rollout": fit.r2_rollout,
-                    "r2_forward": scores.forward,
-                    "converged": fit.regressor.converged_.tolist(),
-                },
-                indent=1,
-            ),
-        )
-        save_figure(ding.coefficient_picture(fit, signals[0].survivors, label).figure, out / names[2])
-        save_figure(ding.rollout_picture(signals[0], {label: scores}).figure, out / names[3])
+        ding_fits.write(out, runs, scores, recipe, {"first": first, "last": last})
+        if resamples:
+            write_csv(out / ding_fits.NAMES[5], ding_fits.interval_rows(runs, scores.law, recipe, resamples))
         print(f"coefficients, scores and figures in {out}")
-    return 1 if len(missed) else 0
+    return 1 if missed or failed else 0
+
+
+def survival(
+    files: Positional[Files],
+    *,
+    at: int = 4,
+    factor: float = 2.0,
+    threshold: float | None = None,
+    groups: Literal["run", "file"] = "run",
+    bins: int = 8,
+    out: Path | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Say which circles survive, how many, and what told so at the start (Ding §3).
+
+    A file that cannot be read is named on stderr and the others go on (exit status 1).
+
+    Args:
+        files: trajectory files or quoted glob patterns.
+        at: step whose change of the signal is the initial gradient.
+        factor: a circle survives if its final signal exceeds this many times the mean.
+        threshold: use this absolute signal instead; the paper's gradient study takes 10.
+        groups: left out together to judge predictions: a run, or a file whose runs share an embedding.
+        bins: bins of equally many circles for the survival rates.
+        out: CSV or Parquet file for one row a circle: file, run, parameters, signals, gradient, survival.
+        overwrite: replace the table if it exists.
+    """
+    from experiments import ding_survival
+
+    if out is not None:
+        refuse_table(out, overwrite)
+    failed: list[Path] = []
+    circles = ding_survival.read_circles(files, at, factor, threshold, failed)
+    if not circles:
+        return 1
+    for part in ding_survival.report(circles, groups, bins, threshold, factor):
+        print(f"{part}\n")
+    if out is not None:
+        print(f"{write_table(out, ding_survival.rows(circles))}: {len(ding_survival.rows(circles))} circles")
+    return 1 if failed else 0
 
 
 def compare(
@@ -224,5 +253,13 @@ def info(files: Positional[Files]) -> int:
         print(f"  made by      {found.parameters.get('program', 'unknown')}, grokphys {found.code_version}")
         for name, value in found.parameters.items():
             if name != "program":
-                print(f"    {name:<15}{json.dumps(value, ensure_ascii=False)}")
+                print(f"    {name:<15}{_shortened(value)}")
     return 1 if failures else 0
+
+
+def _shortened(value: Any) -> str:
+    """JSON of a stored value; of a long one only its beginning and its length."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= LONGEST_VALUE:
+        return text
+    return f"{text[:LONGEST_VALUE]} … ({len(value)} items)"

@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+import nets  # noqa: F401 - before torch, as it decides how PyTorch's threads wait
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 

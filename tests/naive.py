@@ -1,5 +1,7 @@
 """The slow reference of every kernel: written from the specification, loop by loop, for reading."""
 
+import math
+
 import numpy as np
 
 
@@ -7,12 +9,17 @@ def pairs(tokens):
     return [(i, j) for i in range(tokens) for j in range(i, tokens)]
 
 
-def forces(positions, *, attraction=1.0, repulsion=1.0, alignment=1.0, softening=0.1):
-    """Forces of one run (tokens, dim) as the table of the specification has them."""
+def forces(
+    positions, *, attraction=1.0, repulsion=1.0, alignment=1.0, softening=0.1, training=None, rule=None
+):
+    """Forces of one run (tokens, dim) as the table of the specification has them.
+
+    `training` lists the pairs (i, j), i <= j, that interact, and `rule(i, j)` tells the class.
+    """
     tokens = len(positions)
-    all_pairs = pairs(tokens)
+    all_pairs = pairs(tokens) if training is None else training
     sums = {a: positions[a[0]] + positions[a[1]] for a in all_pairs}
-    label = {a: (a[0] + a[1]) % tokens for a in all_pairs}
+    label = {a: (a[0] + a[1]) % tokens if rule is None else rule(*a) for a in all_pairs}
     same = sum(label[a] == label[b] for a in all_pairs for b in all_pairs if a != b)
     diff = sum(label[a] != label[b] for a in all_pairs for b in all_pairs)
     weight_same, weight_diff = len(all_pairs) / same, len(all_pairs) / diff
@@ -37,11 +44,13 @@ def forces(positions, *, attraction=1.0, repulsion=1.0, alignment=1.0, softening
     return result
 
 
-def clustering_potential(positions, *, attraction, repulsion, softening):
+def clustering_potential(
+    positions, *, attraction=1.0, repulsion=1.0, softening=0.1, training=None, rule=None
+):
     """Energy whose negative gradient is the force without alignment (each pair of pair sums once)."""
     tokens = len(positions)
-    all_pairs = pairs(tokens)
-    label = [(i + j) % tokens for i, j in all_pairs]
+    all_pairs = pairs(tokens) if training is None else training
+    label = [(i + j) % tokens if rule is None else rule(i, j) for i, j in all_pairs]
     sums = [positions[i] + positions[j] for i, j in all_pairs]
     count = len(all_pairs)
     same = sum(label[a] == label[b] for a in range(count) for b in range(count) if a != b)
@@ -63,21 +72,23 @@ def normalised(positions):
     return centred / np.where(scale > 0, scale, 1.0)
 
 
-def grid_imperfections(E, modulus=None):
+def grid_imperfections(E, modulus=None, *, training=None, rule=None):
     """Algorithm 2 of Musat, Appendix A, line by line."""
     tokens = len(E)
     modulus = tokens if modulus is None else modulus
+    rule = (lambda i, j: (i + j) % modulus) if rule is None else rule
+    all_pairs = pairs(tokens) if training is None else training
     imperfections = 0
-    for i, j in pairs(tokens):
+    for i, j in all_pairs:
         min_dist = np.inf
         match = False
-        for k, m in pairs(tokens):
+        for k, m in all_pairs:
             if (i, j) == (k, m):
                 continue
             dist = np.linalg.norm((E[i] + E[j]) - (E[k] + E[m]))
             if dist < min_dist:
                 min_dist = dist
-                match = (i + j) % modulus == (k + m) % modulus
+                match = rule(i, j) == rule(k, m)
         if not match:
             imperfections += 1
     return imperfections
@@ -96,3 +107,27 @@ def procrustes_disparity(first, second):
         if gcd(u, tokens) == 1
         for s in range(tokens)
     )
+
+
+def elastic_net_gap(X, y, w, alpha, l1_ratio):
+    """Excess of the elastic net's objective at `w` over its dual, from residuals, not moments."""
+    n = len(y)
+    X, y = X - X.mean(axis=0), y - y.mean()
+    l1, l2 = alpha * l1_ratio, alpha * (1 - l1_ratio)
+    # The ridge part as rows of data of their own makes it a Lasso.
+    X = np.concatenate([X, math.sqrt(n * l2) * np.eye(X.shape[1])])
+    y = np.concatenate([y, np.zeros(X.shape[1])])
+    residual = y - X @ w
+    steepest = np.abs(X.T @ residual).max() / n
+    dual = residual * (l1 / steepest if steepest > l1 else 1.0)
+    primal = residual @ residual / (2 * n) + l1 * np.abs(w).sum()
+    return primal - (y @ dual - dual @ dual / 2) / n
+
+
+def matrix_log1p(A):
+    """Logarithm of 1 + A by its series, for nilpotent A."""
+    power, total = np.eye(len(A)), np.zeros_like(A)
+    for k in range(1, len(A) + 1):
+        power = power @ A
+        total += (-1) ** (k + 1) * power / k
+    return total

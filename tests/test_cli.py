@@ -35,11 +35,18 @@ def grokphys(capsys):
 
 
 @pytest.fixture
-def files(tmp_path):
-    """Two particle files and one of networks."""
-    particles = physics.ParticleSystem(7)
+def particle_files(tmp_path):
+    """Two particle files."""
     for k in range(2):
-        physics.simulate(particles, runs=3, steps=30, seed=k, out=tmp_path / f"particles_{k}.h5")
+        out = tmp_path / f"particles_{k}.h5"
+        physics.simulate(physics.ParticleSystem(7), runs=3, steps=30, seed=k, out=out)
+    return tmp_path
+
+
+@pytest.fixture
+def files(particle_files):
+    """Two particle files and one of networks."""
+    tmp_path = particle_files
     import nets
 
     nets.train(nets.ConstantAttention(7), runs=4, steps=60, record=20, out=tmp_path / "networks.h5")
@@ -74,6 +81,20 @@ def test_simulate_writes_what_python_would(grokphys, tmp_path):
     assert found.parameters == expected.parameters
 
 
+def test_simulate_takes_the_options_of_the_system_and_observables(grokphys, tmp_path):
+    status, _, err = grokphys(
+        "simulate", "--tokens", 5, "--modulus", 3, "--no-normalise", "--integrator", "adaptive", "--steps", 2,
+        "--observables", "potential", "circle_ratio", "--out", tmp_path / "t.h5",
+    )  # fmt: skip
+    assert status == 0, err
+    system = physics.ParticleSystem(5, modulus=3, normalise=False, integrator="adaptive")
+    expected = physics.simulate(system, steps=2, observables=("potential", "circle_ratio"))
+    found = physics.load(tmp_path / "t.h5")
+    assert found.parameters == expected.parameters
+    np.testing.assert_array_equal(found.observables["potential"], expected.observables["potential"])
+    assert grokphys("simulate", "--group", "None")[0] == 2  # nothing on a command line spells a group
+
+
 def test_train_writes_what_python_would(grokphys, tmp_path):
     import nets
 
@@ -91,6 +112,14 @@ def test_without_out_nothing_is_stored(grokphys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "not stored; give --out FILE" in grokphys("simulate", "--tokens", 5, "--steps", 2)[1]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_info_shortens_what_is_long(grokphys, tmp_path):
+    pairs = [(i, j) for i in range(17) for j in range(i, 17)][:100]
+    physics.simulate(physics.ParticleSystem(pairs=pairs), steps=1, out=tmp_path / "t.h5")
+    out = grokphys("info", tmp_path / "t.h5")[1]
+    assert max(map(len, out.splitlines())) < 260
+    assert "items)" in out
 
 
 def test_info_says_what_a_file_holds_and_how_it_was_made(grokphys, files):
@@ -139,7 +168,7 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
     status, out, err = grokphys("analyze", files / "*.h5", "--out", tmp_path / "table.csv")
     assert status == 1
     assert f"{files / 'broken.h5'} is not an HDF5 file" in err
-    assert f"{files / 'nan.h5'}: E must be finite, got 14 NaN or infinite of 42 values" in err
+    assert re.search(r"nan\.h5: positions must be finite, .* 1 frames, .* step 30 of run 1", err)
     assert out.count(" runs are circles") == 3
     status, out, err = grokphys("info", files / "broken.h5", files / "networks.h5")
     assert status == 1
@@ -148,9 +177,10 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
 
 
 def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
-    status, out, err = grokphys("fit-ode", REAL, "--out", tmp_path / "fit")
+    status, out, err = grokphys("fit-ode", REAL, "--out", tmp_path / "fit", "--resamples", 20)
     assert status == 0, err
     assert "Lasso, α = 0.01" in out
+    assert "29 of 29" in out
     scores = json.loads((tmp_path / "fit/scores.json").read_text())
     assert scores["r2_in_sample"] == pytest.approx(0.764, abs=0.01)
     assert all(scores["converged"])
@@ -158,6 +188,13 @@ def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
         rows = list(csv.DictReader(file))
     assert len(rows) == 29
     assert sum(float(row[f"a_{k}"]) != 0 for row in rows for k in range(1, 30)) < 250
+    with (tmp_path / "fit/interactions.csv").open() as file:
+        assert {row["relation"] for row in csv.DictReader(file)} >= {"competition", "collaboration"}
+    with (tmp_path / "fit/intervals.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 841
+    assert {row["drawn"] for row in rows} == {"blocks of 32 changes"}
+    assert all(float(row["low"]) <= float(row["high"]) for row in rows)
     for name in ("coefficients.png", "rollout.png"):
         assert (tmp_path / "fit" / name).read_bytes().startswith(b"\x89PNG")
     status, _, err = grokphys("fit-ode", REAL, "--out", tmp_path / "fit")
@@ -166,9 +203,9 @@ def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
 
 
 def test_fit_ode_says_what_has_not_converged(grokphys):
-    status, _, err = grokphys("fit-ode", REAL, "--max-iter", 100)
+    status, _, err = grokphys("fit-ode", REAL, "--max-iter", 2)
     assert status == 1
-    assert re.search(r"frequencies 1, .* have not converged in 100 sweeps; raise --max-iter", err)
+    assert re.search(r"frequencies 1, .* have not converged in 2 sweeps; raise --max-iter", err)
 
 
 def test_fit_ode_computes_signals_where_none_are_stored(grokphys, files):
@@ -177,6 +214,123 @@ def test_fit_ode_computes_signals_where_none_are_stored(grokphys, files):
     )
     assert status == 0, err
     assert "steps 0 to 30, 6 runs, increment" in out
+
+
+def test_fit_ode_makes_one_table_of_many_files(grokphys, particle_files, tmp_path):
+    (particle_files / "broken.h5").write_text("nothing")
+    table = tmp_path / "fits.csv"
+    status, out, err = grokphys(
+        "fit-ode", particle_files / "*.h5", "--law", "mean-field", "--kind", "generator", "--table", table
+    )
+    assert status == 1
+    assert f"{particle_files / 'broken.h5'} is not an HDF5 file" in err
+    assert "mean field, nine terms" in out
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6
+    assert {row["file"] for row in rows} == {str(path) for path in particle_files.glob("p*.h5")}
+    assert {row["parameter.system.type"] for row in rows} == {"ParticleSystem"}
+    for row in rows:
+        float(row["in_sample_derivative"])
+        float(row["across_runs_rollout"])
+
+
+def test_fit_ode_with_lotka_volterra_reports_the_blow_up(grokphys, tmp_path):
+    status, out, err = grokphys(
+        "fit-ode", REAL, "--law", "lotka-volterra", "--penalty", "least-squares", "--last", 600, "--out",
+        tmp_path,
+    )  # fmt: skip
+    assert status == 0, err
+    assert re.search(r"The rollouts blow up: they reach \d+ % of the frames", out)
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert scores["in_sample"]["derivative"] > 0.999
+    assert scores["in_sample"]["reached"] < 1
+
+
+def test_fit_ode_refuses_files_of_different_p_by_name(grokphys, particle_files):
+    physics.simulate(physics.ParticleSystem(9), steps=30, out=particle_files / "other.h5")
+    status, _, err = grokphys("fit-ode", particle_files / "*.h5", "--penalty", "least-squares", "--last", 30)
+    assert status == 2
+    assert "files must agree in the number of tokens p, got p = 9 (" in err
+    assert f"p = 7 ({particle_files / 'particles_0.h5'}); fit them apart" in err
+
+
+def test_fit_ode_says_when_alpha_kills_everything(grokphys):
+    status, out, err = grokphys("fit-ode", REAL, "--alpha", 1000)
+    assert status == 0
+    assert "No coefficient is left: alpha is too large for these signals." in out
+    assert "alpha = 1000 leaves no coefficient" in err
+    status, _, err = grokphys("fit-ode", REAL, "--alpha", "many")
+    assert status == 2
+    assert "alpha must be a number, aic, bic or cv, got 'many'" in err
+
+
+@pytest.fixture
+def circle_files(tmp_path):
+    """Three files of two runs of p = 11, in which frequencies 2 and 4 survive."""
+    rng = np.random.default_rng(0)
+    steps = np.arange(0, 600, 20)
+    angle = 2 * np.pi * np.arange(11)[:, None] * np.arange(1, 6) / 11
+    rings = np.stack([np.cos(angle), np.sin(angle)], axis=2)  # (11, 5, 2)
+    for k in range(3):
+        size = np.ones((2, 30, 5)) * rng.uniform(0.5, 1.5, (2, 1, 5))
+        size[..., [0, 2, 4]] *= np.exp(-steps / 50)[:, None]
+        size[..., [1, 3]] = 2
+        E = (size[:, :, None, :, None] * rings).reshape(2, 30, 11, 10)
+        physics.Trajectory(E, steps, parameters={"weight_decay": 0.5}).save(tmp_path / f"c{k}.h5")
+    return tmp_path
+
+
+def test_survival_counts_circles_and_judges_what_told_so(grokphys, circle_files):
+    (circle_files / "broken.h5").write_text("nothing")
+    status, out, err = grokphys(
+        "survival", circle_files / "*.h5", "--at", 20, "--bins", 2, "--out", circle_files / "circles.csv"
+    )
+    assert status == 1
+    assert "broken.h5 is not an HDF5 file" in err
+    assert re.search(r"11 +10 +0\.5 +6 +2\.00 \[2\.00, 2\.00\]", out)
+    assert "survivors decided in 6 of 6 runs" in out
+    assert "calling every circle dead gives 60.0" in out
+    with (circle_files / "circles.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 30
+    assert {row["frequency"] for row in rows if row["survived"] == "True"} == {"2", "4"}
+    assert {row["parameter.weight_decay"] for row in rows} == {"0.5"}
+    assert all(float(row["initial_gradient"]) <= 1e-12 for row in rows)
+
+
+def test_survival_says_what_cannot_be_told(grokphys, circle_files):
+    status, out, _ = grokphys("survival", circle_files / "*.h5", "--threshold", 1e6)
+    assert status == 0
+    assert "No circle survives: no final signal exceeds 1e+06. Lower the limit." in out
+    physics.simulate(physics.ParticleSystem(9), steps=30, out=circle_files / "other.h5")
+    status, out, _ = grokphys("survival", circle_files / "*.h5")
+    assert "Initial signals of different sizes cannot be pooled, got p = 9, d = 2, p = 11, d = 10" in out
+    status, out, _ = grokphys("survival", REAL)
+    assert "Predictions need at least 2 groups of runs" in out
+    physics.Trajectory(np.ones((1, 1, 5, 2)), [0]).save(circle_files / "single.h5")
+    status, _, err = grokphys("survival", circle_files / "single.h5")
+    assert status == 1
+    assert re.search(r"single\.h5: steps 0 to the last must hold at least 2 frames, got 1", err)
+
+
+def test_tables_are_csv_or_parquet(grokphys, particle_files, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    for name, sentence in (("t.txt", "a table ends in .csv or .parquet"), ("t.parquet", "pyarrow")):
+        status, _, err = grokphys("analyze", particle_files / "*.h5", "--out", tmp_path / name)
+        assert status == 1
+        assert sentence in err
+
+
+def test_parquet_holds_what_csv_holds(grokphys, particle_files, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert grokphys("analyze", particle_files / "*.h5", "--out", tmp_path / "t.parquet")[0] == 0
+    grokphys("analyze", particle_files / "*.h5", "--out", tmp_path / "t.csv")
+    table = parquet.read_table(tmp_path / "t.parquet").to_pylist()
+    with (tmp_path / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(table) == len(rows)
+    assert [str(row["circle_ratio"]) for row in table] == [row["circle_ratio"] for row in rows]
 
 
 def test_compare_prints_and_reports(grokphys, files, tmp_path):
@@ -323,7 +477,7 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
         (["demo", "--seed", "-1"], "seed must be a whole number of at least 0"),
         (["fit-ode", REAL, "--alpha", "-1"], "alpha must be a finite number of at least 0"),
         (["fit-ode", REAL, "--max-iter", "0"], "max_iter must be at least 1, got 0"),
-        (["reproduce", "liu-99"], "names must be one of 'musat-table2'"),
+        (["reproduce", "liu-99"], "names must be one of 'musat-table1', 'musat-table2'"),
         (["bench", "nothing"], "names must be one of 'theory'"),
         (["train", "--runs", "0"], "runs must be at least 1, got 0"),
         (["train", "--tokens", "2"], "tokens must be at least 3, got 2"),
@@ -382,17 +536,17 @@ def test_token_counts_that_differ(grokphys, files):
     assert err == (
         "grokphys: error: simulated and trained must have the same number of tokens, got 7 and 59\n"
     )
-    status, _, err = grokphys("fit-ode", files / "particles_0.h5", REAL, "--last", 30)
-    assert status == 2
-    assert "files must agree in the number of frequencies, got [3, 29]" in err
 
 
 def test_a_window_without_frames(grokphys, files):
     status, _, err = grokphys("fit-ode", files / "particles_0.h5", "--first", 29.5, "--last", 29)
     assert status == 2
     status, _, err = grokphys("fit-ode", files / "particles_0.h5", "--first", 30)
-    assert status == 2
-    assert "steps 30 to 1000 must hold at least 2 frames, got 1 of the 31 between 0 and 30" in err
+    assert status == 1, "a file that cannot be used is named, and the others would go on"
+    assert (
+        "particles_0.h5: steps 30 to 1000 must hold at least 2 frames, got 1 of the 31 between 0 and 30"
+        in err
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

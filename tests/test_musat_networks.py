@@ -1,0 +1,194 @@
+import csv
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from analysis import maps
+from analysis.comparison import Structures
+from analysis.figures import token_colors
+from analysis.statistics import Interval, mean, proportion
+from experiments import musat, musat_networks, musat_start
+from physics import InputError
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Recipes in seconds: few networks, a tenth of the epochs."""
+    monkeypatch.setattr(musat_networks, "STEPS", 200)
+    for name, runs in (("RUNS", 6), ("NORM_RUNS", 2), ("MAP_RUNS", 4), ("SHOWN", 4)):
+        monkeypatch.setattr(musat_networks, name, {"quick": runs})
+    monkeypatch.setattr(musat_networks, "PLANES", {3: ((0, 1), (0, 2))})
+    monkeypatch.setattr(musat_networks, "SHOWN_3D", {3: 2})
+
+
+def test_table_1_states_paper_result_and_verdict(small, tmp_path, capsys):
+    data, figure = musat_networks.table_1(tmp_path, "quick")
+    rows = rows_of(data)
+    assert len(rows) == 20
+    assert {row["weight decay"] for row in rows} == {"0", "0.3", "0.6", "1"}
+    assert (rows[0]["quantity"], rows[0]["paper"], rows[0]["here"]) == (
+        "circles, %",
+        "0.0",
+        "0.0 [0.0, 39.0]",
+    )
+    assert rows[0]["verdict"] == "covered"
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert "6 networks here, 100 in the paper" in capsys.readouterr().out
+
+
+def test_a_verdict_needs_both_sides():
+    ours, none = Interval(3.0, 2.0, 4.0, 9), Interval(np.nan, np.nan, np.nan, 0)
+    assert musat.verdict(ours, 3.5) == "covered"
+    assert musat.verdict(ours, Interval(5.0, 3.9, 6.0, 9)) == "intervals meet"
+    assert musat.verdict(ours, 5.0) == "not covered"
+    assert musat.verdict(ours, np.nan) == "not in the paper"
+    assert musat.verdict(none, 5.0) == "none here"
+
+
+def test_weight_decay_shrinks_weights_and_biases(small, tmp_path):
+    data, _ = musat_networks.norms(tmp_path, "quick")
+    rows = rows_of(data)
+    last = {row["weight_decay"]: row for row in rows if row["step"] == "200"}
+    assert len(last) == 11
+    for name in ("weight_norm", "bias_norm"):
+        assert float(last["1"][name]) < float(last["0.5"][name]) < float(last["0"][name])
+        assert float(last["0"][f"{name}_low"]) < float(last["0"][name]) < float(last["0"][f"{name}_high"])
+
+
+def test_galleries_show_every_network(small, tmp_path):
+    data, *figures = musat_networks.gallery(tmp_path, "quick")
+    assert len(rows_of(data)) == 16
+    assert [path.name for path in figures] == [f"musat-D-wd{decay}.png" for decay in ("1", "0.6", "0.3", "0")]
+    data, figure = musat_networks.higher(tmp_path, "quick")
+    assert [row["network"] for row in rows_of(data)] == ["0", "1"]
+    assert figure.name == "musat-G-D3.png"
+
+
+def test_a_map_shows_the_network_that_its_data_describe(small, tmp_path, capsys):
+    data, figure = musat_networks.grid_map(tmp_path, "quick")
+    rows = rows_of(data)
+    assert len(rows) == 153
+    assert sum(row["validates"] == "True" for row in rows) == 31
+    right = sum(row["class"] == row["seen"] for row in rows if row["validates"] == "True")
+    assert f"and {right} of 31 validation pairs right" in capsys.readouterr().out
+    assert figure.exists()
+
+
+def test_without_a_circle_there_is_no_map_of_one(small, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(musat_networks, "STEPS", 1)
+    assert musat_networks.circle_map(tmp_path, "quick") == []
+    assert "no circle among 4 networks" in capsys.readouterr().out
+
+
+# -- The map itself -----------------------------------------------------------------------------------------
+
+
+def test_the_plane_is_a_square_around_the_points():
+    grid, bounds = maps.plane([[0, 0], [4, 1]], resolution=5, margin=0.0)
+    assert bounds == (0, 4, -1.5, 2.5)
+    np.testing.assert_allclose(grid[:5], [[0, -1.5], [1, -1.5], [2, -1.5], [3, -1.5], [4, -1.5]])
+    np.testing.assert_allclose(grid[-1], [4, 2.5])
+
+
+def test_classes_and_sums_have_the_colors_of_their_class():
+    axes = Figure().subplots()
+    points = [[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]]
+    drawn = maps.show_classifier(
+        [[0, 1], [2, 1]],
+        (0, 1, 0, 1),
+        axes,
+        count=3,
+        sums=points,
+        labels=[2, 1, 0],
+        held_out=[False, True, False],
+    )
+    assert drawn is axes
+    (image,) = axes.get_images()
+    np.testing.assert_array_equal(image.get_array(), [[0, 1], [2, 1]])
+    np.testing.assert_allclose(image.cmap(image.norm([0, 1, 2])), token_colors(3))
+    discs, diamonds = axes.collections
+    np.testing.assert_allclose(discs.get_offsets(), [points[0], points[2]])
+    np.testing.assert_allclose(discs.get_facecolors(), token_colors(3)[[2, 0]])
+    np.testing.assert_allclose(diamonds.get_facecolors(), [to_rgba(token_colors(3)[1])])
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"classes": [0, 1]}, "classes must be a grid (rows, columns), got the shape (2,)"),
+        ({"sums": [[0, 0, 0]]}, "sums must have the shape (n, 2), got (1, 3)"),
+        (
+            {"sums": [[0, 0]], "labels": [1, 2]},
+            "labels must hold one class for each of 1 sums, got",
+        ),
+    ],
+)
+def test_a_map_refuses_in_a_sentence(options, sentence):
+    with pytest.raises(InputError) as error:
+        maps.show_classifier(**{"classes": [[0]], "bounds": (0, 1, 0, 1), "count": 3} | options)
+    assert str(error.value).startswith(sentence)
+
+
+# -- Which start of the layers ------------------------------------------------------------------------------
+
+
+def found_as(imperfections, circles=12, count=100):
+    """Structures and accuracies with these means, that of the rest and of circles as in the paper at 0.6."""
+    circle = np.arange(count) < circles
+    scatter = np.resize([-5.0, 5.0], count)
+    values = np.where(circle, 0, imperfections + scatter).round().astype(np.int64)
+    found = Structures(circle, values, proportion(circles, count), mean(values[~circle]))
+    return found, np.where(circle, 65.9, 51.6) - scatter + np.resize([3.0, -3.0, -3.0, 3.0], count)
+
+
+def test_the_papers_own_numbers_are_at_no_distance():
+    paper = musat.TABLE_1[0.6]
+    found, accuracy = found_as(40)
+    squares = musat_start.distances(paper, found, accuracy)
+    assert squares["circles"] == pytest.approx(0, abs=1e-12)
+    assert squares["accuracy of circles"] == pytest.approx(0, abs=1e-12)
+    assert squares["accuracy of the rest"] == pytest.approx(0, abs=1e-12)
+    assert squares["grid imperfections"] < 0.1
+    assert squares["correlation"] < 0.2
+
+
+def test_a_distance_is_in_standard_errors_of_both():
+    paper = musat.TABLE_1[0.6]
+    found, accuracy = found_as(48)
+    squares = musat_start.distances(paper, found, accuracy + 3)
+    own = found.grid_imperfections
+    error = np.hypot((own.high - own.low) / 3.92, 4.0 / 1.96)
+    assert squares["grid imperfections"] == pytest.approx(((own.estimate - 39.6) / error) ** 2)
+    rest = accuracy[~found.circle]
+    assert squares["accuracy of the rest"] == pytest.approx(9 / (2 * rest.var(ddof=1) / 88))
+    few, _ = found_as(40, circles=4)
+    ratio = musat_start.distances(paper, few, accuracy)["circles"]
+    k = np.array([12, 4, 88, 96])
+    assert ratio == pytest.approx(2 * (k @ np.log(k / [8, 8, 92, 92])))
+    none, accuracy = found_as(40, circles=0)
+    assert np.isnan(musat_start.distances(paper, none, accuracy)["accuracy of circles"])
+    assert musat_start.distances(musat.TABLE_1[0.0], none, accuracy)["circles"] == 0
+
+
+def test_starts_are_compared_over_the_whole_table(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(musat_start, "STEPS", 100)
+    monkeypatch.setattr(musat_start, "RUNS", {"quick": 6})
+    monkeypatch.setattr(musat_start, "STARTS", ("pytorch", "xavier_uniform"))
+    data, totals, figure = musat_start.starts(tmp_path, "quick")
+    rows = rows_of(data)
+    assert len(rows) == 2 * 4 * 5
+    for total in rows_of(totals):
+        squares = [float(r["chi_square"]) for r in rows if r["start"] == total["start"]]
+        squares = [square for square in squares if np.isfinite(square)]
+        assert float(total["chi_square"]) == pytest.approx(sum(squares))
+        assert int(total["numbers"]) == len(squares)
+        assert 0 <= float(total["p_value"]) <= 1
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert "xavier_uniform: χ² = " in capsys.readouterr().out
