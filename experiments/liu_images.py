@@ -1,7 +1,7 @@
 """Liu et al., §4.3 and Appendix J: grokking on images, and how to control it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 import nets
 from analysis.figures import style
-from experiments.liu_phases import NEVER, Row, or_never, scan, show_phases, steps_to
+from analysis.phase_diagram import PhaseDiagram, Refinement, phase_diagram
+from experiments.liu_phases import HIGH, LOW, Claim, Row, judged, publish, rules, steps_to
 from experiments.output import Budget, save_figure, write_csv
+from experiments.phases import NEVER, Training, axis, or_never
 from nets import ImageMLP
 
 THRESHOLDS = {"train_accuracy": 0.9, "validation_accuracy": 0.6}
@@ -38,8 +40,10 @@ class Setting:
     weight_decay: float = 0.3
     sizes: tuple[int, ...] = (30, 50, 75, 100, 150, 200, 400, 800)
     size_seeds: int = 3
-    rates: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1)
-    decays: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+    rates: tuple[float, float] = (1e-4, 1e-1)
+    decays: tuple[float, float] = (0.03, 10.0)
+    cells: int = 4
+    refinement: Refinement = field(default_factory=lambda: Refinement(2, 4, 1, 90))
     scale: float = 8.0
     batch: int = 200
 
@@ -51,8 +55,8 @@ SETTINGS: dict[Budget, Setting] = {
         seeds=2,
         sizes=(50, 100, 200, 400),
         size_seeds=1,
-        rates=(1e-3, 1e-2),
-        decays=(0.03, 0.3, 3.0),
+        cells=3,
+        refinement=Refinement(1, 1, 1, 21),
     ),
     "default": Setting(),
     "paper": Setting(
@@ -62,8 +66,10 @@ SETTINGS: dict[Budget, Setting] = {
         weight_decay=0.01,
         sizes=(50, 75, 100, 150, 200, 300, 400, 600, 800, 1000, 1200, 1500),
         size_seeds=10,
-        rates=tuple(np.logspace(-6, -1, 11).tolist()),
-        decays=tuple(np.logspace(-4, 1, 11).tolist()),
+        rates=(1e-6, 1e-1),
+        decays=(1e-4, 10.0),
+        cells=10,
+        refinement=Refinement(3, 7, 2),
     ),
 }
 
@@ -82,10 +88,9 @@ def options(setting: Setting, model: ImageMLP, images: int) -> dict[str, Any]:
 
 
 def grokking(out: Path, budget: Budget, data: str = "digits") -> list[Path]:
-    """Figure 8: training curves of networks that grok, and phases over the last layer's rate and decay."""
+    """Figure 8 (left): training curves of networks that grok on images."""
     setting = SETTINGS[budget]
     model = ImageMLP(data, setting.hidden)
-    common = options(setting, model, setting.images)
     trained = nets.train(
         model,
         runs=setting.seeds,
@@ -95,9 +100,8 @@ def grokking(out: Path, budget: Budget, data: str = "digits") -> list[Path]:
         track=max(setting.steps // 200, 1),
         learning_rate=RATE,
         weight_decay=setting.weight_decay,
-        **common,
+        **options(setting, model, setting.images),
     )
-    cells = scan(model, setting.rates, setting.decays, thresholds=THRESHOLDS, delay=DELAY, **common)
     curves = [
         {
             "run": run,
@@ -108,24 +112,63 @@ def grokking(out: Path, budget: Budget, data: str = "digits") -> list[Path]:
         for frame, step in enumerate(trained.steps)
     ]
     train, validation = (trained.observables[f"steps_to_{name}"][:, -1] for name in THRESHOLDS)
-    print(
-        f"  {model.data}, {setting.images} training images, two hidden layers of {setting.hidden[0]}, start "
-        f"scaled by {setting.scale:g}, weight decay {setting.weight_decay:g}, {setting.seeds} seeds"
-    )
+    print(f"  {_described(setting, model)}, weight decay {setting.weight_decay:g}, {setting.seeds} seeds")
     print(
         f"  90 % of the training set after {_list(train)} steps, 60 % of the validation set after "
-        f"{_list(validation)}; phase diagram: one seed a cell"
+        f"{_list(validation)}"
     )
     with style():
-        figure = Figure(figsize=(9.6, 4.0))
-        left, right = figure.subplots(1, 2)
-        show_curves(curves, left)
-        left.set_title(f"{model.data}, {setting.images} training images")
-        show_phases(cells, right, title="Steps to 60 % of the validation set")
-        right.set_ylabel("learning rate of the last layer")
-        right.set_xlabel("weight decay")
+        figure = Figure(figsize=(5.2, 3.8))
+        ax = show_curves(curves, figure.subplots())
+        ax.set_title(f"{model.data}, {setting.images} training images (Fig. 8 left)")
         picture = save_figure(figure, out / "liu-8.png")
-    return [write_csv(out / "liu-8.csv", curves), write_csv(out / "liu-8-phases.csv", cells), picture]
+    return [write_csv(out / "liu-8.csv", curves), picture]
+
+
+def phases(out: Path, budget: Budget, data: str = "digits") -> list[Path]:
+    """Figure 8 (right): phases over the learning rate of the last layer and the weight decay, on images."""
+    setting = SETTINGS[budget]
+    model = ImageMLP(data, setting.hidden)
+    common = options(setting, model, setting.images)
+    training = Training(
+        model,
+        ("learning_rate", "weight_decay"),
+        common.pop("steps"),
+        DELAY,
+        THRESHOLDS,
+        common.pop("seed"),
+        common,
+        out / "liu-8b-networks" if budget == "paper" else None,
+    )
+    labels = {"learning_rate": "learning rate of the last layer", "weight_decay": "weight decay"}
+    limits = {"learning_rate": setting.rates, "weight_decay": setting.decays}
+    axes = (axis(model, name, *limits[name], setting.cells, label=labels[name]) for name in limits)
+    diagram = phase_diagram(*axes, training, setting.refinement, delay=DELAY)
+    title = f"{model.data}, {setting.images} training images"
+    heading = f"Fig. 8 right: {_described(setting, model)}"
+    return publish(out, "liu-8b", {title: diagram}, judged(title, _claims(diagram)), heading=heading)
+
+
+def _described(setting: Setting, model: ImageMLP) -> str:
+    widths = " and ".join(map(str, model.hidden))
+    return f"{setting.images} images of {model.data}, hidden layers of {widths}, start × {setting.scale:g}"
+
+
+def _claims(diagram: PhaseDiagram) -> list[Claim]:
+    """What Appendix J says of Figure 8 (right)."""
+    touching = diagram.touching().get(frozenset(("comprehension", "confusion")), 0)
+    decay = {
+        phase: [np.mean(cell.y) for cell in diagram.cells if cell.majority.phase == phase]
+        for phase in ("grokking", "comprehension")
+    }
+    both = all(decay.values())
+    less = bool(both and np.mean(decay["grokking"]) < np.mean(decay["comprehension"]))
+    return [
+        rules(diagram, "a high rate and weight decay", "confusion", HIGH, HIGH),
+        rules(diagram, "a low rate and weight decay", "memorization", LOW, LOW),
+        (f"comprehension borders on confusion (here {touching} times)", touching > 0),
+        ("grokking comes with less weight decay than comprehension", less),
+    ]
 
 
 def _list(steps: Any) -> str:

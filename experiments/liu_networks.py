@@ -1,7 +1,7 @@
 """Liu et al., §4.2: a transformer that learns to add mod p, its effective dimension, dropout and phases."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,26 @@ from matplotlib.figure import Figure
 import nets
 from analysis.figures import style
 from analysis.geometry import effective_dimension
+from analysis.phase_diagram import PhaseDiagram, Refinement, phase_diagram
 from analysis.statistics import proportion
-from experiments.liu_phases import NEVER, Row, or_never, scan, show_phases, steps_to
+from experiments.liu_phases import (
+    ALL,
+    HIGH,
+    LOW,
+    MIDDLE,
+    Claim,
+    Row,
+    draw,
+    four_phases,
+    generalises,
+    judged,
+    say,
+    steps_to,
+)
 from experiments.output import Budget, save_figure, write_csv
+from experiments.phases import ACCURACIES, NEVER, Training, axis, or_never, summary, write_diagrams
 from nets import TokenTransformer
 
-HIGH = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
-"""What counts as fitted and as generalised (Table 1)."""
 EMBEDDING = {"embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
 SEED = 42
 
@@ -48,8 +61,10 @@ class Setting:
     dropouts: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1, 0.2)
     dropout_decay: float = 0.3
     dropout_seeds: int = 2
-    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
-    decays: tuple[float, ...] = (0.0, 0.3, 1.0, 3.0, 10.0)
+    rates: tuple[float, float] = (1e-3, 1e-2)
+    decays: tuple[float, float] = (0.1, 10.0)
+    cells: tuple[int, int] = (3, 4)
+    refinement: Refinement = field(default_factory=lambda: Refinement(2, 4, 1, 60))
     delay: int = 200
 
     @property
@@ -70,7 +85,12 @@ class Setting:
 
 SETTINGS: dict[Budget, Setting] = {
     "quick": Setting(
-        steps=1200, seeds=2, dropouts=(0.0, 0.05), dropout_seeds=1, rates=(3e-3,), decays=(0.1, 1.0, 10.0)
+        steps=1200,
+        seeds=2,
+        dropouts=(0.0, 0.05),
+        dropout_seeds=1,
+        cells=(2, 3),
+        refinement=Refinement(1, 1, 1, 12),
     ),
     "default": Setting(),
     "paper": Setting(
@@ -83,8 +103,10 @@ SETTINGS: dict[Budget, Setting] = {
         dropouts=tuple(np.linspace(0, 0.5, 10).tolist()),
         dropout_decay=0.0,
         dropout_seeds=3,
-        rates=tuple(np.logspace(-6, -2, 12).tolist()),
-        decays=tuple(np.exp(np.linspace(-4, 3, 12)).tolist()),
+        rates=(1e-6, 1e-2),
+        decays=(0.02, 20.0),
+        cells=(8, 8),
+        refinement=Refinement(3, 7, 2),
         delay=1000,
     ),
 }
@@ -104,7 +126,7 @@ def phases(out: Path, budget: Budget) -> list[Path]:
         setting.network,
         runs=setting.seeds,
         record=max(setting.steps // 80, 1),
-        thresholds=HIGH,
+        thresholds=ACCURACIES,
         **setting.options,
         **setting.decoder,
     )
@@ -120,14 +142,8 @@ def phases(out: Path, budget: Budget) -> list[Path]:
         for rate in setting.dropouts
         for run, (train, validation) in enumerate(_with_dropout(setting, rate))
     ]
-    cells = scan(
-        setting.model,
-        setting.rates,
-        setting.decays,
-        thresholds=HIGH,
-        delay=setting.delay,
-        **setting.options,
-    )
+    diagram = _diagram(setting, out / "liu-7-networks" if budget == "paper" else None)
+    claims = judged("Transformer", _claims(diagram))
     done = np.isfinite(reached)
     print(
         f"  {describe(setting)}, {setting.seeds} seeds: "
@@ -139,7 +155,8 @@ def phases(out: Path, budget: Budget) -> list[Path]:
         f"  effective dimension, median: {np.median(dimension[:, 0]):.1f} at the start, at most "
         f"{np.median(dimension.max(axis=1)):.1f}, {np.median(dimension[:, -1]):.1f} at the end"
     )
-    print(f"  phase diagram: one seed a cell, grokking from {setting.delay} steps of delay on")
+    print("\n".join(f"  phase diagram: {line}" for line in summary(diagram)))
+    say(claims)
     with style():
         figure = Figure(figsize=(12.4, 3.9))
         left, middle, right = figure.subplots(1, 3)
@@ -147,7 +164,7 @@ def phases(out: Path, budget: Budget) -> list[Path]:
         left.set_title(f"Dropout {setting.dropout:g}, weight decay {setting.weight_decay:g}")
         show_dropout(dropped, setting.steps, middle)
         middle.set_title(f"Dropout, weight decay {setting.dropout_decay:g}")
-        show_phases(cells, right, title="No dropout; steps to 90 % of the validation set")
+        draw(diagram, right, "No dropout")
         figure.suptitle(describe(setting))
         picture = save_figure(figure, out / "liu-7.png")
     curves = [
@@ -158,16 +175,46 @@ def phases(out: Path, budget: Budget) -> list[Path]:
     return [
         write_csv(out / "liu-7.csv", curves),
         write_csv(out / "liu-7-dropout.csv", dropped),
-        write_csv(out / "liu-7-phases.csv", cells),
+        *write_diagrams(out, "liu-7-phases", {"Transformer": diagram}),
+        write_csv(out / "liu-7-claims.csv", claims),
         picture,
     ]
+
+
+def _diagram(setting: Setting, store: Path | None) -> PhaseDiagram:
+    """Phases over the decoder's learning rate and weight decay, without dropout."""
+    options = {name: value for name, value in setting.options.items() if name not in ("steps", "seed")}
+    training = Training(
+        setting.model,
+        ("learning_rate", "weight_decay"),
+        setting.steps,
+        setting.delay,
+        seed=SEED,
+        options=options,
+        store=store,
+    )
+    limits = {"learning_rate": setting.rates, "weight_decay": setting.decays}
+    axes = (
+        axis(setting.model, name, *limits[name], count, label=f"decoder {name.replace('_', ' ')}")
+        for name, count in zip(limits, setting.cells, strict=True)
+    )
+    return phase_diagram(*axes, training, setting.refinement, delay=setting.delay)
+
+
+def _claims(diagram: PhaseDiagram) -> list[Claim]:
+    little, some, much = (generalises(diagram, ALL, part) for part in (LOW, MIDDLE, HIGH))
+    text = (
+        f"a certain amount of weight decay helps to generalise (here {little:.0%} of the third with the least "
+        f"generalises, {some:.0%} of the middle one, {much:.0%} of that with the most)"
+    )
+    return [four_phases(diagram), (text, max(some, much) > little)]
 
 
 def _with_dropout(setting: Setting, rate: float) -> Any:
     """Steps (seeds, 2) to 90 % of both sets at a rate of dropout, NaN for never."""
     return steps_to(
         replace(setting.model, dropout=rate),
-        HIGH,
+        ACCURACIES,
         runs=setting.dropout_seeds,
         learning_rate=setting.learning_rate,
         weight_decay=setting.dropout_decay,

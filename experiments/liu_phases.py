@@ -1,75 +1,31 @@
-"""Liu et al., Table 1: the four phases of learning, found and drawn for any network."""
+"""Liu et al.: what their phase diagrams have in common, and what the paper says that they show."""
 
-import itertools
-import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 import nets
+from analysis.figures import style
+from analysis.phase_axes import Span
+from analysis.phase_diagram import PhaseDiagram
+from analysis.phase_figures import show_phases
+from experiments.output import save_figure, write_csv
+from experiments.phases import summary, write_diagrams
 from nets import Model
 
 Row = dict[str, Any]
+Claim = tuple[str, bool]
+"""A statement of the paper, with what was found, and whether it holds here."""
 
-PHASES = {
-    "comprehension": "#f2c14e",
-    "grokking": "#d1603d",
-    "memorization": "#0b6e99",
-    "confusion": "#c9c9c9",
-}
-NEVER = "never"
-
-
-def phase(train: float, validation: float, delay: int) -> str:
-    """Phase of a run by the steps at which it reached its thresholds, NaN for never (Table 1).
-
-    A run that generalises and never fits its training set is confusion, as one that does neither.
-    """
-    if math.isnan(train):
-        return "confusion"
-    if math.isnan(validation):
-        return "memorization"
-    return "comprehension" if validation - train < delay else "grokking"
-
-
-def scan(
-    model: Model,
-    rates: Sequence[float],
-    decays: Sequence[float],
-    *,
-    thresholds: Mapping[str, float],
-    delay: int,
-    steps: int,
-    seed: int,
-    **options: Any,
-) -> list[Row]:
-    """Train one network for each rate and weight decay of the decoder, and tell its phase."""
-    cells = list(itertools.product(rates, decays))
-    reached = steps_to(
-        model,
-        thresholds,
-        runs=len(cells),
-        steps=steps,
-        seed=seed,
-        learning_rate=[rate for rate, _ in cells],
-        weight_decay=[decay for _, decay in cells],
-        **options,
-    )
-    return [
-        {
-            "learning_rate": rate,
-            "weight_decay": decay,
-            "train_steps": or_never(train),
-            "validation_steps": or_never(validation),
-            "phase": phase(train, validation, delay),
-        }
-        for (rate, decay), (train, validation) in zip(cells, reached, strict=True)
-    ]
+LOW: Span = (0.0, 1 / 3)
+MIDDLE: Span = (1 / 3, 2 / 3)
+HIGH: Span = (2 / 3, 1.0)
+ALL: Span = (0.0, 1.0)
+"""Parts of an axis, from which boxes of the plane are made."""
 
 
 def steps_to(model: Model, thresholds: Mapping[str, float], *, steps: int, **options: Any) -> Any:
@@ -88,35 +44,97 @@ def steps_to(model: Model, thresholds: Mapping[str, float], *, steps: int, **opt
     return np.stack([trained.observables[f"steps_to_{part}_accuracy"][:, -1] for part in parts], axis=1)
 
 
-def or_never(steps: float) -> int | str:
-    """Return a number of steps as tables hold it."""
-    return NEVER if math.isnan(steps) else int(steps)
+# -- what the paper says -----------------------------------------------------------------------------------
 
 
-def show_phases(rows: Sequence[Row], ax: Axes | None = None, *, title: str = "") -> Axes:
-    """Draw the phases over the decoder's weight decay and learning rate, with the steps to generalise."""
-    ax = Figure().subplots() if ax is None else ax
-    rates = sorted({row["learning_rate"] for row in rows})
-    decays = sorted({row["weight_decay"] for row in rows})
-    names = list(PHASES)
-    table = np.empty((len(rates), len(decays)))
-    for row in rows:
-        place = rates.index(row["learning_rate"]), decays.index(row["weight_decay"])
-        table[place] = names.index(row["phase"])
-        if row["validation_steps"] != NEVER:
-            ax.annotate(str(row["validation_steps"]), place[::-1], ha="center", va="center", fontsize=7)
-    ax.imshow(
-        table,
-        cmap=ListedColormap(list(PHASES.values())),
-        vmin=-0.5,
-        vmax=len(names) - 0.5,
-        origin="lower",
-        aspect="auto",
+def rules(diagram: PhaseDiagram, what: str, phase: str, x: Span, y: Span) -> Claim:
+    """Whether a phase has the largest share of a part of the plane."""
+    share = diagram.shares((x, y))[phase].format(0, 100)
+    found = diagram.leading((x, y))
+    return f"{what}: {phase} (here {found}; {phase} has {share} %)", found == phase
+
+
+def generalises(diagram: PhaseDiagram, x: Span = ALL, y: Span = ALL) -> float:
+    """Share of comprehension and grokking, the Goldilocks zone, in a part of the plane."""
+    shares = diagram.shares((x, y))
+    return shares["comprehension"].estimate + shares["grokking"].estimate
+
+
+def four_phases(diagram: PhaseDiagram) -> Claim:
+    """Whether all four phases have a cell."""
+    found = {cell.majority.phase for cell in diagram.cells}
+    return f"there are four phases (here {len(found)}: {', '.join(sorted(found))})", len(found) == 4
+
+
+def sandwiched(diagram: PhaseDiagram) -> Claim:
+    """Whether grokking lies between comprehension and memorization."""
+    touching = diagram.touching()
+    inner, outer, direct = (
+        touching.get(frozenset(pair), 0)
+        for pair in (
+            ("grokking", "comprehension"),
+            ("grokking", "memorization"),
+            ("comprehension", "memorization"),
+        )
     )
-    ax.set_xticks(range(len(decays)), [f"{decay:g}" for decay in decays])
-    ax.set_yticks(range(len(rates)), [f"{rate:g}" for rate in rates])
-    ax.tick_params(length=0)
-    ax.set(xlabel="weight decay of the decoder", ylabel="learning rate of the decoder", title=title)
-    handles = [Patch(color=color, label=name) for name, color in PHASES.items()]
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    text = (
+        f"grokking is sandwiched between comprehension and memorization (here it borders {inner} times on the "
+        f"one, {outer} times on the other, and these border {direct} times on each other)"
+    )
+    return text, min(inner, outer) > 0 and direct <= min(inner, outer)
+
+
+def difference(diagram: PhaseDiagram, along: str) -> float:
+    """Total variation distance between the shares of the phases in the two halves of the plane along an axis."""
+    halves = ((0.0, 0.5), (0.5, 1.0))
+    first, second = (diagram.shares((half, ALL) if along == "x" else (ALL, half)) for half in halves)
+    return sum(abs(first[phase].estimate - second[phase].estimate) for phase in first) / 2
+
+
+# -- files -------------------------------------------------------------------------------------------------
+
+
+def publish(
+    out: Path,
+    name: str,
+    diagrams: Mapping[str, PhaseDiagram],
+    claims: Sequence[Row],
+    *,
+    heading: str,
+    downwards: bool = True,
+) -> list[Path]:
+    """Print, draw and write diagrams by title; their second axis downwards, as most of the paper's."""
+    for title, diagram in diagrams.items():
+        for line in summary(diagram):
+            print(f"  {title}: {line}")
+    say(claims)
+    with style():
+        figure = Figure(figsize=(0.4 + 5.0 * len(diagrams), 4.4))
+        figure.suptitle(heading, fontsize=10.5)
+        axes = figure.subplots(1, len(diagrams), squeeze=False)[0]
+        for ax, (title, diagram) in zip(axes, diagrams.items(), strict=True):
+            draw(diagram, ax, title, downwards=downwards)
+        picture = save_figure(figure, out / f"{name}.png")
+    files = write_diagrams(out, name, diagrams)
+    return [*files, write_csv(out / f"{name}-claims.csv", claims), picture]
+
+
+def draw(diagram: PhaseDiagram, ax: Axes, title: str, *, downwards: bool = True) -> Axes:
+    """Draw a diagram with its number of networks."""
+    each = {len(cell.runs) for cell in diagram.cells}
+    networks = f"{min(each)} to {max(each)}" if len(each) > 1 else str(*each)
+    show_phases(diagram, ax, title=f"{title}\n{len(diagram.cells)} cells, {networks} networks each")
+    if downwards:
+        ax.invert_yaxis()
     return ax
+
+
+def judged(title: str, claims: Sequence[Claim]) -> list[Row]:
+    """Return rows of claims for the table."""
+    return [{"diagram": title, "claim": text, "holds": bool(holds)} for text, holds in claims]
+
+
+def say(claims: Sequence[Row]) -> None:
+    """Print claims with their verdicts."""
+    for row in claims:
+        print(f"  {row['diagram']}: {'holds' if row['holds'] else 'does not hold'}: {row['claim']}")

@@ -1,0 +1,105 @@
+"""Axes of a phase diagram, and how they are cut into cells: halved, again and again, and never in between."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from physics.checks import choice, number, whole_number
+from physics.errors import InputError
+
+Span = tuple[float, float]
+"""Part of an axis, in units of its length from low to high; halves of halves, so that equal ends are equal."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A hyper-parameter from low to high.
+
+    Parameters
+    ----------
+    name : str
+        What it is called, as an argument of `nets.train` or a field of a model.
+    low, high : float
+        Where it begins and ends; `high` greater than `low`.
+    cells : int, default 6
+        Coarse cells, at least 1.
+    scale : {"linear", "log"}, default "linear"
+        Cells of equal width, or of equal ratio; "log" needs a `low` greater than 0.
+    whole : bool, default False
+        Whether only whole numbers are allowed; a cell then reaches half a unit beyond `low` and `high`, and
+        is not cut where a half would hold no whole number.
+    label : str, optional
+        What figures call it; the name by default.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range, or a coarse cell holds no whole number.
+    """
+
+    name: str
+    low: float
+    high: float
+    cells: int = 6
+    scale: Literal["linear", "log"] = "linear"
+    whole: bool = False
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        choice("scale", self.scale, ("linear", "log"))
+        object.__setattr__(self, "cells", whole_number(f"cells of {self.name}", self.cells, 1))
+        low, high = (number(f"{end} of {self.name}", getattr(self, end)) for end in ("low", "high"))
+        if self.whole:
+            low, high = low - 0.5, high + 0.5
+        if not low < high:
+            raise InputError(f"{self.name} must go from a lower to a higher value, got {low:g} to {high:g}")
+        if self.scale == "log" and low <= 0:
+            raise InputError(f"{self.name} must begin above 0 on a logarithmic axis, got {self.low:g}")
+        object.__setattr__(self, "_ends", (low, high))
+        object.__setattr__(self, "label", self.label or self.name.replace("_", " "))
+        for span in self.spans:
+            if self.whole and not self._holds_whole(span):
+                low, high = (self.value(end) for end in span)
+                raise InputError(
+                    f"cells of {self.name} must each hold a whole number, got one from {low:g} to {high:g}; "
+                    f"take fewer than {self.cells}"
+                )
+
+    @property
+    def spans(self) -> list[Span]:
+        """The coarse cells, from low to high."""
+        return [(k / self.cells, (k + 1) / self.cells) for k in range(self.cells)]
+
+    def value(self, part: float) -> float:
+        """Value at a part 0 … 1 of the axis."""
+        low, high = self._ends  # type: ignore[attr-defined]
+        return low * (high / low) ** part if self.scale == "log" else low + (high - low) * part
+
+    def part(self, value: float) -> float:
+        """Part 0 … 1 of the axis at a value, the inverse of `value`."""
+        low, high = self._ends  # type: ignore[attr-defined]
+        if self.scale == "log":
+            return math.log(value / low) / math.log(high / low)
+        return (value - low) / (high - low)
+
+    def point(self, span: Span) -> float:
+        """The value that stands for a cell: its centre, or the whole number nearest to it."""
+        centre = self.value(sum(span) / 2)
+        if not self.whole:
+            return centre
+        least, most = self._wholes(span)
+        return min(max(round(centre), least), most)
+
+    def halves(self, span: Span) -> list[Span]:
+        """The two halves of a cell; the cell itself where a half would hold no whole number."""
+        middle = sum(span) / 2
+        parts = [(span[0], middle), (middle, span[1])]
+        return [span] if self.whole and not all(map(self._holds_whole, parts)) else parts
+
+    def _wholes(self, span: Span) -> tuple[int, int]:
+        """Least and greatest whole number of a cell; its upper end belongs to the next one."""
+        return math.ceil(self.value(span[0])), math.ceil(self.value(span[1])) - 1
+
+    def _holds_whole(self, span: Span) -> bool:
+        least, most = self._wholes(span)
+        return least <= most
