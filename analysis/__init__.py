@@ -27,6 +27,9 @@ from analysis.laws import HonestScores, Law, RegressorLaw, Score, fit_law, hones
 from analysis.matching import match_trajectories
 from analysis.nonlinear import MeanFieldRegressor, lotka_volterra
 from analysis.ode import PUBLISHED, BatchFit, FitWarning, ODEFit, fit_each, fit_trajectories
+from analysis.phase_axes import Axis
+from analysis.phase_diagram import Cell, PhaseDiagram, Refinement, phase_diagram
+from analysis.phases import PHASES, Majority, classify_phases
 from analysis.regressors import LinearODERegressor
 from analysis.resampling import Resampled, resample_coefficients
 from analysis.statistics import Interval, correlation, mean, proportion
@@ -39,8 +42,11 @@ from analysis.survival import (
 )
 
 __all__ = [
+    "PHASES",
     "PUBLISHED",
+    "Axis",
     "BatchFit",
+    "Cell",
     "Comparison",
     "FitWarning",
     "FixedPoints",
@@ -49,10 +55,13 @@ __all__ = [
     "LassoSolution",
     "Law",
     "LinearODERegressor",
+    "Majority",
     "MeanFieldRegressor",
     "ODEFit",
+    "PhaseDiagram",
     "Plane",
     "PrincipalComponents",
+    "Refinement",
     "RegressorLaw",
     "Resampled",
     "Score",
@@ -64,6 +73,7 @@ __all__ = [
     "circle_counts",
     "circle_delta",
     "circularity",
+    "classify_phases",
     "compare",
     "correlation",
     "decision_error",
@@ -80,6 +90,7 @@ __all__ = [
     "lotka_volterra",
     "match_trajectories",
     "mean",
+    "phase_diagram",
     "principal_components",
     "procrustes_disparity",
     "proportion",

@@ -8,7 +8,7 @@ from physics.checks import choice, number, whole_number
 from physics.errors import InputError
 
 Span = tuple[float, float]
-"""Part of an axis, in units of its length from low to high; halves of halves, so that equal ends are equal."""
+"""Part of an axis, in units of its length; ends are halves of halves, so that equal ends are the same."""
 
 
 @dataclass(frozen=True)

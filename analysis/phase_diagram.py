@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.phase_axes import Axis, Span
 from analysis.phases import DELAY, PHASES, Majority, classify_phases
-from analysis.statistics import Interval, mean
+from analysis.statistics import Interval, proportion
 from physics.checks import number, whole_number
 from physics.errors import InputError
 
@@ -22,6 +23,9 @@ WHOLE: Box = ((0.0, 1.0), (0.0, 1.0))
 CERTAIN = 0.9
 EXTRA = 2
 """Runs that an unclear cell is given at a time; an even number leaves odd ones odd, without a draw."""
+
+
+_majority = lru_cache(1024)(Majority)
 
 
 class Run(NamedTuple):
@@ -46,7 +50,7 @@ class Cell:
     @property
     def majority(self) -> Majority:
         """What its runs say."""
-        return Majority([run.phase for run in self.runs])
+        return _majority(tuple(run.phase for run in self.runs))
 
     def covered(self, box: Box = WHOLE) -> float:
         """Area of the part of the cell that lies in a box."""
@@ -110,10 +114,11 @@ class PhaseDiagram:
         )
 
     def shares(self, box: Box = WHOLE) -> dict[str, Interval]:
-        """Share of each phase in the area of a box, with 95 % intervals.
+        """Share of each phase in the area of a box, with 95 % intervals, given the cells.
 
-        The k-th runs of all cells are one diagram of one run a cell. The share is the mean over as many such
-        diagrams as every cell has runs for, its interval Student's, within 0 and 1; given the cells.
+        Each run stands for an equal part of its cell. The interval is Wilson's for the effective number
+        1 / Σ a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965); as cells are
+        mostly of one mind, it is rather too wide than too narrow.
 
         Parameters
         ----------
@@ -121,11 +126,14 @@ class PhaseDiagram:
             Parts 0 … 1 of both axes.
         """
         areas = np.array([cell.covered(box) for cell in self.cells])
-        inside = [cell for cell, area in zip(self.cells, areas, strict=True) if area > 0]
-        areas = areas[areas > 0] / areas.sum()
-        count = min(len(cell.runs) for cell in inside)
-        phases = np.array([[run.phase for run in cell.runs[:count]] for cell in inside])
-        return {phase: _bounded(mean(areas @ (phases == phase))) for phase in PHASES}
+        areas /= areas.sum()
+        runs = np.array([[cell.majority.counts[phase] for phase in PHASES] for cell in self.cells])
+        effective = 1 / float(areas**2 @ (1 / runs.sum(axis=1)))
+        found = areas @ (runs / runs.sum(axis=1, keepdims=True))
+        return {
+            phase: proportion(min(share, 1.0) * effective, effective)
+            for phase, share in zip(PHASES, found.tolist(), strict=True)
+        }
 
     def leading(self, box: Box = WHOLE) -> str:
         """Return the phase with the largest share of a box."""
@@ -151,7 +159,7 @@ class PhaseDiagram:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each cell, also for those that were cut: its extent, its point, what its runs say."""
+        """Return a row for each cell, those that were cut too: its extent, its point, what its runs say."""
         return [self._row(cell, cell in self.coarser) for cell in self.cells + self.coarser]
 
     def run_rows(self) -> list[dict[str, Any]]:
@@ -165,7 +173,7 @@ class PhaseDiagram:
 
     def _row(self, cell: Cell, cut: bool) -> dict[str, Any]:
         majority = cell.majority
-        sides = {}
+        sides: dict[str, Any] = {}
         for axis, span, value in zip((self.x, self.y), (cell.x, cell.y), cell.point, strict=True):
             sides |= {axis.name: value}
             sides |= {f"{axis.name}_{end}": axis.value(part) for end, part in zip(ENDS, span, strict=True)}
@@ -186,11 +194,6 @@ ENDS = ("from", "to")
 def _overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether each two of the intervals share more than an end, (n, n)."""
     return np.minimum(high[:, None], high) > np.maximum(low[:, None], low)
-
-
-def _bounded(share: Interval) -> Interval:
-    """Keep an interval within 0 and 1."""
-    return Interval(share.estimate, max(share.low, 0.0), min(share.high, 1.0), share.count)
 
 
 @dataclass(frozen=True)
@@ -355,7 +358,8 @@ class _Survey:
         found = np.asarray(self._evaluate([cell.point for cell in wanted], self._diagram.runs), np.float64)
         if found.shape != (len(wanted), 3):
             raise InputError(
-                f"evaluate must return three numbers for each of {len(wanted)} runs, got the shape {found.shape}"
+                f"evaluate must return three numbers for each of {len(wanted)} runs, got the shape "
+                f"{found.shape}"
             )
         phases = classify_phases(found[:, 1], found[:, 2], delay=self._diagram.delay)
         for cell, (own, train, validation), phase in zip(wanted, found.tolist(), phases, strict=True):

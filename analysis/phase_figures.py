@@ -55,16 +55,20 @@ def _draw(diagram: PhaseDiagram, cell: Cell, ax: Axes) -> None:
     if diagram.decided(cell):
         ax.add_patch(Rectangle(*box, facecolor=color, edgecolor="white", linewidth=0.4))
     else:
-        looks = {"facecolor": (color, PALE), "edgecolor": "#666666", "hatch": "////", "linewidth": 0.0}
+        looks: dict[str, Any] = {
+            "facecolor": (color, PALE),
+            "edgecolor": "#666666",
+            "hatch": "////",
+            "linewidth": 0.0,
+        }
         ax.add_patch(Rectangle(*box, **looks))
         ax.add_patch(Rectangle(*box, fill=False, edgecolor="white", linewidth=0.8))
 
 
 def _name(diagram: PhaseDiagram, phase: str, ax: Axes) -> None:
     """Write the name of a phase into the cell of it that is farthest from the other phases."""
-    own, other = [], []
-    for cell in diagram.cells:
-        (own if cell.majority.phase == phase else other).append(cell)
+    own = [cell for cell in diagram.cells if cell.majority.phase == phase]
+    other = [cell for cell in diagram.cells if cell.majority.phase != phase]
     if sum(cell.covered() for cell in own) < LABELLED:
         return
     centres, rest = (np.array([[np.mean(cell.x), np.mean(cell.y)] for cell in part]) for part in (own, other))

@@ -35,12 +35,18 @@ class Interval:
         return f"{estimate} [{low}, {high}]" if np.isfinite(self.low) else estimate
 
 
-def proportion(successes: int, count: int) -> Interval:
-    """Fraction of `count` trials that succeeded, with Wilson's score interval."""
+def proportion(successes: float, count: float) -> Interval:
+    """Fraction of `count` trials that succeeded, with Wilson's score interval.
+
+    Both may be effective numbers, of trials with weights.
+    """
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
-    interval = stats.binomtest(int(successes), int(count)).proportion_ci(CONFIDENCE, method="wilson")
-    return Interval(successes / count, float(interval.low), float(interval.high), count)
+    fraction, weight = successes / count, float(stats.norm.ppf((1 + CONFIDENCE) / 2)) ** 2 / count
+    centre = (fraction + weight / 2) / (1 + weight)
+    half = (weight * fraction * (1 - fraction) + weight**2 / 4) ** 0.5 / (1 + weight)
+    low, high = max(centre - half, 0.0), min(centre + half, 1.0)
+    return Interval(fraction, low if successes else 0.0, high if successes < count else 1.0, round(count))
 
 
 def mean(values: Any) -> Interval:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tyro
 
-from experiments import commands, reading, training
+from experiments import commands, phases, reading, training
 from experiments.options import ValueNotAllowed, sentence
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
@@ -23,6 +23,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "fit-ode": reading.fit_ode,
     "survival": reading.survival,
     "compare": reading.compare,
+    "phases": phases.phases,
     "import": commands.import_,
     "info": reading.info,
     "reproduce": commands.reproduce,

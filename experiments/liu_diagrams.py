@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from analysis.phase_diagram import PhaseDiagram, Refinement, phase_diagram
+from analysis.phase_diagram import PhaseDiagram, Refinement
 from experiments.liu_phases import (
     ALL,
     HIGH,
@@ -22,7 +22,7 @@ from experiments.liu_phases import (
     sandwiched,
 )
 from experiments.output import Budget
-from experiments.phases import Training, axis
+from experiments.phase_training import Training, axis
 from nets.models import DenseModel, GroupDecoder, ToyAddition
 
 Limits = tuple[float, float]
@@ -43,7 +43,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Effort:
-    """What a budget trains. The paper takes a decoder of two layers of 200, 1e5 steps, and one network a cell.
+    """What a budget trains. The paper takes a decoder of two layers of 200, 1e5 steps, one network a cell.
 
     The small budgets take a tenth of its steps or less. As Adam moves by its rate a step, whatever the
     gradient, their rates begin where as much as in the paper is moved: the decoder's at 1e-4, and the
@@ -106,20 +106,16 @@ class Plane:
         cells, refinement = effort.cells, effort.refinement
         if pair:
             cells, refinement = effort.pair_cells, effort.pair_refinement
-        training = Training(
+        return Training(
             self.model,
-            ("learning_rate", self.name),
+            axis(self.model, "learning_rate", self.least, 1e-2, cells, label=LABELS["learning_rate"]),
+            axis(self.model, self.name, *self.limits, cells, label=LABELS[self.name]),
             effort.steps,
             effort.delay,
             seed=SEED,
             options=self.options,
             store=store,
-        )
-        axes = (
-            axis(self.model, name, *limits, cells, label=LABELS[name])
-            for name, limits in (("learning_rate", (self.least, 1e-2)), (self.name, self.limits))
-        )
-        return phase_diagram(*axes, training, refinement, delay=effort.delay)
+        ).diagram(refinement)
 
 
 def _store(out: Path, name: str, budget: Budget) -> Path | None:

@@ -12,10 +12,10 @@ from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 import nets
 from analysis.figures import style
-from analysis.phase_diagram import PhaseDiagram, Refinement, phase_diagram
+from analysis.phase_diagram import PhaseDiagram, Refinement
 from experiments.liu_phases import HIGH, LOW, Claim, Row, judged, publish, rules, steps_to
 from experiments.output import Budget, save_figure, write_csv
-from experiments.phases import NEVER, Training, axis, or_never
+from experiments.phase_training import NEVER, Training, axis, or_never
 from nets import ImageMLP
 
 THRESHOLDS = {"train_accuracy": 0.9, "validation_accuracy": 0.6}
@@ -130,20 +130,17 @@ def phases(out: Path, budget: Budget, data: str = "digits") -> list[Path]:
     setting = SETTINGS[budget]
     model = ImageMLP(data, setting.hidden)
     common = options(setting, model, setting.images)
-    training = Training(
+    diagram = Training(
         model,
-        ("learning_rate", "weight_decay"),
+        axis(model, "learning_rate", *setting.rates, setting.cells, label="learning rate of the last layer"),
+        axis(model, "weight_decay", *setting.decays, setting.cells),
         common.pop("steps"),
         DELAY,
         THRESHOLDS,
         common.pop("seed"),
         common,
         out / "liu-8b-networks" if budget == "paper" else None,
-    )
-    labels = {"learning_rate": "learning rate of the last layer", "weight_decay": "weight decay"}
-    limits = {"learning_rate": setting.rates, "weight_decay": setting.decays}
-    axes = (axis(model, name, *limits[name], setting.cells, label=labels[name]) for name in limits)
-    diagram = phase_diagram(*axes, training, setting.refinement, delay=DELAY)
+    ).diagram(setting.refinement)
     title = f"{model.data}, {setting.images} training images"
     heading = f"Fig. 8 right: {_described(setting, model)}"
     return publish(out, "liu-8b", {title: diagram}, judged(title, _claims(diagram)), heading=heading)

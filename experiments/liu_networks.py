@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import nets
 from analysis.figures import style
 from analysis.geometry import effective_dimension
-from analysis.phase_diagram import PhaseDiagram, Refinement, phase_diagram
+from analysis.phase_diagram import PhaseDiagram, Refinement
 from analysis.statistics import proportion
 from experiments.liu_phases import (
     ALL,
@@ -29,7 +29,7 @@ from experiments.liu_phases import (
     steps_to,
 )
 from experiments.output import Budget, save_figure, write_csv
-from experiments.phases import ACCURACIES, NEVER, Training, axis, or_never, summary, write_diagrams
+from experiments.phase_training import ACCURACIES, NEVER, Training, axis, or_never, summary, write_diagrams
 from nets import TokenTransformer
 
 EMBEDDING = {"embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
@@ -184,28 +184,24 @@ def phases(out: Path, budget: Budget) -> list[Path]:
 def _diagram(setting: Setting, store: Path | None) -> PhaseDiagram:
     """Phases over the decoder's learning rate and weight decay, without dropout."""
     options = {name: value for name, value in setting.options.items() if name not in ("steps", "seed")}
-    training = Training(
-        setting.model,
-        ("learning_rate", "weight_decay"),
+    (columns, rows), model = setting.cells, setting.model
+    return Training(
+        model,
+        axis(model, "learning_rate", *setting.rates, columns, label="decoder learning rate"),
+        axis(model, "weight_decay", *setting.decays, rows, label="decoder weight decay"),
         setting.steps,
         setting.delay,
         seed=SEED,
         options=options,
         store=store,
-    )
-    limits = {"learning_rate": setting.rates, "weight_decay": setting.decays}
-    axes = (
-        axis(setting.model, name, *limits[name], count, label=f"decoder {name.replace('_', ' ')}")
-        for name, count in zip(limits, setting.cells, strict=True)
-    )
-    return phase_diagram(*axes, training, setting.refinement, delay=setting.delay)
+    ).diagram(setting.refinement)
 
 
 def _claims(diagram: PhaseDiagram) -> list[Claim]:
     little, some, much = (generalises(diagram, ALL, part) for part in (LOW, MIDDLE, HIGH))
     text = (
-        f"a certain amount of weight decay helps to generalise (here {little:.0%} of the third with the least "
-        f"generalises, {some:.0%} of the middle one, {much:.0%} of that with the most)"
+        f"a certain amount of weight decay helps to generalise (here {little:.0%} of the third with the "
+        f"least generalises, {some:.0%} of the middle one, {much:.0%} of that with the most)"
     )
     return [four_phases(diagram), (text, max(some, much) > little)]
 

@@ -14,7 +14,7 @@ from analysis.phase_axes import Span
 from analysis.phase_diagram import PhaseDiagram
 from analysis.phase_figures import show_phases
 from experiments.output import save_figure, write_csv
-from experiments.phases import summary, write_diagrams
+from experiments.phase_training import summary, write_diagrams
 from nets import Model
 
 Row = dict[str, Any]
@@ -78,14 +78,14 @@ def sandwiched(diagram: PhaseDiagram) -> Claim:
         )
     )
     text = (
-        f"grokking is sandwiched between comprehension and memorization (here it borders {inner} times on the "
-        f"one, {outer} times on the other, and these border {direct} times on each other)"
+        f"grokking is sandwiched between comprehension and memorization (here it borders {inner} times on "
+        f"the one, {outer} times on the other, and these border {direct} times on each other)"
     )
     return text, min(inner, outer) > 0 and direct <= min(inner, outer)
 
 
 def difference(diagram: PhaseDiagram, along: str) -> float:
-    """Total variation distance between the shares of the phases in the two halves of the plane along an axis."""
+    """Total variation distance between the shares of the phases in the two halves of an axis."""
     halves = ((0.0, 0.5), (0.5, 1.0))
     first, second = (diagram.shares((half, ALL) if along == "x" else (ALL, half)) for half in halves)
     return sum(abs(first[phase].estimate - second[phase].estimate) for phase in first) / 2

@@ -1,232 +1,128 @@
 """`grokphys phases`: the phases of learning over any two hyper-parameters of training."""
 
-import dataclasses
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+import tyro
 
-from analysis.phase_axes import Axis
-from analysis.phase_diagram import PhaseDiagram, Point
-from analysis.phases import DELAY
-from analysis.statistics import Interval
-from experiments.output import make_directory, write_csv
+from experiments.output import make_directory, save_figure
+from experiments.training import ModelName, build, named_group
 from physics.errors import InputError
-from physics.provenance import fields, plain
 
-PER_MEMBER = (
-    "learning_rate",
-    "weight_decay",
-    "embedding_learning_rate",
-    "embedding_weight_decay",
-    "layer_scale",
-    "embedding_scale",
-)
-"""Settings of which each network of an ensemble may have its own; others take an ensemble each."""
-SETTINGS = (*PER_MEMBER, "batch_size", "train_fraction", "epsilon")
-PACK = 128
-"""Networks of one ensemble, at most: its memory stays bounded."""
-LOOKS = 20
-"""How often the accuracies are looked at within the delay that tells grokking from comprehension."""
-ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
-"""What counts as fitted and as generalised (Liu, Table 1)."""
+Scale = Literal["auto", "linear", "log"]
+AxisWords = Annotated[tuple[str, float, float], tyro.conf.arg(metavar="NAME LOW HIGH")]
+Settings = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")]
+OTHERS = ("freeze_embedding", "shared", "dtype", "engine", "device")
+"""What else of `nets.train` a diagram may set, beside the hyper-parameters."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """Networks at any points of a plane of two hyper-parameters: what `phase_diagram` evaluates.
-
-    Run k of the diagram is the network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, whatever
-    ensemble it was trained in; it stops once it has reached both thresholds.
-
-    Parameters
-    ----------
-    model : Model
-    names : pair of str
-        The two: of `SETTINGS`, or numbers among the fields of the model; "hidden" is the width of all hidden
-        layers.
-    steps : int
-        Longest training.
-    delay : float
-        Delay of grokking; the accuracies are looked at twenty times within it.
-    thresholds : mapping
-        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalised.
-    seed : int
-    options : mapping
-        Other arguments of `nets.train`.
-    store : Path, optional
-        Directory that keeps the ensembles: what is there is not trained again, what is unfinished goes on.
-    progress : bool
-    """
-
-    model: Any
-    names: tuple[str, str]
-    steps: int
-    delay: float = DELAY
-    thresholds: Mapping[str, float] = dataclasses.field(default_factory=lambda: ACCURACIES)
-    seed: int = 0
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    store: Path | None = None
-    progress: bool = False
-
-    def __post_init__(self) -> None:
-        for name in self.names:
-            is_whole(self.model, name)
-
-    def __call__(self, points: Sequence[Point], first: int) -> NDArray[np.float64]:
-        """Train a network at each point; return number and steps to both thresholds (runs, 3)."""
-        settings = [dict(zip(self.names, point, strict=True)) for point in points]
-        keys = [
-            tuple(value for name, value in setting.items() if name not in PER_MEMBER) for setting in settings
-        ]
-        found = np.empty((len(points), 3))
-        for key in sorted(set(keys)):
-            members = [k for k, other in enumerate(keys) if other == key]
-            for part in range(0, len(members), PACK):
-                own = members[part : part + PACK]
-                found[own, 0] = np.arange(first, first + len(own))
-                found[own, 1:] = self._ensemble([settings[k] for k in own], first)
-                first += len(own)
-        return found
-
-    def _ensemble(self, settings: Sequence[Mapping[str, float]], first: int) -> NDArray[np.float64]:
-        """Train networks that differ in what members of an ensemble may differ in."""
-        own = {name: [setting[name] for setting in settings] for name in settings[0] if name in PER_MEMBER}
-        common = {name: value for name, value in settings[0].items() if name not in own}
-        model = _changed(self.model, common)
-        common = {name: value for name, value in common.items() if name in SETTINGS}
-        arguments = {
-            "runs": len(settings),
-            "first_run": first,
-            "steps": self.steps,
-            "seed": self.seed,
-            "record": [self.steps],
-            "observables": (),
-            "thresholds": dict(self.thresholds),
-            "track": max(int(self.delay // LOOKS), 1),
-            "stop": "thresholds",
-            **self.options,
-            **common,
-            **own,
-        }
-        return self._steps(self._trained(model, arguments))
-
-    def _trained(self, model: Any, arguments: dict[str, Any]) -> Any:
-        import nets
-        from physics.trajectory import Trajectory
-
-        if self.store is None:
-            return nets.train(model, progress=self.progress, **arguments)
-        make_directory(self.store)
-        what = json.dumps([type(model).__name__, fields(model), plain(arguments)], sort_keys=True)
-        path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
-        if path.exists():
-            return Trajectory.open(path)
-        unfinished = path.with_name(path.name + ".partial").exists()
-        return nets.train(model, progress=self.progress, out=path, resume=unfinished, **arguments)
-
-    def _steps(self, trained: Any) -> NDArray[np.float64]:
-        names = ("steps_to_train_accuracy", "steps_to_validation_accuracy")
-        return np.stack([np.asarray(trained.observables[name])[:, -1] for name in names], axis=1)
-
-
-def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
-    """Return the model with other values of its fields."""
-    own = {name: value for name, value in settings.items() if name not in SETTINGS}
-    if isinstance(getattr(model, "hidden", None), tuple) and "hidden" in own:
-        own["hidden"] = (own["hidden"],) * len(model.hidden)
-    return dataclasses.replace(model, **own) if own else model
-
-
-def is_whole(model: Any, name: str) -> bool:
-    """Whether a hyper-parameter takes whole numbers only; refuse what is none.
-
-    Raises
-    ------
-    InputError
-        If neither `nets.train` nor the model has a number of that name.
-    """
-    numbers = {
-        field.name: value
-        for field in dataclasses.fields(model)
-        if isinstance(value := getattr(model, field.name), int | float) and not isinstance(value, bool)
-    }
-    if isinstance(getattr(model, "hidden", None), tuple):
-        numbers["hidden"] = model.hidden[0]
-    if name not in SETTINGS and name not in numbers:
-        raise InputError(
-            f"hyper-parameters of {type(model).__name__} are {', '.join([*SETTINGS, *numbers])}, got {name!r}"
-        )
-    return name == "batch_size" or isinstance(numbers.get(name), int)
-
-
-def axis(
-    model: Any,
-    name: str,
-    low: float,
-    high: float,
-    cells: int = 6,
+def phases(
+    model: ModelName = "toy-addition",
     *,
-    scale: Literal["linear", "log"] | None = None,
-    label: str = "",
-) -> Axis:
-    """Return the axis of a hyper-parameter; logarithmic where it spans a decade and that is not said."""
-    if scale is None:
-        scale = "log" if 0 < 10 * low <= high else "linear"
-    return Axis(name, low, high, cells, scale, is_whole(model, name), label)
+    x: AxisWords = ("learning_rate", 1e-4, 1e-2),
+    y: AxisWords = ("weight_decay", 0.0, 10.0),
+    cells: tuple[int, int] = (6, 6),
+    scales: tuple[Scale, Scale] = ("auto", "auto"),
+    options: Settings = (),
+    seeds: int = 3,
+    most_seeds: int = 7,
+    levels: int = 2,
+    most_runs: int | None = None,
+    certain: float = 0.9,
+    steps: int = 5000,
+    delay: float = 1000,
+    train_accuracy: float = 0.9,
+    validation_accuracy: float = 0.9,
+    seed: int = 0,
+    out: Path = Path("results/phases"),
+) -> int:
+    """Map comprehension, grokking, memorization and confusion over two hyper-parameters (Liu, Table 1).
+
+    Cells where phases meet are halved, unclear cells get more networks. The networks are kept in
+    OUT/networks: an interrupted command, given again, goes on where it was.
+
+    Args:
+        model: as in `grokphys train`.
+        x: what varies from left to right, from where to where: a rate, decay or scale that `grokphys train`
+            has, batch_size, train_fraction, or a number of the model such as dim or dropout.
+        y: what varies upwards.
+        cells: coarse cells along x and y.
+        scales: equal widths or equal ratios along x and y; 'auto' takes ratios where an axis spans a decade.
+        options: other settings of the model or of the training, such as kind=classification hidden=100,100
+            embedding_learning_rate=0.001.
+        seeds: networks of each cell.
+        most_seeds: up to how many networks an unclear cell is given.
+        levels: how often a coarse cell may be halved.
+        most_runs: networks in all, at least those of the coarse cells.
+        certain: probability from which on a cell is decided: that most networks are in its phase.
+        steps: longest training.
+        delay: from how many steps between fitting and generalising on it is grokking.
+        train_accuracy: accuracy that counts as fitted.
+        validation_accuracy: accuracy that counts as generalised.
+        seed: seed of all networks.
+        out: directory to write to; tables and figure of an earlier diagram there are replaced.
+    """
+    from matplotlib.figure import Figure
+
+    from analysis.figures import style
+    from analysis.phase_diagram import Refinement
+    from analysis.phase_figures import show_phases
+    from experiments.phase_training import Training, axis, summary, write_diagrams
+
+    network, settings = _settings(model, options)
+    across, upwards = (
+        axis(network, *words, count, scale=None if scale == "auto" else scale)
+        for words, count, scale in zip((x, y), cells, scales, strict=True)
+    )
+    training = Training(
+        network,
+        across,
+        upwards,
+        steps,
+        delay,
+        {"train_accuracy": train_accuracy, "validation_accuracy": validation_accuracy},
+        seed,
+        settings,
+        out / "networks",
+        progress=True,
+    )
+    diagram = training.diagram(Refinement(seeds, most_seeds, levels, most_runs, certain))
+    for line in summary(diagram):
+        print(line)
+    make_directory(out)
+    with style():
+        figure = Figure(figsize=(6.4, 5.2))
+        show_phases(diagram, figure.subplots(), title=f"{model}, at most {steps} steps")
+    for path in (*write_diagrams(out, "phases", {model: diagram}), save_figure(figure, out / "phases.png")):
+        print(f"wrote {path}")
+    return 0
 
 
-# -- what became of it -------------------------------------------------------------------------------------
+def _settings(model: ModelName, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """Return the model, and arguments of `nets.train`, that NAME=VALUE say."""
+    from experiments.phase_training import SETTINGS
+
+    given = dict(_named(word) for word in words)
+    options = {name: value for name, value in given.items() if name in (*SETTINGS, *OTHERS)}
+    return build(model, {name: value for name, value in given.items() if name not in options}), options
 
 
-def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -> list[Path]:
-    """Write cells, runs and shares of the phases of diagrams by title, as CSV."""
-    tables: dict[str, list[dict[str, Any]]] = {"": [], "-runs": [], "-shares": []}
-    for title, diagram in diagrams.items():
-        first = {"diagram": title} if len(diagrams) > 1 else {}
-        tables[""] += [first | row for row in diagram.rows()]
-        tables["-runs"] += [first | _said(row) for row in diagram.run_rows()]
-        tables["-shares"] += [
-            first
-            | {"phase": phase, "share": share.estimate, "share_low": share.low}
-            | {"share_high": share.high, "diagrams_of_one_run_a_cell": share.count}
-            for phase, share in diagram.shares().items()
-        ]
-    return [write_csv(out / f"{name}{part}.csv", rows) for part, rows in tables.items()]
+def _named(word: str) -> tuple[str, Any]:
+    name, equals, text = word.partition("=")
+    if not equals or not name or not text:
+        raise InputError(f"options must be NAME=VALUE, such as kind=classification, got {word!r}")
+    if name == "group":
+        return name, named_group(text)
+    if name in ("hidden", "shared"):
+        return name, tuple(_value(part) for part in text.split(","))
+    return name, _value(text)
 
 
-def _said(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Put "never" where steps are NaN."""
-    steps = ("train_steps", "validation_steps")
-    return {**row, **{name: or_never(row[name]) for name in steps}}
-
-
-NEVER = "never"
-
-
-def or_never(steps: float) -> int | str:
-    """Return a number of steps as tables hold it."""
-    return NEVER if np.isnan(steps) else int(steps)
-
-
-def summary(diagram: PhaseDiagram) -> list[str]:
-    """Cells, runs, and shares of the phases in the plane, in sentences."""
-    cells = diagram.cells
-    unclear = sum(not diagram.decided(cell) for cell in cells)
-    each = [len(cell.runs) for cell in cells]
-    fine = 2 ** max(cell.level for cell in cells)
-    full = diagram.x.cells * diagram.y.cells * fine**2
-    lines = [
-        f"{len(cells)} cells ({full} of the smallest size would fill the plane), {unclear} undecided; "
-        f"{diagram.runs} networks, {min(each)} to {max(each)} a cell"
-        + ("" if diagram.complete else "; the budget of networks ended the refinement")
-    ]
-    return [*lines, "shares of the plane: " + ", ".join(_share(*item) for item in diagram.shares().items())]
-
-
-def _share(phase: str, share: Interval) -> str:
-    return f"{phase} {share.format(0, 100)} %"
+def _value(text: str) -> Any:
+    """Return a number or truth value where it is one, else the word."""
+    try:
+        return json.loads(text.lower())
+    except json.JSONDecodeError:
+        return text
