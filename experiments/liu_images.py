@@ -41,7 +41,7 @@ class Setting:
     sizes: tuple[int, ...] = (30, 50, 75, 100, 150, 200, 400, 800)
     size_seeds: int = 3
     rates: tuple[float, float] = (1e-4, 1e-1)
-    decays: tuple[float, float] = (0.03, 10.0)
+    decays: tuple[float, float] = (0.03, 30.0)
     cells: int = 4
     refinement: Refinement = field(default_factory=lambda: Refinement(2, 4, 1, 90))
     scale: float = 8.0
@@ -56,7 +56,7 @@ SETTINGS: dict[Budget, Setting] = {
         sizes=(50, 100, 200, 400),
         size_seeds=1,
         cells=3,
-        refinement=Refinement(1, 1, 1, 21),
+        refinement=Refinement(2, 2, 0),
     ),
     "default": Setting(),
     "paper": Setting(
