@@ -44,6 +44,7 @@ class Comparison:
     motion : Motion or None
         Error over time, once the clocks are aligned.
     onsets : mapping of str to OnsetDifference
+        In the time of the second ensemble, those of the first brought to its clock by the scale of `motion`.
     accuracy : Calibration or None
         Predicted against measured accuracy.
     notes : tuple of str
@@ -116,7 +117,7 @@ def compare(
     trained: Trajectory | Sequence[Trajectory],
     *,
     names: tuple[str, str] = ("simulated", "trained"),
-    align: str = "scaling",
+    align: str = "auto",
     paired: bool | None = None,
     symmetry: Symmetry | None = None,
     operation: Operation | None = None,
@@ -134,9 +135,10 @@ def compare(
         or last frame is not finite are left out, which `notes` says.
     names : pair of str
         What to call them.
-    align : str, default "scaling"
-        How the clocks are aligned: "scaling" by the one factor with the least error, "none", or by the
-        progress of an observable or measure that both have, such as "quality" or "grid_imperfections".
+    align : str, default "auto"
+        How the clocks are aligned: "scaling" by the one factor with the least error, for runs that belong
+        together, their default; "ends" by the factor that lets both end together, the default of others;
+        "none"; or by the progress of an observable or measure that both have, such as "quality".
     paired : bool, optional
         Whether run k of one belongs to run k of the other; by default, whether they start from the same
         shapes. Else each trained run stands beside the simulated one that ends nearest to it.
@@ -179,6 +181,7 @@ def compare(
     work = Parts(first, second, names, states, symmetry)
     shapes = work.shapes()
     pairs, together = work.pairs(paired, shapes)
+    motion = work.motion(pairs, together, align)
     return Comparison(
         names,
         (first.runs, second.runs),
@@ -186,8 +189,8 @@ def compare(
         work.structures(second),
         shapes,
         work.distributions(),
-        work.motion(pairs, together, align),
-        work.onsets(pairs if together else None, thresholds),
+        motion,
+        work.onsets(motion, thresholds),
         work.accuracy(together, accuracies),
         tuple(work.notes),
     )

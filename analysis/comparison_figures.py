@@ -96,7 +96,12 @@ def show_onsets(onset: OnsetDifference, names: tuple[str, str], ax: Axes | None 
         ax.fill_between(
             times, 1 - low, 1 - high, where=sound.tolist(), step="post", color=color, alpha=0.15, linewidth=0
         )
-    ax.set(xlabel="time", ylabel="part that has reached it", ylim=(-0.02, 1.02), title=onset.name)
+    ax.set(
+        xlabel="time",
+        ylabel="part that has reached it",
+        ylim=(-0.02, 1.02),
+        title=onset.name.replace("_", " "),
+    )
     ax.margins(x=0)
     ax.legend(loc="best")
     return ax

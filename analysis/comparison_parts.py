@@ -25,6 +25,7 @@ SEARCH = 200_000
 """Singular value decompositions that a search over relabellings may take unless asked for."""
 UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
 ONSET_PREFIX = "steps_to_"
+ALIGNMENTS = ("scaling", "ends", "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +195,16 @@ class Parts:
         """Error over time of pairs of runs."""
         times = self.first.times, self.second.times
         common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
-        if align not in ("scaling", "none", *common):
+        align = ("scaling" if together else "ends") if align == "auto" else align
+        if align not in (*ALIGNMENTS, *common):
             raise InputError(
-                f"align must be 'scaling', 'none', or what both have ({', '.join(common)}), got {align!r}"
+                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or what both have "
+                f"({', '.join(common)}), got {align!r}"
+            )
+        if align == "scaling" and not together:
+            raise InputError(
+                "align 'scaling' is for runs that belong together, and these do not start alike; take "
+                "'ends', 'none', or an observable"
             )
         if times[0] is None or times[1] is None:
             self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
@@ -206,9 +214,10 @@ class Parts:
             pairs = pairs[:MOST_PAIRS]
         symmetry = no_relabelling(self.first.tokens) if self.states else self.symmetry
         progress = None
-        if align not in ("scaling", "none"):
-            progress = self._progress(align, pairs, (times[0], times[1]))
-        return compare_motion(
+        if align not in ALIGNMENTS:
+            rows = pairs.T if together else (np.arange(self.first.runs), np.arange(self.second.runs))
+            progress = self._progress(align, rows, (times[0], times[1]))
+        found = compare_motion(
             Paths(self.first.positions(pairs[:, 0]), times[0]),
             Paths(self.second.positions(pairs[:, 1]), times[1]),
             pairs,
@@ -218,12 +227,14 @@ class Parts:
             progress=progress,
             states=self.states,
         )
+        if align == "scaling" and found.at_edge(times[0][-1] / times[1][-1]):
+            self.notes.append("the best time scaling lies at the edge of those that were tried")
+        return found
 
-    def _progress(
-        self, name: str, pairs: NDArray[np.int64], times: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
+    def _progress(self, name: str, rows: Any, times: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Values (runs, frames) of an observable or measure at the frames of each ensemble."""
         curves = []
-        for one, runs, clock in zip((self.first, self.second), pairs.T, times, strict=True):
+        for one, runs, clock in zip((self.first, self.second), rows, times, strict=True):
             series = one.series(name, runs)
             if series is None:
                 raise InputError(f"align must name what {one.name} has over time, got {name!r}")
@@ -231,14 +242,15 @@ class Parts:
         return curves[0], curves[1]
 
     def onsets(
-        self, pairs: NDArray[np.int64] | None, thresholds: Mapping[str, float] | None
+        self, motion: Motion | None, thresholds: Mapping[str, float] | None
     ) -> dict[str, OnsetDifference]:
-        """When thresholds are reached, and circles form for good."""
-        belong = None if pairs is None else [(int(i), int(j)) for i, j in pairs]
+        """When thresholds are reached, and circles form for good, on the aligned clock of the second."""
+        scale = 1.0 if motion is None or not motion.scale.estimate > 0 else motion.scale.estimate
+        belong = motion.pairs.tolist() if motion is not None and motion.paired else []
         found = {}
-        for name, both in self._reached(thresholds).items():
-            if any(one.reached.any() for one in both):
-                found[name] = compare_onsets(name, *both, pairs=belong)
+        for name, (first, second) in self._reached(thresholds).items():
+            if first.reached.any() or second.reached.any():
+                found[name] = compare_onsets(name, first.scaled(1 / scale), second, pairs=belong)
         return found
 
     def _reached(self, thresholds: Mapping[str, float] | None) -> dict[str, tuple[Onsets, Onsets]]:

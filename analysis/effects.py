@@ -153,9 +153,14 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
 
 
 def bootstrap(
-    first: Any, second: Any, statistic: Callable[[Array, Array], Array], *, seed: int = 0
+    first: Any,
+    second: Any,
+    statistic: Callable[[Array, Array], Array],
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
 ) -> Interval:
-    """A statistic of two samples with its expanded percentile interval by 4000 resamples.
+    """A statistic of two samples with its expanded percentile interval by resampling both.
 
     Parameters
     ----------
@@ -163,6 +168,7 @@ def bootstrap(
     statistic : callable
         Of samples along the last axis.
     seed : int, default 0
+    resamples : int, default 4000
 
     Returns
     -------
@@ -177,7 +183,7 @@ def bootstrap(
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if not len(x) or not len(y):
         return _unknown(len(x) + len(y))
-    estimate, size = float(statistic(x, y)), min(len(x), len(y))
+    estimate, size = float(statistic(x[None], y[None])[0]), min(len(x), len(y))
     if size == 1:
         return Interval(estimate, np.nan, np.nan, len(x) + len(y))
     generator = np.random.default_rng(seed)
@@ -187,10 +193,11 @@ def bootstrap(
                 x[generator.integers(len(x), size=(count, len(x)))],
                 y[generator.integers(len(y), size=(count, len(y)))],
             )
-            for count in _counts(len(x) + len(y))
+            for count in _counts(len(x) + len(y), resamples)
         ]
     )
-    low, high = np.nanquantile(drawn, _levels(size))
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(drawn, _levels(size)) if len(drawn) else (np.nan, np.nan)
     return Interval(estimate, float(low), float(high), len(x) + len(y))
 
 
@@ -240,11 +247,11 @@ def _levels(size: int) -> list[float]:
     return [tail, 1 - tail]
 
 
-def _counts(size: int) -> Iterator[int]:
+def _counts(size: int, resamples: int = RESAMPLES) -> Iterator[int]:
     """Parts of the resamples that fit in memory."""
     each = max(BLOCK // size, 1)
-    for start in range(0, RESAMPLES, each):
-        yield min(each, RESAMPLES - start)
+    for start in range(0, resamples, each):
+        yield min(each, resamples - start)
 
 
 def _unknown(count: int) -> Interval:

@@ -1,7 +1,6 @@
 """Two ensembles in motion: one clock for both, and how far apart the shapes are at equal stages."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,17 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from analysis.effects import bootstrap_mean
+from analysis.effects import bootstrap, bootstrap_mean
 from analysis.relabelling import Symmetry, best_relabelling, disparity, standard
 from analysis.statistics import Interval, mean
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
-Error = Callable[[Array, Array], Array]
 FRAMES, MANY_FRAMES = 16, 48
-"""Frames that are compared, of point sets in many and in up to 4 dimensions."""
-FACTORS, MANY_FACTORS = 41, 97
-"""Time scalings that are tried, between 1/8 and 4 times that which lets both end together."""
+"""Frames that are compared, of point sets in many and in up to 2 dimensions."""
+SCANNED = 12
+"""Frames of them on which a time scaling is judged."""
+SCALES = 1 / 8, 4
+"""Least and largest time scaling that is tried, over that which lets both end together."""
+FEW_FACTORS, FACTORS = 33, 65
+"""How many are tried between them, and again around the best."""
+WINDOW = 1.25
+"""How far to either side of it."""
+PROGRESS_RESAMPLES = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +70,7 @@ class Motion:
     relabelling : ndarray of int64, shape (n, tokens)
         Token i of the second is token ``relabelling[k, i]`` of the first, the same in all frames.
     alignment : str
-        "scaling", "none", or the observable whose progress aligns the clocks.
+        "scaling", "ends", "none", or the observable whose progress aligns the clocks.
     scale : Interval
         τ: time of the first that passes in one unit of time of the second.
     times : ndarray, shape (frames,)
@@ -92,6 +97,11 @@ class Motion:
     mean_error: Interval
     chance_error: Interval
 
+    def at_edge(self, ratio: float) -> bool:
+        """Whether τ is the least or the largest that is tried, for this ratio of the durations."""
+        place = np.log(self.scale.estimate / ratio)
+        return bool(place < np.log(SCALES[0]) + 0.05 or place > np.log(SCALES[1]) - 0.05)
+
 
 def compare_motion(
     first: Paths,
@@ -114,53 +124,35 @@ def compare_motion(
         What is kept of where they come from.
     symmetry : Symmetry
     align : str
-        "scaling": one factor τ between the clocks, that with the least mean error; "none": the times as they
-        are; else the name of what `progress` holds.
+        "scaling": one factor τ between the clocks, that with the least mean error; "ends": the factor that
+        lets both end together; "none": the times as they are; else the name of what `progress` holds.
     progress : pair of ndarray, optional
-        An observable of each, (n, frames of that ensemble): frames of equal progress stand side by side.
+        An observable of each, (runs, frames of that ensemble): frames of equal progress stand side by side,
+        pair by pair where runs belong together, else by the means over the runs.
     states : bool, default False
         Compare coordinates as they are: no rotation, scaling or relabelling.
     """
-    planar = max(first.positions.shape[-1], second.positions.shape[-1]) <= 4
-    count = min(MANY_FRAMES if planar else FRAMES, len(second.times))
+    many = max(first.positions.shape[-1], second.positions.shape[-1]) <= 2
+    count = min(MANY_FRAMES if many else FRAMES, len(second.times))
     chosen = np.unique(np.linspace(0, len(second.times) - 1, count).round().astype(int))
     times = second.times[chosen]
-    dim = max(first.positions.shape[-1], second.positions.shape[-1])
-    target = second.at(times)
-    if not states:
-        target = standard(target, dim)
+    beside = _Beside(first, second, symmetry, states)
     start = 1 if paired and len(times) > 1 else 0
-
-    def shapes(matched: Array) -> Array:
-        found = first.at(matched)
-        return found if states else standard(found, dim)
-
-    def error(a: Array, b: Array) -> Array:
-        return relative_error(a, b) if states else disparity(a, b)
-
-    matched = np.broadcast_to(times * _ratio(first, second), (len(pairs), len(times)))
+    matched = np.broadcast_to(times, (len(pairs), len(times)))
     scale = Interval(1.0, np.nan, np.nan, len(pairs))
-    if align == "none":
-        matched = np.broadcast_to(times, matched.shape)
-    elif progress is not None:
-        matched = _equal_progress(progress, first.times, second.times)[:, chosen]
-        scale = _mean_scale(matched, times)
-    labels = best_relabelling(shapes(matched), target, symmetry)[1]
     if align == "scaling":
-        for _ in range(3):
-            moved = Paths(_relabelled(first.positions, symmetry.permutations[labels]), first.times)
-            scale = _best_scale(moved, second, times[start:], target[:, start:], error, dim, states, planar)
-            matched = np.broadcast_to(times * scale.estimate, matched.shape)
-            before, labels = labels, best_relabelling(shapes(matched), target, symmetry)[1]
-            if np.array_equal(before, labels):
-                break
-    found = shapes(matched)
-    errors = error(_relabelled(found, symmetry.permutations[labels]), target)
+        scale = _best_scale(beside, times[start:], FACTORS if many else FEW_FACTORS)
+        matched = matched * scale.estimate
+    elif align == "ends":
+        matched = matched * (first.duration / second.duration)
+        scale = Interval(first.duration / second.duration, np.nan, np.nan, len(pairs))
+    elif progress is not None:
+        matched, scale = _by_progress(*progress, first.times, second.times, paired)
+        matched = matched[:, chosen] if paired else np.tile(matched[:, chosen], (len(pairs), 1))
+    labels, errors = beside.errors(matched, times)
     chance = np.full_like(errors, np.nan)
     if len(pairs) > 1:
-        other = np.roll(found, 1, axis=0)
-        strange = best_relabelling(other, target, symmetry)[1]
-        chance = error(_relabelled(other, symmetry.permutations[strange]), target)
+        chance = beside.strange().errors(np.roll(matched, 1, axis=0), times)[1]
     return Motion(
         pairs,
         paired,
@@ -174,6 +166,42 @@ def compare_motion(
         _over_pairs(errors[:, start:]),
         _over_pairs(chance[:, start:]),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """Runs of two ensembles, row beside row, and how their frames are compared."""
+
+    first: Paths
+    second: Paths
+    symmetry: Symmetry
+    states: bool
+
+    @property
+    def runs(self) -> int:
+        """Number of pairs."""
+        return len(self.first.positions)
+
+    def strange(self) -> "_Beside":
+        """Every run of the second beside the partner of the one before it."""
+        rolled = Paths(np.roll(self.first.positions, 1, axis=0), self.first.times)
+        return _Beside(rolled, self.second, self.symmetry, self.states)
+
+    def frames(self, matched: Array, times: Array) -> tuple[Array, Array]:
+        """Frames (n, frames, tokens, dim) of both: standard shapes, or states as they are."""
+        found, target = self.first.at(matched), self.second.at(times)
+        if self.states:
+            return found, target
+        dim = max(found.shape[-1], target.shape[-1])
+        return standard(found, dim), standard(target, dim)
+
+    def errors(self, matched: Array, times: Array) -> tuple[NDArray[np.int64], Array]:
+        """Numbers (n,) of the relabellings that are best over all frames, and errors (n, frames)."""
+        found, target = self.frames(matched, times)
+        if self.states:
+            return np.zeros(len(found), np.int64), relative_error(found, target)
+        labels = best_relabelling(found, target, self.symmetry)[1]
+        return labels, disparity(_relabelled(found, self.symmetry.permutations[labels]), target)
 
 
 def relative_error(a: Array, b: Array) -> Array:
@@ -214,25 +242,33 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
     return np.where((b >= a[0] - slack) & (b <= a[-1] + slack), found, np.nan)
 
 
-def _equal_progress(progress: tuple[Array, Array], clock: Array, times: Array) -> Array:
-    """Times (n, frames) of the first at equal progress, for each pair."""
-    matched = np.array([same_progress(a, b, clock, times) for a, b in zip(*progress, strict=True)])
+def _by_progress(
+    first: Array, second: Array, clock: Array, times: Array, paired: bool
+) -> tuple[Array, Interval]:
+    """Times of the first (pairs or 1, frames) at equal progress, and the mean factor between the clocks."""
+    if paired:
+        matched = np.array([same_progress(a, b, clock, times) for a, b in zip(first, second, strict=True)])
+        factors = _log_factor(matched, times)
+        scale = mean(factors[np.isfinite(factors)]).map(math.exp)
+    else:
+        matched = same_progress(first.mean(axis=0), second.mean(axis=0), clock, times)[None]
+
+        def factor(a: Array, b: Array) -> Array:
+            means = zip(first[a.astype(int)].mean(axis=1), second[b.astype(int)].mean(axis=1), strict=True)
+            return _log_factor(np.array([same_progress(x, y, clock, times) for x, y in means]), times)
+
+        runs = np.arange(len(first)), np.arange(len(second))
+        scale = bootstrap(*runs, factor, resamples=PROGRESS_RESAMPLES).map(math.exp)
     if not np.isfinite(matched).any():
         raise InputError("align must name an observable that passes the same values in both, got none such")
-    return matched
+    return matched, scale
 
 
-def _mean_scale(matched: Array, times: Array) -> Interval:
-    """Geometric mean over pairs of the slope of one clock against the other."""
-    sound = np.isfinite(matched)
-    top = np.where(sound, matched * times, 0).sum(axis=1)
-    below = np.where(sound, times**2, 0).sum(axis=1)
-    slopes = top[(top > 0) & (below > 0)] / below[(top > 0) & (below > 0)]
-    return mean(np.log(slopes)).map(math.exp)
-
-
-def _ratio(first: Paths, second: Paths) -> float:
-    return first.duration / second.duration
+def _log_factor(matched: Array, times: Array) -> Array:
+    """Mean logarithm (n,) of one time (n, frames) over the other, where both are past the start."""
+    sound = np.isfinite(matched) & (matched > 0) & (times > 0)
+    logarithm = np.log(np.where(sound, matched, 1.0)) - np.log(np.where(times > 0, times, 1.0))
+    return frame_mean(np.where(sound, logarithm, np.nan))
 
 
 def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDArray[Any]:
@@ -240,32 +276,49 @@ def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDA
     return np.take_along_axis(positions, permutations[:, None, :, None], axis=2)
 
 
-def _best_scale(
-    first: Paths,
-    second: Paths,
-    times: Array,
-    target: Array,
-    error: Error,
-    dim: int,
-    states: bool,
-    planar: bool,
-) -> Interval:
-    """τ with the least error, means over frames and pairs, and its interval by drawing pairs again."""
-    factors = np.geomspace(1 / 8, 4, MANY_FACTORS if planar else FACTORS)
-    logarithms = np.log(_ratio(first, second) * factors)
-    rows = []
-    for tau in np.exp(logarithms):
-        found = first.at(times * tau)
-        rows.append(frame_mean(error(found if states else standard(found, dim), target)))
-    errors = np.stack(rows, axis=1)
-    errors = errors[np.isfinite(errors).all(axis=1)]
-    if not len(errors):
+def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
+    """τ with the least error, means over frames and pairs, and its interval by drawing pairs again.
+
+    A first scan goes over all factors; there a frame without a counterpart counts with its mean over the
+    other factors, so that to leave out good or bad frames neither helps nor hurts. A second scan around the
+    best has only frames that always have one.
+    """
+    ratio = beside.first.duration / beside.second.duration
+    coarse = _scan(beside, _spread(times), np.log(ratio * np.geomspace(*SCALES, count)))
+    if not np.isfinite(coarse.estimate):
+        return coarse
+    window = np.log(coarse.estimate) + np.log(WINDOW) * np.linspace(-1, 1, count)
+    covered = times[times * coarse.estimate * WINDOW <= beside.first.duration]
+    if len(covered) < 2:
+        return coarse
+    fine = _scan(beside, _spread(covered), window)
+    inside = np.exp(window[[1, -2]])
+    if not inside[0] < fine.estimate < inside[1]:
+        return coarse
+    return Interval(
+        fine.estimate,
+        fine.low if fine.low > inside[0] else min(coarse.low, fine.low),
+        fine.high if fine.high < inside[1] else max(coarse.high, fine.high),
+        fine.count,
+    )
+
+
+def _spread(times: Array) -> Array:
+    return times[np.unique(np.linspace(0, len(times) - 1, SCANNED).round().astype(int))]
+
+
+def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
+    """The best of some factors, by their logarithms."""
+    errors = np.stack(
+        [beside.errors(np.tile(times * tau, (beside.runs, 1)), times)[1] for tau in np.exp(logarithms)],
+        axis=1,
+    )
+    sound = np.asarray(np.isfinite(errors).any(axis=1)).all(axis=1)
+    if not sound.any():
         return Interval(np.nan, np.nan, np.nan, 0)
-
-    def best(drawn: Array) -> Array:
-        return _least(drawn.mean(axis=1), logarithms)
-
-    return bootstrap_mean(errors, best).map(math.exp)
+    errors = errors[sound]
+    errors = np.where(np.isfinite(errors), errors, np.nanmean(errors, axis=1, keepdims=True)).mean(axis=2)
+    return bootstrap_mean(errors, lambda rows: _least(rows.mean(axis=1), logarithms)).map(math.exp)
 
 
 def _least(values: Array, places: Array) -> Array:

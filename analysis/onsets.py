@@ -1,7 +1,7 @@
 """When something sets in: times that may not have been reached, compared without pretending they were."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,10 @@ class Onsets:
 
     times: Array
     reached: NDArray[np.bool_]
+
+    def scaled(self, factor: float) -> "Onsets":
+        """Return the same onsets on another clock, all times multiplied by `factor`."""
+        return Onsets(self.times * factor, self.reached)
 
     @property
     def fraction(self) -> Interval:
@@ -97,7 +101,7 @@ class OnsetDifference:
 
 
 def compare_onsets(
-    name: str, first: Onsets, second: Onsets, *, pairs: Sequence[tuple[int, int]] | None = None
+    name: str, first: Onsets, second: Onsets, *, pairs: Iterable[tuple[int, int]] = ()
 ) -> OnsetDifference:
     """Compare two ensembles of right-censored times; `pairs` are runs (i, j) that belong together."""
     statistic = log_rank(first, second)
@@ -107,7 +111,7 @@ def compare_onsets(
         second,
         float(2 * stats.norm.sf(abs(statistic))),
         onset_ratio(first, second),
-        _paired_ratio(first, second, pairs or []),
+        _paired_ratio(first, second, pairs),
     )
 
 
@@ -146,7 +150,7 @@ def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
 
     `scale` multiplies the times of the first. NaN where nothing has set in.
     """
-    x, y = first.times * scale, second.times
+    x, y = first.scaled(scale).times, second.times
     events = np.unique(np.concatenate([x[first.reached], y[second.reached]]))
     n1, n2 = ((values >= events[:, None]).sum(axis=1) for values in (x, y))
     d1 = ((x == events[:, None]) & first.reached).sum(axis=1)
@@ -186,7 +190,7 @@ def _positive(given: Onsets) -> Onsets:
     return Onsets(np.maximum(given.times, least), given.reached)
 
 
-def _paired_ratio(first: Onsets, second: Onsets, pairs: Sequence[tuple[int, int]]) -> Interval:
+def _paired_ratio(first: Onsets, second: Onsets, pairs: Iterable[tuple[int, int]]) -> Interval:
     both = [(i, j) for i, j in pairs if first.reached[i] and second.reached[j]]
     if not both:
         return Interval(np.nan, np.nan, np.nan, 0)

@@ -200,7 +200,7 @@ def compare(
     first: Positional[str],
     second: Positional[str],
     *,
-    align: str = "scaling",
+    align: str = "auto",
     delta: float = 0.01,
     out: Path = Path("results/compare/report.html"),
     overwrite: bool = False,
@@ -213,7 +213,8 @@ def compare(
     Args:
         first: a trajectory file, or a quoted pattern whose files count as one ensemble; say, simulated.
         second: the same of the other; say, trained.
-        align: how the clocks are aligned: scaling (one factor), none, or what both have, such as quality.
+        align: how the clocks are aligned: scaling (the factor of least error, for runs from the same starts),
+            ends (they end together), none, or by what both have, such as quality; auto: scaling or ends.
         delta: tolerance of the representation quality.
         out: HTML file for the report; the numbers go to the same name with the ending .json.
         overwrite: replace them if they exist.

@@ -23,6 +23,7 @@ from physics.trajectory import Trajectory
 
 Trajectories = Sequence[Trajectory]
 PERCENT = ("circles",)
+SYMBOLS = {"Cliff's delta": "δ", "Cohen's h": "h"}
 
 
 def comparison_sections(comparison: Comparison, first: Trajectories, second: Trajectories) -> list[Section]:
@@ -90,33 +91,34 @@ def distribution_table(comparison: Comparison) -> Table:
     rows = []
     for one in comparison.distributions.values():
         digits, scale = (1, 100.0) if one.name in PERCENT else (_digits(one), 1.0)
-        effects = "; ".join(f"{name} {value.format(2)}" for name, value in one.effects.items())
+        effect, size = next(iter(one.effects.items()))
         rows.append(
             [
                 f"{one.name}, %" if one.name in PERCENT else one.name,
                 one.first.format(digits, scale),
                 one.second.format(digits, scale),
                 one.difference.format(digits, scale),
-                effects,
+                f"{SYMBOLS[effect]} = {size.format(2)}",
                 p_value(one.p_value),
             ]
         )
     return Table(
         f"Final structures and measurements of {comparison.runs[0]} and {comparison.runs[1]} runs; 95 % "
-        "intervals: Wilson and Newcombe for proportions, Student and bootstrap for means. Effects are of the "
-        "first minus the second; p by Fisher's exact test or 4000 permutations.",
-        ["quantity", first, second, "difference", "effect size", "p"],
+        "intervals: Wilson and Newcombe for proportions, Student and bootstrap for means. Effects, of the "
+        "first minus the second, are Cliff's δ or Cohen's h (Hedges' g in the JSON); p by Fisher's exact "
+        "test or 4000 permutations.",
+        ["quantity", first, second, "difference", "effect", "p"],
         rows,
     )
 
 
-def motion_table(comparison: Comparison) -> Table:
-    """Clock and error."""
+def motion_table(comparison: Comparison, caption: str = "") -> Table:
+    """Clock and error; `caption` comes first in that of the table."""
     motion = comparison.motion
     assert motion is not None
     first, second = comparison.names
     return Table(
-        f"Over {len(motion.pairs)} pairs of runs and {len(motion.times)} frames; 95 % intervals.",
+        f"{caption}Over {len(motion.pairs)} pairs of runs and {len(motion.times)} frames; 95 % intervals.",
         ["quantity", "value"],
         [
             [f"τ, time of {first} in a unit of time of {second}", significant(motion.scale)],
@@ -161,7 +163,8 @@ def onset_table(comparison: Comparison) -> Table:
         for name, one in comparison.onsets.items()
     ]
     return Table(
-        f"Onsets, in the time of each ensemble; ratios are {second} over {first}; 95 % intervals.",
+        f"Onsets in the time of {second}, on which the clock of {first} is aligned; ratios are {second} over "
+        f"{first}; 95 % intervals.",
         [
             "onset",
             f"{first}, % reach it",
@@ -220,7 +223,7 @@ def findings(comparison: Comparison) -> str:
         if math.isfinite(onset.ratio.estimate):
             parts.append(
                 f"Until {name.replace('_', ' ')} is reached, {comparison.names[1]} takes "
-                f"{significant(onset.ratio)} times as long in its own time."
+                f"{significant(onset.ratio)} times as long, clocks aligned."
             )
     if comparison.accuracy is not None:
         parts.append(
@@ -236,6 +239,7 @@ def _motion_text(comparison: Comparison) -> str:
     first, second = comparison.names
     how = {
         "none": "The clocks are left as they are.",
+        "ends": "The clocks are scaled so that both end together.",
         "scaling": f"One factor between the clocks, that with the least error: {significant(motion.scale)}.",
     }.get(
         motion.alignment,

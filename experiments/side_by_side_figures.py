@@ -115,9 +115,8 @@ def onset_picture(comparison: Comparison) -> Picture:
         figure, axes = plt.subplots(1, len(shown), figsize=(max(4.1 * len(shown), 5.2), 3.3), squeeze=False)
     for ax, onset in zip(axes[0], shown, strict=True):
         show_onsets(onset, comparison.names, ax)
-        ax.set_title(onset.name.replace("_", " "))
     plt.close(figure)
-    return Picture("Part of the runs that have got there by a time of their own, with 95 % bands.", figure)
+    return Picture("Part of the runs that have got there by a time, clocks aligned, with 95 % bands.", figure)
 
 
 def calibration_picture(comparison: Comparison) -> Picture:
