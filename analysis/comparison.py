@@ -1,113 +1,164 @@
-"""Simulated against trained: structures, and final shapes after Procrustes alignment."""
+"""Two ensembles held against each other: structures, shapes, motion, onsets, accuracies."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import gcd
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import stats
 
-from analysis.statistics import Interval, mean, proportion
-from physics.checks import point_sets
+from analysis.calibration import Calibration
+from analysis.comparison_parts import Parts, Shapes
+from analysis.effects import Difference
+from analysis.ensembles import EnsembleOf
+from analysis.motion import Motion
+from analysis.onsets import OnsetDifference
+from analysis.relabelling import Symmetry
+from analysis.statistics import Interval
+from analysis.structures import Structures, structures
+from physics.checks import number
 from physics.errors import InputError
-from physics.structure import grid_imperfections, is_circle
+from physics.operations import Operation
 from physics.trajectory import Trajectory
 
-Array = NDArray[np.float64]
+__all__ = ["Comparison", "Shapes", "Structures", "compare", "structures"]
 
 
-@dataclass(frozen=True)
-class Structures:
-    """What the final embeddings of an ensemble have become.
-
-    Attributes
-    ----------
-    circle : ndarray of bool, shape (runs,)
-    imperfections : ndarray of int64, shape (runs,)
-        Grid imperfections of every run, circles included.
-    circles : Interval
-        Fraction of circles, with Wilson's 95 % interval.
-    grid_imperfections : Interval
-        Mean over the runs that are no circles, with its 95 % interval.
-    """
-
-    circle: NDArray[np.bool_]
-    imperfections: NDArray[np.int64]
-    circles: Interval
-    grid_imperfections: Interval
-
-
-@dataclass(frozen=True)
-class RankTest:
-    """Mann-Whitney test that two samples come from one distribution.
-
-    `superiority` is the probability that a value of the first sample exceeds one of the second, ties
-    counted half: an effect size, 1/2 without an effect. `p_value` is two-sided.
-    """
-
-    superiority: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """Distances between final shapes, modulo the symmetries of the problem.
-
-    A distance is the Procrustes disparity after translation, scaling, rotation, reflection, and the
-    relabelling i → u i + s (mod N), u a unit, that permutes classes: 0 for the same shape, at most 1.
-
-    Attributes
-    ----------
-    disparity : ndarray, shape (simulated runs, trained runs)
-    relabelling : ndarray of int64, shape (simulated runs, trained runs, 2)
-        The (u, s) that align best: token i of the trained shape lies on token u i + s of the simulated one.
-    nearest : ndarray, shape (trained runs,)
-        Disparity of each trained shape to the simulated one nearest to it.
-    nearest_start : ndarray, shape (trained runs,)
-        The same to the simulated runs' random starts: what chance gives.
-    nearest_trained : ndarray, shape (trained runs,)
-        The same to the other trained shapes: what to hope for. NaN for a single run.
-    """
-
-    disparity: Array
-    relabelling: NDArray[np.int64]
-    nearest: Array
-    nearest_start: Array
-    nearest_trained: Array
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two ensembles held against each other; see `compare`.
+    """Two ensembles held against each other; see `compare`. Parts that they do not allow are None or empty.
 
     Attributes
     ----------
-    simulated, trained : Structures
-    circle_difference : Interval
-        Fraction of circles, simulated minus trained, with Newcombe's 95 % interval.
-    imperfections_test : RankTest
-        On the grid imperfections of the runs that are no circles, simulated first; NaN if there are none.
-    shapes : Shapes
+    names : tuple of str
+        What the two ensembles are called.
+    runs : tuple of int
+        Runs of each that count.
+    simulated, trained : Structures or None
+        Of the first and of the second ensemble.
+    shapes : Shapes or None
+    distributions : mapping of str to Difference
+        Circles, grid imperfections, quality, effective dimension, surviving circles, and the final values of
+        every scalar observable that both have.
+    motion : Motion or None
+        Error over time, once the clocks are aligned.
+    onsets : mapping of str to OnsetDifference
+        In the time of the second ensemble, those of the first brought to its clock by the scale of `motion`.
+    accuracy : Calibration or None
+        Predicted against measured accuracy.
+    notes : tuple of str
+        What was left out, and why.
     """
 
-    simulated: Structures
-    trained: Structures
-    circle_difference: Interval
-    imperfections_test: RankTest
-    shapes: Shapes
+    names: tuple[str, str]
+    runs: tuple[int, int]
+    simulated: Structures | None
+    trained: Structures | None
+    shapes: Shapes | None
+    distributions: Mapping[str, Difference]
+    motion: Motion | None
+    onsets: Mapping[str, OnsetDifference]
+    accuracy: Calibration | None
+    notes: tuple[str, ...]
+
+    def table(self) -> list[dict[str, Any]]:
+        """Every estimate as a row: part, quantity, statistic, estimate, low, high, count, p_value, test."""
+        rows: list[dict[str, Any]] = []
+
+        def add(
+            part: str, quantity: str, statistic: str, value: Interval, p: float = math.nan, test: str = ""
+        ) -> None:
+            rows.append(
+                {"part": part, "quantity": quantity, "statistic": statistic}
+                | {"estimate": value.estimate, "low": value.low, "high": value.high, "count": value.count}
+                | {"p_value": p, "test": test}
+            )
+
+        for name, found in self.distributions.items():
+            add("distribution", name, self.names[0], found.first)
+            add("distribution", name, self.names[1], found.second)
+            add("distribution", name, "difference", found.difference, found.p_value, found.test)
+            for effect, value in found.effects.items():
+                add("distribution", name, effect, value)
+        if self.motion is not None:
+            for statistic in ("scale", "mean_error", "chance_error"):
+                add("motion", self.motion.alignment, statistic, getattr(self.motion, statistic))
+        for name, onset in self.onsets.items():
+            for ensemble, one in zip(self.names, (onset.first, onset.second), strict=True):
+                add("onset", name, f"{ensemble}, reached", one.fraction)
+                add("onset", name, f"{ensemble}, median time", one.median)
+            add("onset", name, "ratio", onset.ratio, onset.p_value, "log-rank test")
+            add("onset", name, "paired ratio", onset.paired_ratio)
+        if self.accuracy is not None:
+            for statistic in ("bias", "error", "correlation", "slope"):
+                add("accuracy", "predicted against measured", statistic, getattr(self.accuracy, statistic))
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as JSON holds them: NaN is null, infinity the text "inf"; large matrices left out."""
+        found = _plain(self)
+        if self.shapes is not None:
+            for name in ("disparity", "relabelling"):
+                del found["shapes"][name]
+            found["shapes"]["symmetry"] = {
+                "name": self.shapes.symmetry.name,
+                "size": len(self.shapes.symmetry),
+            }
+        return dict(found)
+
+    def to_json(self) -> str:
+        """Return `to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def compare(
-    simulated: Trajectory | Sequence[Trajectory], trained: Trajectory | Sequence[Trajectory]
+    simulated: Trajectory | Sequence[Trajectory],
+    trained: Trajectory | Sequence[Trajectory],
+    *,
+    names: tuple[str, str] = ("simulated", "trained"),
+    align: str = "auto",
+    paired: bool | None = None,
+    symmetry: Symmetry | None = None,
+    operation: Operation | None = None,
+    states: bool | None = None,
+    delta: float = 0.01,
+    thresholds: Mapping[str, float] | None = None,
+    accuracies: tuple[Any, Any] | None = None,
 ) -> Comparison:
-    """Hold simulated against trained dynamics by where they end.
+    """Hold two ensembles against each other: where they end, how they get there, and when.
 
     Parameters
     ----------
     simulated, trained : Trajectory or sequence of them
-        Ensembles of the same number of tokens; several trajectories count as one ensemble.
+        Ensembles of the same number of tokens; several trajectories count as one ensemble. Runs whose first
+        or last frame is not finite are left out, which `notes` says.
+    names : pair of str
+        What to call them.
+    align : str, default "auto"
+        How the clocks are aligned: "scaling" by the one factor with the least error, for runs that belong
+        together, their default; "ends" by the factor that lets both end together, the default of others;
+        "none"; or by the progress of an observable or measure that both have, such as "quality".
+    paired : bool, optional
+        Whether run k of one belongs to run k of the other; by default, whether they start from the same
+        shapes. Else each trained run stands beside the simulated one that ends nearest to it.
+    symmetry : Symmetry, optional
+        Relabellings of the tokens that do not matter; by default those that both problems allow, only those
+        that map a training set onto itself where one is fixed, and none in many dimensions, where the search
+        is long (`notes` says so).
+    operation : Operation, optional
+        What is learned; by default what the trajectories say, or addition modulo the number of tokens.
+    states : bool, optional
+        Whether positions are coordinates to be compared as they are, not point sets modulo rotations; by
+        default, whether one of them is an affine flow.
+    delta : float, default 0.01
+        Tolerance of the representation quality.
+    thresholds : mapping of str to float, optional
+        Observables or measures whose first frame at or above a value is an onset; 0.95 for "quality" and 0.9
+        for the accuracies by default. Where both tracked ``steps_to_<name>``, that is used instead.
+    accuracies : pair of array_like (runs,), optional
+        Predicted and measured accuracy of each trained run; by default the observables "predicted_accuracy"
+        and "accuracy" or "validation_accuracy", of one ensemble or of runs that belong together.
 
     Returns
     -------
@@ -116,124 +167,45 @@ def compare(
     Raises
     ------
     InputError
-        If the numbers of tokens differ, or a final state is not finite.
+        If the numbers of tokens differ, no run of an ensemble is finite, `paired` runs differ in number,
+        `align` or `thresholds` name what not both have, or `accuracies` are not one for each trained run.
     """
-    first, second = _ensemble("simulated", simulated), _ensemble("trained", trained)
-    if first[0].shape[1] != second[0].shape[1]:
+    delta = number("delta", delta, above=0.0)
+    first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]
+    second = EnsembleOf("trained", trained, delta, operation)  # type: ignore[arg-type]
+    if first.tokens != second.tokens:
         raise InputError(
-            f"simulated and trained must have the same number of tokens, got {first[0].shape[1]} and "
-            f"{second[0].shape[1]}"
+            f"simulated and trained must have the same number of tokens, got {first.tokens} and "
+            f"{second.tokens}"
         )
-    ours, theirs = structures(first[1]), structures(second[1])
+    work = Parts(first, second, names, states, symmetry)
+    shapes = work.shapes()
+    pairs, together = work.pairs(paired, shapes)
+    motion = work.motion(pairs, together, align)
     return Comparison(
-        ours,
-        theirs,
-        _difference(ours.circles, theirs.circles),
-        _rank_test(ours.imperfections[~ours.circle], theirs.imperfections[~theirs.circle]),
-        _shapes(first, second),
+        names,
+        (first.runs, second.runs),
+        work.structures(first),
+        work.structures(second),
+        shapes,
+        work.distributions(),
+        motion,
+        work.onsets(motion, thresholds),
+        work.accuracy(together, accuracies),
+        tuple(work.notes),
     )
 
 
-def structures(final: Any) -> Structures:
-    """Circles and imperfections of final embeddings (runs, tokens, dim)."""
-    circle = is_circle(final)
-    imperfections = grid_imperfections(final)
-    return Structures(
-        circle, imperfections, proportion(int(circle.sum()), len(circle)), mean(imperfections[~circle])
-    )
-
-
-def procrustes_disparity(first: Any, second: Any) -> tuple[Array, NDArray[np.int64]]:
-    """Procrustes disparities of all pairs of shapes, smallest over the relabellings i → u i + s (mod N).
-
-    Parameters
-    ----------
-    first : array_like, shape (m, N, D)
-    second : array_like, shape (n, N, D')
-        The smaller dimension is filled up with zeros.
-
-    Returns
-    -------
-    disparity : ndarray of float64, shape (m, n)
-        As `scipy.spatial.procrustes` defines it, of the best relabelling.
-    relabelling : ndarray of int64, shape (m, n, 2)
-        The best (u, s): token i of the second shape lies on token u i + s of the first.
-    """
-    dim = max(np.shape(first)[2], np.shape(second)[2])
-    a, b = _standard("first", first, dim), _standard("second", second, dim)
-    tokens = a.shape[1]
-    best = np.full((len(a), len(b)), -1.0)
-    relabelling = np.empty((len(a), len(b), 2), np.int64)
-    for unit in range(1, tokens):
-        if gcd(unit, tokens) != 1:
-            continue
-        for shift in range(tokens):
-            order = (unit * np.arange(tokens) + shift) % tokens
-            overlap = np.einsum("mik,nil->mnkl", a[:, order], b, optimize=True)
-            fit = np.linalg.svd(overlap, compute_uv=False).sum(axis=-1)
-            better = fit > best
-            best[better] = fit[better]
-            relabelling[better] = unit, shift
-    return np.clip(1 - best**2, 0, 1), relabelling
-
-
-def aligned(shape: Any, target: Any, relabelling: Any = (1, 0)) -> Array:
-    """Move `shape` (N, D) onto `target` (N, D): scaled, rotated, reflected, and relabelled by (u, s).
-
-    Both have the same dimension; `target` is returned to by the alignment in its own place and size.
-    """
-    a, b = point_sets("shape", shape), point_sets("target", target)
-    unit, shift = relabelling
-    a = a[(unit * np.arange(len(a)) + shift) % len(a)]
-    a, centre = a - a.mean(axis=0), b.mean(axis=0)
-    left, values, right = np.linalg.svd(a.T @ (b - centre))
-    return np.asarray(a @ (left @ right) * (values.sum() / (a**2).sum()) + centre)
-
-
-def _ensemble(name: str, trajectories: Trajectory | Sequence[Trajectory]) -> tuple[Array, Array]:
-    """First and last frames (runs, tokens, dim) of one or several trajectories."""
-    several = [trajectories] if isinstance(trajectories, Trajectory) else list(trajectories)
-    if not several or not all(isinstance(one, Trajectory) for one in several):
-        raise InputError(f"{name} must be a Trajectory or a sequence of them, got {trajectories!r}")
-    sizes = sorted({(one.tokens, one.dim) for one in several})
-    if len(sizes) > 1:
-        raise InputError(f"{name} must agree in tokens and dimensions, got {sizes}")
-    starts = np.concatenate([one.initial for one in several])
-    ends = np.concatenate([one.final for one in several])
-    return point_sets(f"the start of {name}", starts), point_sets(f"the final state of {name}", ends)
-
-
-def _difference(first: Interval, second: Interval) -> Interval:
-    """Newcombe's hybrid score interval for a difference of proportions."""
-    estimate = first.estimate - second.estimate
-    low = np.hypot(first.estimate - first.low, second.high - second.estimate)
-    high = np.hypot(first.high - first.estimate, second.estimate - second.low)
-    return Interval(estimate, estimate - low, estimate + high, first.count + second.count)
-
-
-def _rank_test(first: NDArray[Any], second: NDArray[Any]) -> RankTest:
-    if not len(first) or not len(second):
-        return RankTest(np.nan, np.nan)
-    result = stats.mannwhitneyu(first, second)
-    return RankTest(float(result.statistic) / (len(first) * len(second)), float(result.pvalue))
-
-
-def _shapes(simulated: tuple[Array, Array], trained: tuple[Array, Array]) -> Shapes:
-    start, end = simulated
-    target = trained[1]
-    disparity, relabelling = procrustes_disparity(end, target)
-    among, _ = procrustes_disparity(target, target)
-    np.fill_diagonal(among, np.inf)
-    nearest_trained = among.min(axis=0) if len(target) > 1 else np.array([np.nan])
-    chance, _ = procrustes_disparity(start, target)
-    return Shapes(disparity, relabelling, disparity.min(axis=0), chance.min(axis=0), nearest_trained)
-
-
-def _standard(name: str, shapes: Any, dim: int) -> Array:
-    """Centre, scale to unit Frobenius norm, and fill up with zeros to `dim` axes."""
-    array = point_sets(name, shapes)
-    array = array - array.mean(axis=1, keepdims=True)
-    norm = np.sqrt((array**2).sum(axis=(1, 2), keepdims=True))
-    if np.any(norm == 0):
-        raise InputError(f"{name} must not hold a shape whose tokens all coincide")
-    return np.pad(array / norm, ((0, 0), (0, 0), (0, dim - array.shape[2])))
+def _plain(value: Any) -> Any:
+    """Return a result as JSON holds it."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float | np.floating) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value.item() if isinstance(value, np.generic) else value

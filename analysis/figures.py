@@ -27,7 +27,9 @@ def style() -> AbstractContextManager[None]:
     return plt.style.context(STYLE)
 
 
-def _styled(draw: Callable[Arguments, Axes]) -> Callable[Arguments, Axes]:
+def styled(draw: Callable[Arguments, Axes]) -> Callable[Arguments, Axes]:
+    """Let a figure draw within the shared style, whoever calls it."""
+
     @wraps(draw)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Axes:
         with style():
@@ -36,7 +38,8 @@ def _styled(draw: Callable[Arguments, Axes]) -> Callable[Arguments, Axes]:
     return wrapped
 
 
-def _axes(ax: Axes | None) -> Axes:
+def axes_of(ax: Axes | None) -> Axes:
+    """Return `ax`, or new axes."""
     return plt.subplots()[1] if ax is None else ax
 
 
@@ -50,7 +53,7 @@ def graded_colors(count: int) -> Any:
     return mpl.colormaps["viridis"](np.linspace(0, 0.88, count))
 
 
-@_styled
+@styled
 def show_embedding(
     E: Any, ax: Axes | None = None, *, labels: bool = True, outline: Any = None, title: str = ""
 ) -> Axes:
@@ -58,7 +61,7 @@ def show_embedding(
 
     `outline` (tokens, dim) is drawn as open circles behind it, such as the shape it is aligned to.
     """
-    ax = _axes(ax)
+    ax = axes_of(ax)
     points = point_sets("E", E)
     if points.ndim != 2:
         raise InputError(f"E must be one embedding (tokens, dim), got the shape {points.shape}")
@@ -100,13 +103,13 @@ def show_embedding(
     return ax
 
 
-@_styled
+@styled
 def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] = (), title: str = "") -> Axes:
     """Draw the matrix A of a linear ODE on frequencies 1 … K; red: collaboration, blue: competition.
 
     Frequencies `marked`, such as the survivors, are set in bold on both axes.
     """
-    ax = _axes(ax)
+    ax = axes_of(ax)
     matrix = np.asarray(A, np.float64)
     size = len(matrix)
     limit = float(np.abs(matrix).max()) or 1.0
@@ -131,7 +134,7 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     return ax
 
 
-@_styled
+@styled
 def show_signals(
     times: Any,
     signals: Any,
@@ -142,7 +145,7 @@ def show_signals(
     title: str = "",
 ) -> Axes:
     """Draw signals (frames, K) of frequencies 1 … K, those `marked` in colour, and a `rollout` dashed."""
-    ax = _axes(ax)
+    ax = axes_of(ax)
     t, values = np.asarray(times), np.asarray(signals, np.float64)
     colors = plt.rcParams["axes.prop_cycle"].by_key()["color"]
     named = {k: colors[n % len(colors)] for n, k in enumerate(marked)}
@@ -168,12 +171,12 @@ def show_signals(
     return ax
 
 
-@_styled
+@styled
 def show_distributions(
     samples: Mapping[str, Any], ax: Axes | None = None, *, xlabel: str = "", title: str = ""
 ) -> Axes:
     """Draw the cumulative distribution of each sample; samples without values are named as empty."""
-    ax = _axes(ax)
+    ax = axes_of(ax)
     for name, values in samples.items():
         array = np.asarray(values, np.float64)
         array = array[np.isfinite(array)]
@@ -189,7 +192,7 @@ def show_distributions(
     return ax
 
 
-@_styled
+@styled
 def show_estimates(
     rows: Sequence[tuple[str, Interval | float, Interval]],
     ax: Axes | None = None,
@@ -198,7 +201,7 @@ def show_estimates(
     title: str = "",
 ) -> Axes:
     """Draw rows (label, the paper's value or interval, our interval) as points with 95 % bars."""
-    ax = _axes(ax)
+    ax = axes_of(ax)
     for y, (_, paper, ours) in enumerate(reversed(rows)):
         given = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
         for offset, value, color, marker, label in (

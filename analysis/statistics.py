@@ -1,5 +1,6 @@
 """Estimates with their 95 % intervals, the one form in which this package states a result."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,11 @@ class Interval:
     def covers(self, value: float) -> bool:
         """Whether the interval holds `value`."""
         return self.low <= value <= self.high
+
+    def map(self, function: Callable[[float], float]) -> "Interval":
+        """Return the interval of an increasing function of the quantity, such as its exponential."""
+        estimate, low, high = (float(function(value)) for value in (self.estimate, self.low, self.high))
+        return Interval(estimate, low, high, self.count)
 
     def format(self, digits: int = 1, scale: float = 1.0) -> str:
         """Estimate and interval, as in ``13.0 [7.8, 21.0]``."""

@@ -3,11 +3,12 @@
 import time
 from pathlib import Path
 
+from analysis.comparison import compare
 from experiments import musat
 from experiments.ding import ode_section
 from experiments.output import make_directory
 from experiments.report import Section, write_report
-from experiments.side_by_side import comparison_section
+from experiments.side_by_side import comparison_sections
 from nets.models import ConstantAttention
 from nets.train import train
 from physics.checks import whole_number
@@ -62,7 +63,7 @@ def demonstrate(
     sections = [
         Section(table_2.title, table_2.text, table_2.tables, table_2.figures),
         Section(table_1.title, table_1.text, table_1.tables, [musat.gallery(particles[1.0], networks)]),
-        comparison_section([particles[1.0]], [networks]),
+        *comparison_sections(compare(particles[1.0], networks), [particles[1.0]], [networks]),
         ode_section(
             real,
             "A real trajectory, trained outside this project: the embedding MLP of Ding et al. on addition "

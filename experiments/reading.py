@@ -197,31 +197,31 @@ def survival(
 
 
 def compare(
-    simulated: Positional[str], trained: Positional[str], *, out: Path | None = None, overwrite: bool = False
+    first: Positional[str],
+    second: Positional[str],
+    *,
+    align: str = "auto",
+    delta: float = 0.01,
+    out: Path = Path("results/compare/report.html"),
+    overwrite: bool = False,
 ) -> int:
-    """Hold simulated against trained dynamics: structures, rank test, final shapes.
+    """Hold two ensembles against each other: structures, shapes, motion, onsets, accuracy.
+
+    Prints the tables, and writes a report with figures, and beside it all numbers as JSON. A file that cannot
+    be read is named and passed over (exit status 1).
 
     Args:
-        simulated: a trajectory file, or a quoted pattern whose files count as one ensemble.
-        trained: the same of the trained ones.
-        out: HTML file for a report with figures.
-        overwrite: replace the report if it exists.
+        first: a trajectory file, or a quoted pattern whose files count as one ensemble; say, simulated.
+        second: the same of the other; say, trained.
+        align: how the clocks are aligned: scaling (the factor of least error, for runs from the same starts),
+            ends (they end together), none, or by what both have, such as quality; auto: scaling or ends.
+        delta: tolerance of the representation quality.
+        out: HTML file for the report; the numbers go to the same name with the ending .json.
+        overwrite: replace them if they exist.
     """
-    from experiments.files import trajectories
-    from experiments.report import write_report
-    from experiments.side_by_side import comparison_section
+    from experiments.comparing import write_file_comparison
 
-    if out is not None:
-        refuse_existing(out, overwrite, parents=True)
-    section = comparison_section(trajectories([simulated]), trajectories([trained]))
-    for paragraph in section.text:
-        print(paragraph)
-    for table in section.tables:
-        print(f"\n{table.text()}")
-    if out is not None:
-        write_report(out, "Simulated against trained", f"{simulated} and {trained}", [section])
-        print(f"\nreport in {out}")
-    return 0
+    return write_file_comparison(first, second, align=align, delta=delta, out=out, overwrite=overwrite)
 
 
 def info(files: Positional[Files]) -> int:

@@ -41,6 +41,11 @@ class Picture:
     figure: Figure
 
     @property
+    def width(self) -> float:
+        """Width on the page in rem, the same for an inch of every figure, so that letters are of one size."""
+        return round(5.9 * self.figure.get_figwidth(), 1)
+
+    @property
     def png(self) -> str:
         """The figure as base64 text."""
         buffer = io.BytesIO()

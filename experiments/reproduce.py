@@ -21,6 +21,7 @@ from experiments import (
     musat_networks,
     musat_particles,
     musat_start,
+    pairings,
 )
 from experiments.output import Budget
 
@@ -85,5 +86,8 @@ FIGURES: dict[str, Recipe] = {
     "ding-15": ding_networks.three_fits,
     "ding-16": ding_figures.all_trajectories,
     "ding-law": ding_law.across_runs,
+    "compare-theory": pairings.theory_and_toy,
+    "compare-particles": pairings.particles_and_attention,
+    "compare-ode": pairings.ode_and_mlp,
 }
 """What each name makes: a function of the directory and the budget that returns the files it wrote."""

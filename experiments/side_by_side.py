@@ -1,157 +1,313 @@
-"""Particles against networks: the comparison as a section of a report."""
+"""Two ensembles side by side: a comparison as sections of a report, and as a page with its numbers."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
-from matplotlib import pyplot as plt
 
-from analysis import figures
-from analysis.comparison import Comparison, aligned, compare
-from experiments.report import Picture, Section, Table
+from analysis.comparison import Comparison
+from analysis.effects import Difference
+from analysis.statistics import Interval
+from experiments.output import write_text
+from experiments.report import Section, Table, write_report
+from experiments.side_by_side_figures import (
+    calibration_picture,
+    distribution_pictures,
+    motion_pictures,
+    onset_picture,
+    overlay_pictures,
+    shape_picture,
+)
 from physics.trajectory import Trajectory
 
+Trajectories = Sequence[Trajectory]
+PERCENT = ("circles",)
+SYMBOLS = {"Cliff's delta": "δ", "Cohen's h": "h"}
 
-def comparison_section(simulated: list[Trajectory], trained: list[Trajectory]) -> Section:
-    """Compare two ensembles: structures, rank test, and final shapes."""
-    comparison = compare(simulated, trained)
-    return Section(
-        "Side by side",
-        [_summary(comparison)],
-        [structure_table(comparison), shape_table(comparison)],
-        [distribution_picture(comparison), *overlay_pictures(comparison, simulated, trained)],
+
+def comparison_sections(comparison: Comparison, first: Trajectories, second: Trajectories) -> list[Section]:
+    """Findings, and then each part that the ensembles allow: structures, shapes, motion, onsets, accuracy."""
+    sections = [
+        Section(
+            "Side by side",
+            [findings(comparison), *(f"Note: {note}." for note in comparison.notes)],
+            [distribution_table(comparison)] if comparison.distributions else [],
+            distribution_pictures(comparison),
+        )
+    ]
+    if comparison.motion is not None:
+        sections.append(
+            Section(
+                "In motion",
+                [_motion_text(comparison)],
+                [motion_table(comparison)],
+                motion_pictures(comparison, first, second),
+            )
+        )
+    if comparison.shapes is not None:
+        sections.append(
+            Section(
+                "Final shapes",
+                [_shape_text(comparison)],
+                [shape_table(comparison)],
+                [shape_picture(comparison), *overlay_pictures(comparison, first, second)],
+            )
+        )
+    if comparison.onsets:
+        sections.append(Section("Onsets", [ONSETS], [onset_table(comparison)], [onset_picture(comparison)]))
+    if comparison.accuracy is not None:
+        sections.append(
+            Section(
+                "Predicted and measured accuracy",
+                [],
+                [accuracy_table(comparison)],
+                [calibration_picture(comparison)],
+            )
+        )
+    return sections
+
+
+def write_comparison(
+    path: Path, title: str, subtitle: str, comparison: Comparison, sections: Sequence[Section]
+) -> list[Path]:
+    """Write the page, and every number of the comparison as JSON beside it."""
+    write_report(path, title, subtitle, sections)
+    return [path, write_text(path.with_suffix(".json"), comparison.to_json())]
+
+
+# -- tables ------------------------------------------------------------------------------------------------
+
+ONSETS = (
+    "A run that never gets there says only that it takes longer than it was watched. Medians are Kaplan and "
+    "Meier's, p is the log-rank test's, and a ratio is a factor between the clocks that this test does not "
+    "reject."
+)
+
+
+def distribution_table(comparison: Comparison) -> Table:
+    """What the runs have become, quantity by quantity."""
+    first, second = comparison.names
+    rows = []
+    for one in comparison.distributions.values():
+        digits, scale = (1, 100.0) if one.name in PERCENT else (_digits(one), 1.0)
+        effect, size = next(iter(one.effects.items()))
+        rows.append(
+            [
+                f"{one.name}, %" if one.name in PERCENT else one.name,
+                one.first.format(digits, scale),
+                one.second.format(digits, scale),
+                one.difference.format(digits, scale),
+                f"{SYMBOLS[effect]} = {size.format(2)}",
+                p_value(one.p_value),
+            ]
+        )
+    return Table(
+        f"Final structures and measurements of {comparison.runs[0]} and {comparison.runs[1]} runs; 95 % "
+        "intervals: Wilson and Newcombe for proportions, Student and bootstrap for means. Effects, of the "
+        "first minus the second, are Cliff's δ or Cohen's h (Hedges' g in the JSON); p by Fisher's exact "
+        "test or 4000 permutations.",
+        ["quantity", first, second, "difference", "effect", "p"],
+        rows,
     )
 
 
-def structure_table(comparison: Comparison) -> Table:
-    """Circles and imperfections of both ensembles."""
-    ours, theirs, test = comparison.simulated, comparison.trained, comparison.imperfections_test
+def motion_table(comparison: Comparison, caption: str = "") -> Table:
+    """Clock and error; `caption` comes first in that of the table."""
+    motion = comparison.motion
+    assert motion is not None
+    first, second = comparison.names
     return Table(
-        "Final structures, with 95 % intervals (Wilson, Newcombe, Student; Mann-Whitney for the ranks).",
-        ["quantity", "simulated", "trained", "difference or effect"],
+        f"{caption}Over {len(motion.pairs)} pairs of runs and {len(motion.times)} frames; 95 % intervals.",
+        ["quantity", "value"],
         [
-            ["runs", str(len(ours.circle)), str(len(theirs.circle)), ""],
-            [
-                "circles, %",
-                ours.circles.format(1, 100),
-                theirs.circles.format(1, 100),
-                comparison.circle_difference.format(1, 100),
-            ],
-            [
-                "grid imperfections of the rest",
-                ours.grid_imperfections.format(),
-                theirs.grid_imperfections.format(),
-                f"P(simulated > trained) = {test.superiority:.2f}, p = {test.p_value:.2g}"
-                if np.isfinite(test.p_value)
-                else "-",
-            ],
+            [f"τ, time of {first} in a unit of time of {second}", significant(motion.scale)],
+            ["mean error of pairs", motion.mean_error.format(3)],
+            ["mean error of strange partners", motion.chance_error.format(3)],
         ],
     )
 
 
 def shape_table(comparison: Comparison) -> Table:
-    """Quartiles of the distance from each trained shape to the nearest of three ensembles."""
+    """Quartiles of the distance from each shape of the second to the nearest of three ensembles."""
+    assert comparison.shapes is not None
     rows = []
-    for name, values in _distances(comparison).items():
+    for name, values in comparison.shapes.distances(comparison.names).items():
         finite = values[np.isfinite(values)]
         low, median, high = np.percentile(finite, [25, 50, 75]) if len(finite) else [np.nan] * 3
         rows.append([name, f"{median:.3f}", f"{low:.3f} to {high:.3f}"])
+    symmetry = comparison.shapes.symmetry
     return Table(
-        "Procrustes disparity of each trained shape to the nearest shape of an ensemble, over all "
-        "relabellings i → u i + s of the tokens: 0 is the same shape.",
+        f"Procrustes disparity of each shape of {comparison.names[1]} to the nearest shape of an ensemble, "
+        f"over rotations, reflections and relabellings ({symmetry.name}, {len(symmetry)} in all): 0 is the "
+        "same shape.",
         ["nearest among", "median", "quartiles"],
         rows,
     )
 
 
-def distribution_picture(comparison: Comparison) -> Picture:
-    """Distributions of imperfections and of shape distances."""
-    with figures.style():
-        figure, axes = plt.subplots(1, 2, figsize=(10.5, 3.8))
-    figures.show_distributions(
-        {
-            "simulated": comparison.simulated.imperfections[~comparison.simulated.circle],
-            "trained": comparison.trained.imperfections[~comparison.trained.circle],
-        },
-        axes[0],
-        xlabel="grid imperfections, runs that are no circles",
-        title="Structures",
-    )
-    figures.show_distributions(
-        _distances(comparison),
-        axes[1],
-        xlabel="Procrustes disparity to the nearest shape",
-        title="Shapes: trained runs, nearest among …",
-    )
-    plt.close(figure)
-    return Picture("How grid imperfections and distances between final shapes are distributed.", figure)
-
-
-def overlay_pictures(
-    comparison: Comparison, simulated: list[Trajectory], trained: list[Trajectory], count: int = 4
-) -> list[Picture]:
-    """Trained shapes laid over the simulated ones nearest to them, at quantiles of the distance."""
-    ours = np.concatenate([one.final for one in simulated])
-    theirs = np.concatenate([one.final for one in trained])
-    if ours.shape[2] != theirs.shape[2]:
-        return []
-    shapes = comparison.shapes
-    order = np.argsort(shapes.nearest, kind="stable")
-    chosen = order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
-    with figures.style():
-        figure, axes = plt.subplots(1, len(chosen), figsize=(3.1 * len(chosen), 3.4), squeeze=False)
-    for ax, run in zip(axes[0], chosen, strict=True):
-        partner = int(shapes.disparity[:, run].argmin())
-        moved = aligned(ours[partner], theirs[run], shapes.relabelling[partner, run])
-        figures.show_embedding(
-            theirs[run],
-            ax,
-            outline=moved,
-            title=f"network {run}, particles {partner}: {shapes.nearest[run]:.3f}",
-        )
-    plt.close(figure)
-    return [
-        Picture(
-            "Trained embeddings (discs) and the nearest simulated shape, aligned (open circles): from the "
-            "best match on the left to the worst on the right, with the disparity.",
-            figure,
-        )
+def onset_table(comparison: Comparison) -> Table:
+    """When things set in."""
+    first, second = comparison.names
+    rows = [
+        [
+            name.replace("_", " "),
+            one.first.fraction.format(0, 100),
+            moment(one.first.median),
+            one.second.fraction.format(0, 100),
+            moment(one.second.median),
+            significant(one.ratio),
+            significant(one.paired_ratio),
+            p_value(one.p_value),
+        ]
+        for name, one in comparison.onsets.items()
     ]
-
-
-def _distances(comparison: Comparison) -> dict[str, np.ndarray]:
-    shapes = comparison.shapes
-    return {
-        "simulated, final": shapes.nearest,
-        "simulated, random start": shapes.nearest_start,
-        "other trained": shapes.nearest_trained,
-    }
-
-
-def _summary(comparison: Comparison) -> str:
-    low, high = comparison.circle_difference.low, comparison.circle_difference.high
-    circles = (
-        "The fractions of circles do not differ detectably"
-        if low <= 0 <= high
-        else "The fractions of circles differ"
+    return Table(
+        f"Onsets in the time of {second}, on which the clock of {first} is aligned; ratios are {second} over "
+        f"{first}; 95 % intervals.",
+        [
+            "onset",
+            f"{first}, % reach it",
+            "median time",
+            f"{second}, % reach it",
+            "median time",
+            "ratio",
+            "ratio of pairs that both do",
+            "p",
+        ],
+        rows,
     )
-    test = comparison.imperfections_test
-    if not np.isfinite(test.p_value):
-        ranks = "one ensemble has circles only, so imperfections cannot be compared"
-    elif test.p_value >= 0.05:
-        ranks = "nor do the grid imperfections of the rest" if low <= 0 <= high else "imperfections do not"
-    else:
-        side = "more" if test.superiority > 0.5 else "fewer"
-        ranks = (
-            f"but the simulated grids have {side} imperfections"
-            if low <= 0 <= high
-            else (f"and the simulated grids have {side} imperfections")
+
+
+def accuracy_table(comparison: Comparison) -> Table:
+    """How well the prediction meets the measurement."""
+    found = comparison.accuracy
+    assert found is not None
+    return Table(
+        f"Accuracy predicted and measured of {len(found.predicted)} runs; 95 % intervals.",
+        ["measured minus predicted", "root mean square", "correlation", "slope"],
+        [
+            [
+                found.bias.format(3),
+                found.error.format(3),
+                found.correlation.format(2),
+                found.slope.format(2),
+            ]
+        ],
+    )
+
+
+# -- text --------------------------------------------------------------------------------------------------
+
+
+def findings(comparison: Comparison) -> str:
+    """What differs, in words: by intervals of the differences and sizes of the effects."""
+    differ, alike, open_ = [], [], []
+    for one in comparison.distributions.values():
+        if not math.isfinite(one.difference.low):
+            open_.append(one.name)
+        elif one.difference.covers(0):
+            alike.append(one.name)
+        else:
+            effect, value = next(iter(one.effects.items()))
+            more = "more" if one.difference.estimate > 0 else "fewer or less"
+            differ.append(f"{one.name} ({more} in {comparison.names[0]}, {effect} {value.format(2)})")
+    parts = []
+    if differ:
+        parts.append(f"The ensembles differ in {_listed(differ)}.")
+    if alike:
+        parts.append(f"No difference is seen in {_listed(alike)}.")
+    if open_:
+        parts.append(f"Of {_listed(open_)} no interval can be given.")
+    for name, onset in comparison.onsets.items():
+        if math.isfinite(onset.ratio.estimate):
+            parts.append(
+                f"Until {name.replace('_', ' ')} is reached, {comparison.names[1]} takes "
+                f"{significant(onset.ratio)} times as long, clocks aligned."
+            )
+    if comparison.accuracy is not None:
+        parts.append(
+            f"Measured minus predicted accuracy is {comparison.accuracy.bias.format(3)} on average, their "
+            f"correlation {comparison.accuracy.correlation.format(2)}."
         )
+    return " ".join(parts) or "The ensembles have final frames in common, and no more."
+
+
+def _motion_text(comparison: Comparison) -> str:
+    motion = comparison.motion
+    assert motion is not None
+    first, second = comparison.names
+    how = {
+        "none": "The clocks are left as they are.",
+        "ends": "The clocks are scaled so that both end together.",
+        "scaling": f"One factor between the clocks, that with the least error: {significant(motion.scale)}.",
+    }.get(
+        motion.alignment,
+        f"The clocks are aligned by equal {motion.alignment.replace('_', ' ')}; one runs "
+        f"{significant(motion.scale)} times as fast on average.",
+    )
+    who = (
+        "Run k stands beside run k, from the same start."
+        if motion.paired
+        else f"Each run of {second} stands beside that of {first} which ends nearest to it."
+    )
+    kind = (
+        "The error is the squared distance of the states over the variance of the second, 1 - R²"
+        if comparison.shapes is None
+        else "The error is the Procrustes disparity of the two shapes, rotated frame by frame"
+    )
+    told = ""
+    if math.isfinite(motion.chance_error.estimate):
+        told = (
+            f": {motion.mean_error.format(3)} on average, where strange partners give "
+            f"{motion.chance_error.format(3)}"
+        )
+    return f"{who} {how} {kind}{told}."
+
+
+def _shape_text(comparison: Comparison) -> str:
+    assert comparison.shapes is not None
     median = {
         name: float(np.nanmedian(values))
-        for name, values in _distances(comparison).items()
+        for name, values in comparison.shapes.distances(comparison.names).items()
         if np.isfinite(values).any()
     }
-    shapes = ", ".join(f"{value:.3f} among {name}" for name, value in median.items())
+    listed = ", ".join(f"{value:.3f} among {name}" for name, value in median.items())
     return (
-        f"{circles}, {ranks}. The nearest shape to a trained embedding lies at a median disparity of "
-        f"{shapes}. The random starts show what chance gives, the other trained networks what to "
-        "hope for."
+        f"The nearest shape to one of {comparison.names[1]} lies at a median disparity of {listed}. The "
+        "starts show what chance gives, the other runs of its own ensemble what to hope for."
     )
+
+
+def p_value(p: float) -> str:
+    """A p-value to two digits, or a bound."""
+    if not math.isfinite(p):
+        return "-"
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+
+
+def significant(value: Interval) -> str:
+    """Three significant digits, as a ratio wants them."""
+    if not math.isfinite(value.estimate):
+        return "-"
+    text = f"{value.estimate:.3g}"
+    return text if math.isnan(value.low) else f"{text} [{value.low:.3g}, {value.high:.3g}]"
+
+
+def moment(value: Interval) -> str:
+    """A median time; infinite where half of the runs never get there."""
+    if math.isnan(value.estimate):
+        return "-"
+    if math.isinf(value.estimate):
+        return "not by half" if not math.isfinite(value.low) else f"after {value.low:.3g}"
+    return significant(value)
+
+
+def _digits(one: Difference) -> int:
+    """Digits that show the size of a quantity."""
+    size = max(abs(one.first.estimate), abs(one.second.estimate), 1e-300)
+    return int(min(max(2 - math.floor(math.log10(size)), 1), 6)) if math.isfinite(size) else 2
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -6,7 +6,7 @@ import nets.threads  # noqa: F401 - first, as it loads PyTorch
 from nets.images import ImageMLP
 from nets.interventions import keep_frequencies, scale_frequency, with_signals
 from nets.models import ConstantAttention, EmbeddingMLP, GroupDecoder, Model, ToyAddition
-from nets.networks import Networks, networks
+from nets.networks import Networks, networks, training_sets
 from nets.recording import recording_steps
 from nets.train import train
 from nets.transformer import TokenTransformer
@@ -25,5 +25,6 @@ __all__ = [
     "recording_steps",
     "scale_frequency",
     "train",
+    "training_sets",
     "with_signals",
 ]

@@ -199,27 +199,12 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     FileFormatError
         If the model learnt data from files that cannot be read, or are others now.
     """
-    made = trajectory.parameters
-    if made.get("program") != "nets.train":
-        raise InputError(
-            f"trajectory must be made by nets.train to revive its networks, got {made.get('program', 'no')!r}"
-        )
+    ensemble = _drawn(trajectory)
     names = [name for name in trajectory.observables if name.startswith(LAYERS)]
     if not names:
         raise InputError(
             "trajectory must hold the layers to revive its networks; train with observables=(..., 'layers')"
         )
-    model = _model(made["model"])
-    ensemble = draw(
-        model,
-        runs=trajectory.runs,
-        seed=_seed(made["seed"]),
-        first_run=made["first_run"],
-        train_fraction=made["train_fraction"],
-        train_examples=made["train_examples"],
-        validation_examples=made["validation_examples"],
-        shared=made["shared"],
-    )
     positions = trajectory.frame(frame)
     parameters = {name.removeprefix(LAYERS): trajectory.observables[name][:, frame] for name in names}
     if EMBEDDING in ensemble.parameters:
@@ -231,6 +216,49 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     dtype = str(positions.dtype)
     restored = {name: np.array(parameters[name], dtype) for name in ensemble.parameters}
     return Networks(dataclasses.replace(ensemble, parameters=restored), dtype)
+
+
+def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
+    """What the networks of a recorded training learnt on; the layers need not be recorded.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Made by `train`.
+
+    Returns
+    -------
+    Model
+        The architecture, with the task.
+    ndarray of int64, shape (runs, examples)
+        Numbers of the examples of the task that each trained on.
+
+    Raises
+    ------
+    InputError, FileFormatError
+        As in `networks`.
+    """
+    ensemble = _drawn(trajectory)
+    return ensemble.model, ensemble.train
+
+
+def _drawn(trajectory: Trajectory) -> Ensemble:
+    """Draw an ensemble again as it was before it trained, by the same streams."""
+    made = trajectory.parameters
+    if made.get("program") != "nets.train":
+        raise InputError(
+            f"trajectory must be made by nets.train to revive its networks, got {made.get('program', 'no')!r}"
+        )
+    return draw(
+        _model(made["model"]),
+        runs=trajectory.runs,
+        seed=_seed(made["seed"]),
+        first_run=made["first_run"],
+        train_fraction=made["train_fraction"],
+        train_examples=made["train_examples"],
+        validation_examples=made["validation_examples"],
+        shared=made["shared"],
+    )
 
 
 def _model(described: Mapping[str, Any]) -> Model:

@@ -1,10 +1,6 @@
-"""What HDF5 and the file system leave to us: chunks, dimension scales, locks, reserved space."""
+"""What HDF5 and the file system leave to us: chunks, dimension scales, locks."""
 
-import errno
-import os
-import shutil
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +87,3 @@ def locked(path: Path) -> bool:
         except OSError:  # a file system without locks
             return False
     return False
-
-
-def reserve(path: Path, size: int, failure: Callable[[Exception], Exception]) -> None:
-    """Make sure that `size` more bytes fit behind the end of a file."""
-    try:
-        if hasattr(os, "posix_fallocate"):
-            descriptor = os.open(path, os.O_WRONLY)
-            try:
-                os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, size)
-            finally:
-                os.close(descriptor)
-        elif shutil.disk_usage(path.parent).free < size:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError as error:
-        raise failure(error) from error

@@ -4,11 +4,11 @@ Layout, writer and reader are one schema; its name and version stand in ``/param
 keep a killed run readable:
 
 * the structure is written and flushed before the first frame, under the name ``NAME.partial``;
+* a flush changes the file all at once or not at all (`physics.transactions`): a kill, or a disk that is
+  full, leaves the file of the flush before;
 * a chunk is written once, compressed, when it is full; where a slow run flushes early, its chunk is stored
-  unfiltered at full size, and rewritten in place with the same bytes and new ones behind them. No space
-  is ever freed, so nothing that a flushed index points to is touched;
-* steps, times and small observables are not filtered, for the same reason;
-* the space a flush may need is reserved first, so a full disk is met before HDF5 has begun to write;
+  unfiltered at full size, and rewritten in place. No space is ever freed, so the file does not grow by
+  flushing often; steps, times and small observables are not filtered, for the same reason;
 * a reader trims to the shortest of step, time and value;
 * the finished file is synced and takes its name in one atomic step.
 """
@@ -38,13 +38,13 @@ from physics.hdf5 import (
     chunk_shape,
     extend,
     locked,
-    reserve,
     scale,
     whole_chunk,
 )
 from physics.recording import Layout
 from physics.stored import SCHEMA, SCHEMA_VERSION, StoredTrajectory
 from physics.trajectory import Clock, Path, Trajectory
+from physics.transactions import TransactionalFile
 
 SMALL_FRAME_BYTES = 4096
 FLUSH_SECONDS = 2.0
@@ -143,16 +143,16 @@ class TrajectoryWriter:
         """Write the waiting frames and flush the file; `last` compresses what is left of the last chunk."""
         if not self._buffer:
             return
-        self._reserve()
         steps, times, positions, observables = zip(*self._buffer, strict=True)
         with self._sentences():
+            self._storage.check()
             for name, dataset in self._values.items():
                 frames = positions if name is None else [values[name] for values in observables]
                 self._write(name, dataset, np.stack(frames), last)
             extend(self._time, np.array(times))
             extend(self._step, np.array(steps))  # last: a reader trims to the shortest
             self._file.flush()
-            os.truncate(self.partial, self._file.id.get_filesize())  # give back what was reserved
+            self._storage.commit()
         self._buffer.clear()
         self._flushed_at = monotonic()
 
@@ -168,7 +168,8 @@ class TrajectoryWriter:
         if whole_chunk(dataset, frames):
             append_chunk(dataset, frames)
             return
-        if dataset.compression is None or (not within and (last or len(frames) == size)):
+        whole = last or len(frames) % size == 0
+        if dataset.compression is None or (not within and whole):
             extend(dataset, frames)
             return
         if not within:
@@ -208,6 +209,7 @@ class TrajectoryWriter:
             self.flush()
         with contextlib.suppress(OSError, RuntimeError):
             self._file.close()
+        self._storage.close()
         if not self.frames:
             self.partial.unlink(missing_ok=True)
 
@@ -246,10 +248,9 @@ class TrajectoryWriter:
             config = json.dumps(self.parameters, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise InputError(f"parameters must be what JSON holds: {error}") from None
-        self._reserve_in_directory()
-        with self._sentences():
-            file = h5py.File(self.partial, "x", libver=("v108", "v108"), locking="best-effort")
-        self._file = file
+        self._refuse_full_disk()
+        self._open("x")
+        file = self._file
         with self._sentences():
             file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
             file.create_group("h5md/author").attrs["name"] = np.bytes_(_author())
@@ -293,7 +294,13 @@ class TrajectoryWriter:
             for name, tail in layout.observables.items():
                 self._new_observable(name, (layout.runs, *tail))
             file.flush()
+            self._storage.commit()
         self._find_datasets()
+
+    def _open(self, mode: str) -> None:
+        with self._sentences():
+            self._storage = TransactionalFile(self.partial, mode)
+            self._file = h5py.File(self._storage, "w" if mode == "x" else mode, libver=("v108", "v108"))
 
     def _new_clock(self, group: h5py.Group) -> None:
         for name, dtype in (("step", np.int64), ("time", np.float64)):
@@ -318,7 +325,7 @@ class TrajectoryWriter:
             if large
             else (max(1, min(1024, CHUNK_BYTES // frame_bytes)), *frame_shape)
         )
-        if large and not own_clock:  # fill its chunks in step with those of the positions
+        if large and not own_clock and chunk[1:] == frame_shape:  # filled in step with the positions
             chunk = (self._file["particles/tokens/position/value"].chunks[0], *chunk[1:])
         group.create_dataset(
             "value",
@@ -353,8 +360,7 @@ class TrajectoryWriter:
             raise InputError(
                 f"{self.partial} has another configuration and is not resumed ({'; '.join(different)})"
             )
-        with self._sentences():
-            self._file = h5py.File(self.partial, "r+", libver=("v108", "v108"), locking="best-effort")
+        self._open("r+")
         self._find_datasets()
         self.frames = found.frames
         for dataset in (self._step, self._time, *self._values.values()):
@@ -379,11 +385,9 @@ class TrajectoryWriter:
         with self._sentences():
             self._file["parameters"].attrs["complete"] = np.int64(1)
             self._file.close()
-            descriptor = os.open(self.partial, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            self._storage.commit()
+            self._storage.sync()
+            self._storage.close()
             if self._overwrite:
                 self.partial.replace(self.path)
             else:
@@ -402,16 +406,7 @@ class TrajectoryWriter:
         else:
             self.partial.unlink()
 
-    def _reserve(self) -> None:
-        """Meet a full disk before HDF5 begins to write: its files do not survive a failed flush."""
-        waiting = sum(
-            positions.nbytes + sum(values.nbytes for values in observables.values())
-            for _, _, positions, observables in self._buffer
-        )
-        chunks = self._value.chunks[1] * self.layout.dim * self._value.dtype.itemsize * self._chunk_frames
-        reserve(self.partial, 2 * waiting + chunks + 2**18, self._failure)
-
-    def _reserve_in_directory(self) -> None:
+    def _refuse_full_disk(self) -> None:
         free = shutil.disk_usage(self.path.absolute().parent).free
         if free < 2**20:
             raise self._failure(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))

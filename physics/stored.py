@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
 from physics.trajectory import Path, Trajectory
+from physics.transactions import TransactionalFile, has_journal
 
 SCHEMA = "grokphys-trajectory"
 SCHEMA_VERSION = 1
@@ -118,8 +119,12 @@ def _reading(path: FilePath) -> Iterator[h5py.File]:
         raise FileFormatError(f"{path} is a directory, not a trajectory file")
     if path.stat().st_size == 0:
         raise FileFormatError(f"{path} is empty")
+    storage = contextlib.ExitStack()
     try:
-        file = h5py.File(path, "r", locking="best-effort")
+        if has_journal(path):
+            file = h5py.File(storage.enter_context(TransactionalFile(path, "r")), "r")
+        else:
+            file = h5py.File(path, "r", locking="best-effort")
     except BlockingIOError:
         raise FileFormatError(f"{path} is being written by another process") from None
     except PermissionError:
@@ -130,7 +135,7 @@ def _reading(path: FilePath) -> Iterator[h5py.File]:
         if "truncated file" in str(error):
             raise FileFormatError(f"{path} is truncated: its end is missing ({error})") from None
         raise FileFormatError(f"{path} is damaged: {error}") from None
-    with file:
+    with storage, file:
         try:
             yield file
         except OSError as error:

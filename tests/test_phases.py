@@ -331,3 +331,14 @@ def test_the_figure_shows_the_computed_cells_and_no_others():
     assert tuple(COLORS) == PHASES
     assert {text.get_text() for text in ax.texts} <= set(PHASES)
     ax.figure.canvas.draw()
+
+
+@given(st.integers(1, 40).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilsons_interval_is_scipys_and_allows_effective_numbers(pair):
+    successes, count = pair
+    expected = stats.binomtest(successes, count).proportion_ci(0.95, method="wilson")
+    found = proportion(successes, count)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert found.low <= found.estimate <= found.high
+    wider = proportion(successes * 0.9, count * 0.9)
+    assert wider.high - wider.low > found.high - found.low

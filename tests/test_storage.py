@@ -17,6 +17,7 @@ import physics
 from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory, hdf5, storage
 from physics.recording import Layout
 from physics.storage import TrajectoryWriter
+from physics.transactions import MARK, TransactionalFile, has_journal
 
 
 def example(dim=3, dtype="float32", parameters=None):
@@ -419,6 +420,80 @@ def test_a_killed_run_keeps_every_flushed_frame(tmp_path, flush_seconds):
         assert len(file["particles/tokens/position/value"]) >= found.frames
 
 
+class Snapshots(TransactionalFile):
+    """Keeps what a kill would leave: the bytes on disk in the middle and at the end of each write to it."""
+
+    def __init__(self, *arguments):
+        self.path, self.commits, self.kept = arguments[0], 0, []
+        super().__init__(*arguments)
+
+    def _put(self, address, data):
+        super()._put(address, data[: len(data) // 2])
+        self.kept.append((self.commits, self.path.read_bytes()))
+        super()._put(address, data)
+        self.kept.append((self.commits, self.path.read_bytes()))
+
+    def commit(self):
+        super().commit()
+        self.commits += 1
+
+
+@pytest.mark.parametrize("flush_seconds", [-1.0, 1000.0])
+def test_a_kill_between_any_two_writes_leaves_the_last_flush_or_the_next(
+    tmp_path, monkeypatch, flush_seconds
+):
+    monkeypatch.setattr(storage, "FLUSH_SECONDS", flush_seconds)
+    monkeypatch.setattr(storage, "TransactionalFile", Snapshots)
+    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 1200)  # two frames
+    layout = Layout(2, 17, 2, "float64", 0, {"a": (), "b": (300,)})
+    with TrajectoryWriter(tmp_path / "t.h5", layout, {}) as writer:
+        flushed = {1: 0}
+        for step in range(134):  # beyond 64 chunks, where HDF5 splits its index
+            filled = np.full((2, 17, 2), float(step))
+            writer.append(step, step / 2, filled, a=filled[:, 0, 0], b=np.full((2, 300), float(step)))
+            flushed[writer._storage.commits] = len(writer._step)
+        kept = writer._storage.kept
+    flushed[writer._storage.commits] = 134
+    killed = tmp_path / "killed.h5.partial"
+    journals = 0
+    for commits, contents in kept:
+        left = max(flushed) - commits
+        if not commits or 4 < left < max(flushed) - 4:  # no structure yet, or nothing but more of the same
+            continue
+        killed.write_bytes(contents)
+        found = physics.load(killed)
+        assert found.frames in (flushed[commits], flushed.get(commits + 1))
+        for values in (found.steps, found.positions[1, :, 3, 1], found.observables["b"][1, :, 99]):
+            np.testing.assert_array_equal(values, np.arange(found.frames))
+        journals += has_journal(killed)
+        if not has_journal(killed):
+            with h5py.File(killed) as file:
+                assert len(file["particles/tokens/position/step"]) == found.frames
+    assert journals > 10
+
+
+def test_a_run_killed_in_a_commit_resumes_to_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "FLUSH_SECONDS", -1.0)
+    monkeypatch.setattr(storage, "TransactionalFile", Snapshots)
+    options = {"system": ParticleSystem(5), "steps": 4}
+    with TrajectoryWriter(
+        tmp_path / "a.h5", Layout(1, 5, 2, "float64", 5), physics.simulate(**options).parameters
+    ) as writer:
+        for frame in range(4):
+            writer.append(frame, 0.02 * frame, physics.simulate(**options).frame(frame))
+        kept = writer._storage.kept
+    whole = physics.simulate(**options)
+    monkeypatch.undo()
+    resumed = 0
+    for commits, contents in kept:
+        if commits > 1 and contents[-8:] == MARK:
+            (tmp_path / "t.h5.partial").write_bytes(contents)
+            assert_same(physics.simulate(**options, out=tmp_path / "t.h5", resume=True), whole)
+            (tmp_path / "t.h5").unlink()
+            resumed += 1
+    assert resumed > 3
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment(tmp_path):
     rng = np.random.default_rng(0)
@@ -612,6 +687,7 @@ def test_a_trajectory_refuses_observables_that_do_not_fit():
 def test_a_run_killed_before_its_first_frame(tmp_path):
     writer = TrajectoryWriter(tmp_path / "t.h5", Layout(2, 3, 2, "float64", 9), {})
     writer._file.close()
+    writer._storage.close()
     found = physics.load(tmp_path / "t.h5.partial")
     assert (found.runs, found.frames, found.tokens) == (2, 0, 3)
     with pytest.raises(InputError, match="the trajectory holds no frame yet"):

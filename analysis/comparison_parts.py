@@ -1,0 +1,315 @@
+"""The parts of a comparison, each from what the two ensembles have."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.calibration import Calibration, calibrate
+from analysis.effects import Difference, compare_proportions, compare_values
+from analysis.ensembles import MEASURES, PLANAR, EnsembleOf
+from analysis.motion import Motion, Paths, compare_motion
+from analysis.onsets import OnsetDifference, Onsets, compare_onsets, onsets
+from analysis.relabelling import Symmetry, no_relabelling, procrustes_disparity, symmetry_of
+from analysis.structures import Structures, structures
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "validation_accuracy": 0.9}
+"""What counts as reached where a trajectory did not track it itself."""
+MOST_PAIRS = 100
+"""Pairs of runs whose motion is compared: the first so many."""
+SEARCH = 200_000
+"""Singular value decompositions that a search over relabellings may take unless asked for."""
+UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
+ONSET_PREFIX = "steps_to_"
+ALIGNMENTS = ("scaling", "ends", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Distances between final shapes, modulo the symmetries of the problem.
+
+    A distance is the Procrustes disparity after translation, scaling, rotation, reflection, and the
+    relabellings of the tokens that the problem allows: 0 for the same shape, at most 1.
+
+    Attributes
+    ----------
+    disparity : ndarray, shape (simulated runs, trained runs)
+    relabelling : ndarray of int64, shape (simulated runs, trained runs)
+        Which of the relabellings aligns best; see `procrustes_disparity`.
+    nearest : ndarray, shape (trained runs,)
+        Disparity of each trained shape to the simulated one nearest to it.
+    nearest_start : ndarray, shape (trained runs,)
+        The same to the simulated runs' starts: what chance gives.
+    nearest_trained : ndarray, shape (trained runs,)
+        The same to the other trained shapes: what to hope for. NaN for a single run.
+    symmetry : Symmetry
+    """
+
+    disparity: Array
+    relabelling: NDArray[np.int64]
+    nearest: Array
+    nearest_start: Array
+    nearest_trained: Array
+    symmetry: Symmetry
+
+    def distances(self, names: tuple[str, str]) -> dict[str, Array]:
+        """Distances of each trained shape to the nearest of three ensembles, by what these are called."""
+        return {
+            f"{names[0]}, final": self.nearest,
+            f"{names[0]}, start": self.nearest_start,
+            f"other {names[1]}": self.nearest_trained,
+        }
+
+
+class Parts:
+    """The parts of a comparison, and notes of what had to be left out."""
+
+    def __init__(
+        self,
+        first: EnsembleOf,
+        second: EnsembleOf,
+        names: tuple[str, str],
+        states: bool | None,
+        symmetry: Symmetry | None,
+    ) -> None:
+        self.first, self.second, self.names = first, second, names
+        self.notes: list[str] = []
+        for name, one in zip(names, (first, second), strict=True):
+            lost = len(one.sound) - one.runs
+            if lost:
+                self.notes.append(f"{lost} of {len(one.sound)} {name} runs are not finite and left out")
+            if one.runs == 1:
+                self.notes.append(f"{name} is a single run: no interval can be given for it")
+        self.states = first.states or second.states if states is None else states
+        self.planar = max(first.dim, second.dim) <= PLANAR
+        self.symmetry = self._symmetry(symmetry)
+
+    def _symmetry(self, given: Symmetry | None) -> Symmetry:
+        identity = no_relabelling(self.first.tokens)
+        if self.states:
+            return identity
+        if given is not None:
+            return given
+        found = None
+        for one in (self.first, self.second):
+            if one.fixed_examples:
+                self.notes.append(f"the examples of {one.name} were fixed by number: no relabelling")
+                return identity
+            try:
+                own = symmetry_of(one.operation, one.training_set)
+            except InputError as error:
+                self.notes.append(f"no relabelling: {error}")
+                return identity
+            found = own if found is None else found & own
+        assert found is not None
+        search = len(found) * self.first.runs * self.second.runs
+        if max(self.first.dim, self.second.dim) > 2 and search > SEARCH:
+            self.notes.append(
+                f"no relabelling: {len(found)} for each of {self.first.runs * self.second.runs} pairs in "
+                f"{max(self.first.dim, self.second.dim)} dimensions are a long search; pass a symmetry for it"
+            )
+            return identity
+        return found
+
+    def structures(self, one: EnsembleOf) -> Structures | None:
+        """Circles and imperfections, where pair sums of few dimensions have them."""
+        if self.states or not self.planar or not one.operation.commutes:
+            return None
+        if one.operation.group is not None:
+            return structures(one.final, group=one.operation.group)
+        return structures(one.final, modulus=one.operation.modulus or 2 * one.tokens)
+
+    def shapes(self) -> Shapes | None:
+        """Disparities of all pairs of final shapes, and of what chance and the trained runs give."""
+        if self.states:
+            return None
+        disparity, relabelling = procrustes_disparity(self.first.final, self.second.final, self.symmetry)
+        among, _ = procrustes_disparity(self.second.final, self.second.final, self.symmetry)
+        np.fill_diagonal(among, np.inf)
+        alone = self.second.runs == 1
+        chance, _ = procrustes_disparity(self.first.initial, self.second.final, self.symmetry)
+        return Shapes(
+            disparity,
+            relabelling,
+            disparity.min(axis=0),
+            chance.min(axis=0),
+            np.array([np.nan]) if alone else among.min(axis=0),
+            self.symmetry,
+        )
+
+    def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
+        """Runs (n, 2) that stand beside each other, and whether they belong together."""
+        first, second = self.first, self.second
+        same = first.runs == second.runs and len(first.sound) == len(second.sound)
+        if paired and not same:
+            raise InputError(
+                f"paired needs as many runs of both that are finite, got {first.runs} and {second.runs}"
+            )
+        if paired is None:
+            paired = same and bool((first.sound == second.sound).all()) and self._same_starts()
+        if paired or shapes is None:
+            k = np.arange(min(first.runs, second.runs))
+            return np.stack([k, k], axis=1), bool(paired) or shapes is None
+        return np.stack([shapes.disparity.argmin(axis=0), np.arange(second.runs)], axis=1), False
+
+    def _same_starts(self) -> bool:
+        starts = self.first.initial, self.second.initial
+        if self.states:
+            return starts[0].shape == starts[1].shape and np.allclose(*starts)
+        for a, b in zip(*starts, strict=True):
+            if not (np.ptp(a, axis=0).any() and np.ptp(b, axis=0).any()):
+                return False
+            if procrustes_disparity(a[None], b[None], self.symmetry)[0][0, 0] > 1e-9:
+                return False
+        return True
+
+    def distributions(self) -> dict[str, Difference]:
+        """Final structures, and the final values of what both have measured."""
+        first, second = self.first, self.second
+        found: dict[str, Difference] = {}
+        if not self.states:
+            rest = slice(None), slice(None)
+            shapes = self.structures(first), self.structures(second)
+            if shapes[0] is not None and shapes[1] is not None:
+                if min(first.dim, second.dim) > 1:
+                    circle = shapes[0].circle, shapes[1].circle
+                    found["circles"] = compare_proportions("circles", *circle)
+                    rest = ~circle[0], ~circle[1]  # type: ignore[assignment]
+                values = (one.imperfections[kept] for one, kept in zip(shapes, rest, strict=True))  # type: ignore[union-attr]
+                found["grid_imperfections"] = compare_values("grid imperfections of the rest", *values)
+            names = ["effective_dimension"] if min(first.dim, second.dim) > 1 else []
+            names += ["quality"] if self.planar else []
+            names += ["survivors"] if min(first.dim, second.dim) > 1 else []
+            for name in names:
+                found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
+        for name in sorted(set(first.observables) & set(second.observables)):
+            if name not in UNCOMPARED and name not in MEASURES and not name.startswith(ONSET_PREFIX):
+                found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
+        return {name: one for name, one in found.items() if all(len(sample) for sample in one.samples)}
+
+    def motion(self, pairs: NDArray[np.int64], together: bool, align: str) -> Motion | None:
+        """Error over time of pairs of runs."""
+        times = self.first.times, self.second.times
+        common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
+        align = ("scaling" if together else "ends") if align == "auto" else align
+        if align not in (*ALIGNMENTS, *common):
+            raise InputError(
+                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or what both have "
+                f"({', '.join(common)}), got {align!r}"
+            )
+        if align == "scaling" and not together:
+            raise InputError(
+                "align 'scaling' is for runs that belong together, and these do not start alike; take "
+                "'ends', 'none', or an observable"
+            )
+        if times[0] is None or times[1] is None:
+            self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
+            return None
+        if len(pairs) > MOST_PAIRS:
+            self.notes.append(f"motion of the first {MOST_PAIRS} of {len(pairs)} pairs of runs")
+            pairs = pairs[:MOST_PAIRS]
+        symmetry = no_relabelling(self.first.tokens) if self.states else self.symmetry
+        progress = None
+        if align not in ALIGNMENTS:
+            rows = pairs.T if together else (np.arange(self.first.runs), np.arange(self.second.runs))
+            progress = self._progress(align, rows, (times[0], times[1]))
+        found = compare_motion(
+            Paths(self.first.positions(pairs[:, 0]), times[0]),
+            Paths(self.second.positions(pairs[:, 1]), times[1]),
+            pairs,
+            symmetry,
+            paired=together,
+            align=align,
+            progress=progress,
+            states=self.states,
+        )
+        if align == "scaling" and found.at_edge(times[0][-1] / times[1][-1]):
+            self.notes.append("the best time scaling lies at the edge of those that were tried")
+        return found
+
+    def _progress(self, name: str, rows: Any, times: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Values (runs, frames) of an observable or measure at the frames of each ensemble."""
+        curves = []
+        for one, runs, clock in zip((self.first, self.second), rows, times, strict=True):
+            series = one.series(name, runs)
+            if series is None:
+                raise InputError(f"align must name what {one.name} has over time, got {name!r}")
+            curves.append(np.array([np.interp(clock, series[1], values) for values in series[0]]))
+        return curves[0], curves[1]
+
+    def onsets(
+        self, motion: Motion | None, thresholds: Mapping[str, float] | None
+    ) -> dict[str, OnsetDifference]:
+        """When thresholds are reached, and circles form for good, on the aligned clock of the second."""
+        scale = 1.0 if motion is None or not motion.scale.estimate > 0 else motion.scale.estimate
+        belong = motion.pairs.tolist() if motion is not None and motion.paired else []
+        found = {}
+        for name, (first, second) in self._reached(thresholds).items():
+            if first.reached.any() or second.reached.any():
+                found[name] = compare_onsets(name, first.scaled(1 / scale), second, pairs=belong)
+        return found
+
+    def _reached(self, thresholds: Mapping[str, float] | None) -> dict[str, tuple[Onsets, Onsets]]:
+        ensembles = self.first, self.second
+        shared = set(self.first.observables) & set(self.second.observables)
+        found: dict[str, tuple[Onsets, Onsets]] = {}
+        for name in sorted(shared):
+            if name.startswith(ONSET_PREFIX):
+                both = [_tracked(one, name) for one in ensembles]
+                found[name.removeprefix(ONSET_PREFIX)] = both[0], both[1]
+        measured = {"quality", "circle_ratio"} if self.planar and not self.states else set()
+        for name, value in (THRESHOLDS if thresholds is None else thresholds).items():
+            if name in found:
+                continue
+            if name not in shared | measured:
+                if thresholds is not None:
+                    raise InputError(
+                        f"thresholds must name what both have ({', '.join(sorted(shared | measured))}), got "
+                        f"{name!r}"
+                    )
+                continue
+            series = [one.series(name) for one in ensembles]
+            if series[0] is not None and series[1] is not None:
+                found[name] = onsets(*series[0], value), onsets(*series[1], value)
+        if measured and min(self.first.dim, self.second.dim) > 1:
+            series = [one.series("circle_ratio") for one in ensembles]
+            if series[0] is not None and series[1] is not None:
+                circles = [
+                    onsets(-values, times, -1.2, lasting=True) for values, times in (series[0], series[1])
+                ]
+                found["circle for good"] = circles[0], circles[1]
+        return found
+
+    def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
+        """Predicted against measured accuracy: of one ensemble, or of runs that belong together."""
+        if given is not None:
+            values = [np.asarray(one, np.float64) for one in given]
+            if any(one.shape != self.second.sound.shape for one in values):
+                raise InputError(
+                    f"accuracies must be two arrays of the {len(self.second.sound)} runs of trained, got "
+                    f"{' and '.join(str(one.shape) for one in values)}"
+                )
+            return calibrate(*(one[self.second.sound] for one in values))
+        order = [(self.second, self.second), (self.first, self.first)]
+        order += [(self.first, self.second), (self.second, self.first)] if together else []
+        for predicting, measuring in order:
+            for name in ("accuracy", "validation_accuracy"):
+                if "predicted_accuracy" in predicting.observables and name in measuring.observables:
+                    return calibrate(predicting.last("predicted_accuracy"), measuring.last(name))
+        return None
+
+
+def _tracked(one: EnsembleOf, name: str) -> Onsets:
+    """Onsets that were tracked as steps, on the clock of the frames."""
+    steps = one.last(name)
+    reached = np.isfinite(steps)
+    clocks = np.concatenate(
+        [np.tile([[part.steps[-1], part.times[-1], part.times[0]]], (part.runs, 1)) for part in one.parts]
+    )[one.sound]
+    part = one.parts[0]
+    times = np.interp(np.where(reached, steps, 0), part.steps, part.times) - clocks[:, 2]
+    return Onsets(np.where(reached, times, clocks[:, 1] - clocks[:, 2]), reached)

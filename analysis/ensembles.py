@@ -1,0 +1,203 @@
+"""One or several trajectories as one ensemble: what is measured of it, and what it was made to learn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.fourier import fourier_signals, survives
+from analysis.geometry import effective_dimension
+from physics.errors import InputError
+from physics.operations import Operation
+from physics.parallelograms import representation_quality
+from physics.structure import circle_ratio, grid_imperfections
+from physics.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+Measure = Callable[[Array, Operation, float], Array]
+PLANAR = 4
+"""Dimensions up to which structures of pair sums are measured unless asked for: their cost is high above."""
+
+
+def _quality(E: Array, operation: Operation, delta: float) -> Array:
+    """Representation quality (…); NaN where an axis does not vary."""
+    states = E.reshape(-1, *E.shape[-2:])
+    found = np.full(len(states), np.nan)
+    varied = (np.ptp(states, axis=1) > 0).all(axis=1)
+    if varied.any() and operation.commutes:
+        found[varied] = representation_quality(states[varied], operation, delta)
+    return found.reshape(E.shape[:-2])
+
+
+def _imperfections(E: Array, operation: Operation, delta: float) -> Array:
+    modulus = operation.modulus or 2 * operation.tokens
+    if operation.group is not None:
+        return np.asarray(grid_imperfections(E, group=operation.group), np.float64)
+    return np.asarray(grid_imperfections(E, modulus=modulus), np.float64)
+
+
+MEASURES: Mapping[str, Measure] = {
+    "circle_ratio": lambda E, operation, delta: circle_ratio(E),
+    "grid_imperfections": _imperfections,
+    "quality": _quality,
+    "effective_dimension": lambda E, operation, delta: effective_dimension(E),
+    "survivors": lambda E, operation, delta: survives(fourier_signals(E)).sum(axis=-1).astype(np.float64),
+}
+"""What can be measured of embeddings (…, tokens, dim): value (…)."""
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleOf:
+    """Several trajectories of the same tokens and dimensions; only runs whose ends are finite count.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    parts : sequence of Trajectory
+    delta : float, default 0.01
+        Tolerance of the representation quality.
+    """
+
+    name: str
+    parts: Sequence[Trajectory]
+    delta: float = 0.01
+    given: Operation | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        several = [self.parts] if isinstance(self.parts, Trajectory) else list(self.parts)
+        if not several or not all(isinstance(one, Trajectory) for one in several):
+            raise InputError(f"{self.name} must be a Trajectory or a sequence of them, got {self.parts!r}")
+        sizes = sorted({(one.tokens, one.dim) for one in several})
+        if len(sizes) > 1:
+            raise InputError(f"{self.name} must agree in tokens and dimensions, got {sizes}")
+        object.__setattr__(self, "parts", several)
+        if not self.sound.any():
+            raise InputError(
+                f"the final state of {self.name} must be finite in one run at least, got NaN or infinite "
+                f"values in all {len(self.sound)}"
+            )
+
+    @cached_property
+    def sound(self) -> NDArray[np.bool_]:
+        """Runs whose first and last frames are finite."""
+        ends = (np.concatenate([getattr(one, end) for one in self.parts]) for end in ("initial", "final"))
+        return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
+
+    @property
+    def runs(self) -> int:
+        """Number of runs that count."""
+        return int(self.sound.sum())
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens."""
+        return self.parts[0].tokens
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return self.parts[0].dim
+
+    @cached_property
+    def initial(self) -> Array:
+        """First frames, (runs, tokens, dim)."""
+        return np.concatenate([one.initial for one in self.parts])[self.sound].astype(np.float64)
+
+    @cached_property
+    def final(self) -> Array:
+        """Last frames, (runs, tokens, dim)."""
+        return np.concatenate([one.final for one in self.parts])[self.sound].astype(np.float64)
+
+    @cached_property
+    def times(self) -> Array | None:
+        """Common times of the frames from the first on, or None where the parts differ or have one frame."""
+        first = self.parts[0].times
+        same = all(np.array_equal(one.times, first) for one in self.parts)
+        return first - first[0] if same and len(first) > 1 else None
+
+    def positions(self, runs: NDArray[np.int64]) -> NDArray[Any]:
+        """All frames of some of the runs that count."""
+        return self._chosen([one.positions for one in self.parts], runs)
+
+    @cached_property
+    def observables(self) -> list[str]:
+        """Scalar observables that all parts hold."""
+        names = [set(one.observables) for one in self.parts]
+        found = sorted(set.intersection(*names))
+        return [name for name in found if all(one.observables[name].ndim == 2 for one in self.parts)]
+
+    def last(self, name: str) -> Array:
+        """Final value (runs,) of a measure, or of an observable."""
+        if name in MEASURES:
+            return np.asarray(MEASURES[name](self.final, self.operation, self.delta), np.float64)
+        values = np.concatenate([one.observables[name][:, -1] for one in self.parts])
+        return values[self.sound].astype(np.float64)
+
+    def series(self, name: str, runs: NDArray[np.int64] | None = None) -> tuple[Array, Array] | None:
+        """Values (runs, n) and times (n,) of an observable or a measure, or None where it has no series."""
+        chosen = np.arange(self.runs) if runs is None else runs
+        clock = [one.times if name in MEASURES else one.clock(name)[1] for one in self.parts]
+        if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
+            return None
+        times = clock[0] - self.parts[0].times[0]
+        if name in MEASURES:
+            frames = np.nan_to_num(self.positions(chosen).astype(np.float64))
+            return np.asarray(MEASURES[name](frames, self.operation, self.delta), np.float64), times
+        values = self._chosen([one.observables[name] for one in self.parts], chosen)
+        return values.astype(np.float64), times
+
+    @cached_property
+    def operation(self) -> Operation:
+        """What is learned: as given, as the parameters say, or addition modulo the number of tokens."""
+        if self.given is not None:
+            return self.given
+        return _operation(self.parts[0].parameters, self.tokens)
+
+    @cached_property
+    def training_set(self) -> NDArray[np.int64] | None:
+        """The pairs (n, 2) of a training set that is fixed for all runs; None where it is all or drawn."""
+        for one in self.parts:
+            pairs = one.parameters.get("system", {}).get("pairs")
+            if pairs is not None:
+                return np.asarray(pairs, np.int64)
+        return None
+
+    @property
+    def fixed_examples(self) -> bool:
+        """Whether networks were all trained on examples that were named by number."""
+        return any(one.parameters.get("train_examples") is not None for one in self.parts)
+
+    @property
+    def states(self) -> bool:
+        """Whether the positions are coordinates of an affine flow, and no point sets."""
+        return any(one.parameters.get("system", {}).get("type") == "AffineFlow" for one in self.parts)
+
+    def _chosen(self, arrays: Sequence[NDArray[Any]], runs: NDArray[np.int64]) -> NDArray[Any]:
+        """Rows of the runs that count, without joining what is not wanted."""
+        wanted = np.flatnonzero(self.sound)[runs]
+        starts = np.cumsum([0, *(one.runs for one in self.parts)])
+        part = np.searchsorted(starts, wanted, side="right") - 1
+        return np.stack([arrays[k][run - starts[k]] for k, run in zip(part, wanted, strict=True)])
+
+
+def _operation(parameters: Mapping[str, Any], tokens: int) -> Operation:
+    system, model = parameters.get("system", {}), parameters.get("model", {})
+    made = system or model
+    group = made.get("group")
+    if group is not None:
+        table = np.asarray(group["table"] if isinstance(group, Mapping) else group)
+        return Operation(group=_group(table, group))
+    plain = system.get("type") == "EffectiveTheory" or model.get("type") == "ToyAddition"
+    modulus = made.get("modulus")
+    return Operation(tokens, modulus if modulus is not None or plain else tokens)
+
+
+def _group(table: NDArray[Any], stored: Any) -> Any:
+    from physics.groups import FiniteGroup
+
+    name = stored.get("name", "group") if isinstance(stored, Mapping) else "group"
+    return FiniteGroup(table, name)
