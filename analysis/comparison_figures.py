@@ -18,7 +18,9 @@ FIRST, SECOND, GREY = "#0b6e99", "#d1603d", "#888888"
 
 
 @styled
-def show_error(motion: Motion, ax: Axes | None = None, *, ylabel: str = "disparity", title: str = "") -> Axes:
+def show_error(
+    motion: Motion, name: str, ax: Axes | None = None, *, ylabel: str = "disparity", title: str = ""
+) -> Axes:
     """Draw the error over time: median and quartiles over pairs, and what chance gives."""
     ax = axes_of(ax)
     for errors, color, label in ((motion.chance, GREY, "strange partners"), (motion.error, FIRST, "pairs")):
@@ -29,7 +31,7 @@ def show_error(motion: Motion, ax: Axes | None = None, *, ylabel: str = "dispari
         times = motion.times[shown]
         ax.fill_between(times, low, high, color=color, alpha=0.2, linewidth=0)
         ax.plot(times, middle, color=color, label=f"{label}, median and quartiles")
-    ax.set(xlabel="time of the second", ylabel=ylabel, ylim=(0, None), title=title)
+    ax.set(xlabel=f"time, {name}", ylabel=ylabel, ylim=(0, None), title=title)
     ax.margins(x=0)
     ax.legend(loc="best")
     return ax
@@ -120,14 +122,12 @@ def show_calibration(found: Calibration, ax: Axes | None = None, *, title: str =
 
 @styled
 def show_lines(
-    times: Any, states: Any, ax: Axes | None = None, *, beside: Any = None, title: str = "", ylabel: str = ""
+    times: Any, states: Any, ax: Axes | None = None, *, title: str = "", xlabel: str = "", ylabel: str = ""
 ) -> Axes:
-    """Draw components (frames, tokens) over time, each in its colour, and those of another dashed."""
+    """Draw components (frames, tokens) over time, each in its colour."""
     ax = axes_of(ax)
     for token, color in enumerate(graded_colors(np.shape(states)[1])):
         ax.plot(times, np.asarray(states)[:, token], color=color, linewidth=1.2)
-        if beside is not None:
-            ax.plot(times, np.asarray(beside)[:, token], color=color, linestyle=(0, (4, 2)), linewidth=1.0)
-    ax.set(xlabel="time of the second", ylabel=ylabel, title=title)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ax.margins(x=0)
     return ax

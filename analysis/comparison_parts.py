@@ -172,18 +172,14 @@ class Parts:
         first, second = self.first, self.second
         found: dict[str, Difference] = {}
         if not self.states:
-            rest = slice(None), slice(None)
             shapes = self.structures(first), self.structures(second)
-            if shapes[0] is not None and shapes[1] is not None:
-                if min(first.dim, second.dim) > 1:
-                    circle = shapes[0].circle, shapes[1].circle
-                    found["circles"] = compare_proportions("circles", *circle)
-                    rest = ~circle[0], ~circle[1]  # type: ignore[assignment]
-                values = (one.imperfections[kept] for one, kept in zip(shapes, rest, strict=True))  # type: ignore[union-attr]
-                found["grid_imperfections"] = compare_values("grid imperfections of the rest", *values)
-            names = ["effective_dimension"] if min(first.dim, second.dim) > 1 else []
-            names += ["quality"] if self.planar else []
-            names += ["survivors"] if min(first.dim, second.dim) > 1 else []
+            flat = min(first.dim, second.dim) < 2
+            if shapes[0] is not None and shapes[1] is not None and not flat:
+                found["circles"] = compare_proportions("circles", shapes[0].circle, shapes[1].circle)
+                rest = (one.imperfections[~one.circle] for one in (shapes[0], shapes[1]))
+                found["grid_imperfections"] = compare_values("grid imperfections of the rest", *rest)
+            names = ["quality"] if self.planar else []
+            names += [] if flat else ["effective_dimension", "survivors"]
             for name in names:
                 found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
         for name in sorted(set(first.observables) & set(second.observables)):

@@ -127,8 +127,9 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
         spread = 1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))
         return (theta - area) ** 2 - Z**2 * theta * (1 - theta) * spread / (m * n)
 
-    low = optimize.brentq(excess, 0.0, area) if area > 0 else 0.0
-    high = optimize.brentq(excess, area, 1.0) if area < 1 else 1.0
+    # At 0 and 1 the spread vanishes, so that these are roots too where they are the estimate.
+    low = optimize.brentq(excess, 0.0, min(area, 1 - 1e-9)) if area > 0 else 0.0
+    high = optimize.brentq(excess, max(area, 1e-9), 1.0) if area < 1 else 1.0
     return Interval(2 * area - 1, 2 * float(low) - 1, 2 * float(high) - 1, m + n)
 
 

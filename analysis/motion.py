@@ -24,6 +24,8 @@ FEW_FACTORS, FACTORS = 33, 65
 """How many are tried between them, and again around the best."""
 WINDOW = 1.25
 """How far to either side of it."""
+MOVES = 8
+"""How often that window may move."""
 PROGRESS_RESAMPLES = 500
 
 
@@ -230,14 +232,18 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
         a, b = -a, -b
     level, begin = np.unique(a, return_index=True)
     end = np.searchsorted(a, level, side="right") - 1
-    enter, leave = np.interp(b, level, first_times[begin]), np.interp(b, level, first_times[end])
+    enter, leave = first_times[begin], first_times[end]
+    at = np.clip(np.searchsorted(level, b, side="right") - 1, 0, len(level) - 2)
+    between = np.clip((b - level[at]) / (level[at + 1] - level[at]), 0, 1)
     stay, place = np.unique(b, return_inverse=True)
     since, until = (np.searchsorted(b, stay, side=side) for side in ("left", "right"))
     length = times[until - 1] - times[since]
     passed = np.divide(
         times - times[since][place], length[place], out=np.full(len(times), 0.5), where=length[place] > 0
     )
-    found = enter + passed * (leave - enter)
+    below = enter[at] + np.where(between > 0, 1.0, passed) * (leave[at] - enter[at])
+    above = enter[at + 1] + np.where(between < 1, 0.0, passed) * (leave[at + 1] - enter[at + 1])
+    found = below + between * (above - below)
     slack = 1e-12 * max(abs(a[0]), abs(a[-1]))
     return np.where((b >= a[0] - slack) & (b <= a[-1] + slack), found, np.nan)
 
@@ -280,27 +286,28 @@ def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
     """τ with the least error, means over frames and pairs, and its interval by drawing pairs again.
 
     A first scan goes over all factors; there a frame without a counterpart counts with its mean over the
-    other factors, so that to leave out good or bad frames neither helps nor hurts. A second scan around the
-    best has only frames that always have one.
+    other factors, so that to leave out good or bad frames neither helps nor hurts. Then a narrower window,
+    with only frames that always have one, moves until the best lies within it; else there is no interval.
     """
     ratio = beside.first.duration / beside.second.duration
     coarse = _scan(beside, _spread(times), np.log(ratio * np.geomspace(*SCALES, count)))
-    if not np.isfinite(coarse.estimate):
-        return coarse
-    window = np.log(coarse.estimate) + np.log(WINDOW) * np.linspace(-1, 1, count)
-    covered = times[times * coarse.estimate * WINDOW <= beside.first.duration]
-    if len(covered) < 2:
-        return coarse
-    fine = _scan(beside, _spread(covered), window)
-    inside = np.exp(window[[1, -2]])
-    if not inside[0] < fine.estimate < inside[1]:
-        return coarse
-    return Interval(
-        fine.estimate,
-        fine.low if fine.low > inside[0] else min(coarse.low, fine.low),
-        fine.high if fine.high < inside[1] else max(coarse.high, fine.high),
-        fine.count,
-    )
+    centre = coarse.estimate
+    for _ in range(MOVES):
+        window = np.log(centre) + np.log(WINDOW) * np.linspace(-1, 1, count)
+        covered = times[times * centre * WINDOW <= beside.first.duration]
+        if len(covered) < 2:
+            break
+        fine = _scan(beside, _spread(covered), window)
+        low, high = np.exp(window[[1, -2]])
+        if low < fine.estimate < high:
+            return Interval(
+                fine.estimate,
+                fine.low if fine.low > low else min(coarse.low, fine.low),
+                fine.high if fine.high < high else max(coarse.high, fine.high),
+                fine.count,
+            )
+        centre = fine.estimate
+    return Interval(coarse.estimate, np.nan, np.nan, coarse.count)
 
 
 def _spread(times: Array) -> Array:

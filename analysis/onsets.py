@@ -14,7 +14,7 @@ from analysis.statistics import Interval, mean, proportion
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
-RATIOS = 400
+RATIOS = 120
 """Ratios that are tried for the interval."""
 
 

@@ -25,10 +25,10 @@ def write_file_comparison(
     first: str, second: str, *, align: str, delta: float, out: Path, overwrite: bool
 ) -> int:
     """Compare the files of two patterns, print the tables, and write the report."""
-    if out.suffix != ".html":
-        raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
     for path in (out, out.with_suffix(".json")):
         refuse_existing(path, overwrite, parents=True)
+    if out.suffix != ".html":
+        raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
     failed: list[Path] = []
     ensembles = [_read(pattern, failed) for pattern in (first, second)]
     if not all(ensembles):

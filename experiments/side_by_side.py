@@ -210,7 +210,7 @@ def findings(comparison: Comparison) -> str:
             alike.append(one.name)
         else:
             effect, value = next(iter(one.effects.items()))
-            more = "more" if one.difference.estimate > 0 else "fewer or less"
+            more = "higher" if one.difference.estimate > 0 else "lower"
             differ.append(f"{one.name} ({more} in {comparison.names[0]}, {effect} {value.format(2)})")
     parts = []
     if differ:
@@ -219,11 +219,17 @@ def findings(comparison: Comparison) -> str:
         parts.append(f"No difference is seen in {_listed(alike)}.")
     if open_:
         parts.append(f"Of {_listed(open_)} no interval can be given.")
+    motion = comparison.motion
+    if motion is not None and math.isfinite(motion.chance_error.estimate):
+        parts.append(
+            f"Over time, pairs are {motion.mean_error.format(3)} apart, strange partners "
+            f"{motion.chance_error.format(3)}."
+        )
     for name, onset in comparison.onsets.items():
         if math.isfinite(onset.ratio.estimate):
             parts.append(
-                f"Until {name.replace('_', ' ')} is reached, {comparison.names[1]} takes "
-                f"{significant(onset.ratio)} times as long, clocks aligned."
+                f"The onset of {name.replace('_', ' ')} comes {significant(onset.ratio)} times as late in "
+                f"{comparison.names[1]}, clocks aligned."
             )
     if comparison.accuracy is not None:
         parts.append(
@@ -306,7 +312,7 @@ def moment(value: Interval) -> str:
 def _digits(one: Difference) -> int:
     """Digits that show the size of a quantity."""
     size = max(abs(one.first.estimate), abs(one.second.estimate), 1e-300)
-    return int(min(max(2 - math.floor(math.log10(size)), 1), 6)) if math.isfinite(size) else 2
+    return int(min(max(2 - math.floor(math.log10(size)), 1), 3)) if math.isfinite(size) else 2
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -57,7 +57,7 @@ def motion_pictures(comparison: Comparison, first: Trajectories, second: Traject
     ylabel = "disparity" if comparison.shapes is not None else "1 - R² across components"
     with figures.style():
         figure, axes = plt.subplots(1, 2, figsize=(10.5, 3.4))
-    show_error(motion, axes[0], ylabel=ylabel, title="Error over time")
+    show_error(motion, comparison.names[1], axes[0], ylabel=ylabel, title="Error over time")
     show_clocks(motion, comparison.names, axes[1], title="Clocks, after alignment")
     plt.close(figure)
     over_time = Picture("Error of the pairs over time, and which times stand side by side.", figure)
@@ -162,7 +162,8 @@ def _lines(comparison: Comparison, times: Any, left: Any, right: Any, who: str) 
     with figures.style():
         figure, axes = plt.subplots(1, 2, figsize=(10.5, 3.6), sharey=True)
     for ax, states, name in zip(axes, (left, right), comparison.names, strict=True):
-        show_lines(times, states, ax, title=name, ylabel=ylabel if ax is axes[0] else "")
+        side = ylabel if ax is axes[0] else ""
+        show_lines(times, states, ax, title=name, xlabel=f"time, {comparison.names[1]}", ylabel=side)
     plt.close(figure)
     return Picture(f"Aligned: {who}. Each line is a token or component.", figure)
 

@@ -94,19 +94,36 @@ def grid_imperfections(E, modulus=None, *, training=None, rule=None):
     return imperfections
 
 
-def procrustes_disparity(first, second):
-    """Smallest disparity over relabellings, by SciPy's own Procrustes."""
+def relabellings(table):
+    """All bijections f with f(a)·f(b) a function of a·b, by trying every permutation."""
+    from itertools import permutations
+
+    order = len(table)
+    found = []
+    for f in permutations(range(order)):
+        image = {}
+        if all(image.setdefault(table[a][b], table[f[a]][f[b]]) == table[f[a]][f[b]]
+               for a in range(order) for b in range(order)):  # fmt: skip
+            found.append(f)
+    return found
+
+
+def procrustes_disparity(first, second, permutations=None):
+    """Smallest disparity over relabellings, i → u i + s by default, by SciPy's own Procrustes."""
     from math import gcd
 
     from scipy.spatial import procrustes
 
     tokens = len(first)
-    return min(
-        procrustes(second, first[(u * np.arange(tokens) + s) % tokens])[2]
-        for u in range(1, tokens)
-        if gcd(u, tokens) == 1
-        for s in range(tokens)
-    )
+    if permutations is None:
+        units = [u for u in range(1, tokens) if gcd(u, tokens) == 1]
+        permutations = [(u * np.arange(tokens) + s) % tokens for u in units for s in range(tokens)]
+    return min(procrustes(second, first[np.asarray(one)])[2] for one in permutations)
+
+
+def cliffs_delta(first, second):
+    """Cliff's delta by all pairs of values."""
+    return float(np.mean([np.sign(x - y) for x in first for y in second]))
 
 
 def elastic_net_gap(X, y, w, alpha, l1_ratio):

@@ -1,13 +1,11 @@
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import analysis
-from analysis.comparison import aligned
 from analysis.statistics import Interval
-from physics import InputError, Trajectory
+from physics import InputError
 
 
 def embedding(p=11, d=4, seed=0):
@@ -129,91 +127,3 @@ def test_what_cannot_be_estimated_is_not_a_number():
     assert np.isnan(analysis.correlation([1, 1, 1, 1], [1, 2, 3, 4]).estimate)
     assert analysis.mean([2.0]).format() == "2.0"
     assert Interval(0.5, 0.25, 0.75, 9).format(0, 100) == "50 [25, 75]"
-
-
-# -- comparison ---------------------------------------------------------------------------------------------
-
-
-def ensemble(final, initial=None):
-    final = np.asarray(final, float)
-    start = np.random.default_rng(5).standard_normal(final.shape) if initial is None else initial
-    return Trajectory(np.stack([start, final], axis=1), [0, 1])
-
-
-def test_disparity_equals_scipys_over_all_relabellings():
-    rng = np.random.default_rng(0)
-    for tokens in (5, 6):
-        first, second = rng.standard_normal((2, tokens, 2)), rng.standard_normal((3, tokens, 2))
-        disparity, _ = analysis.procrustes_disparity(first, second)
-        expected = [[naive.procrustes_disparity(a, b) for b in second] for a in first]
-        np.testing.assert_allclose(disparity, expected, atol=1e-12)
-
-
-def test_the_same_shape_in_another_guise_is_found_and_aligned():
-    shape = embedding(7, 2)
-    turn = np.linalg.qr(embedding(2, 2, 3))[0]
-    guise = 3.0 * shape[(2 * np.arange(7) + 5) % 7] @ turn + 1.5
-    disparity, relabelling = analysis.procrustes_disparity([shape], [guise])
-    assert disparity[0, 0] < 1e-12
-    assert relabelling[0, 0].tolist() == [2, 5]
-    np.testing.assert_allclose(aligned(shape, guise, relabelling[0, 0]), guise, atol=1e-12)
-
-
-def test_shapes_of_different_dimension_are_comparable():
-    flat = embedding(5, 2)
-    raised = np.pad(flat, ((0, 0), (0, 1)))
-    assert analysis.procrustes_disparity([flat], [raised])[0][0, 0] < 1e-12
-
-
-def test_compare():
-    rng = np.random.default_rng(0)
-    circles = [ring(7, k) for k in (1, 2, 3)]
-    noise = list(rng.standard_normal((5, 7, 2)))
-    comparison = analysis.compare(ensemble(circles + noise), [ensemble(circles[:1]), ensemble(noise[:2])])
-    assert comparison.simulated.circles.estimate == pytest.approx(3 / 8)
-    assert comparison.trained.circles.estimate == pytest.approx(1 / 3)
-    assert comparison.circle_difference.covers(3 / 8 - 1 / 3)
-    assert comparison.simulated.imperfections[4] == naive.grid_imperfections(noise[1])
-    assert comparison.shapes.disparity.shape == (8, 3)
-    np.testing.assert_allclose(comparison.shapes.nearest, 0, atol=1e-12)
-    assert (comparison.shapes.nearest_start > 0.05).all()
-    assert (comparison.shapes.nearest_trained > 0.01).all()
-    test = comparison.imperfections_test
-    ours, theirs = comparison.simulated.imperfections[3:], comparison.trained.imperfections[1:]
-    wins = np.mean([(a > b) + 0.5 * (a == b) for a in ours for b in theirs])
-    assert test.superiority == pytest.approx(wins)
-    assert 0 < test.p_value <= 1
-
-
-def test_compare_where_all_are_circles_or_alone():
-    comparison = analysis.compare(ensemble([ring(7, 1)]), ensemble([ring(7, 2)]))
-    assert np.isnan(comparison.imperfections_test.p_value)
-    assert np.isnan(comparison.simulated.grid_imperfections.estimate)
-    assert np.isnan(comparison.shapes.nearest_trained).all()
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "sentence"),
-    [
-        (
-            np.zeros((1, 5, 2)),
-            np.zeros((1, 7, 2)),
-            "simulated and trained must have the same number of tokens, got 5 and 7",
-        ),
-        (np.full((1, 5, 2), np.nan), np.ones((1, 5, 2)), "the final state of simulated must be finite"),
-        (np.ones((1, 5, 2)), embedding(5, 2)[None], "first must not hold a shape whose tokens all coincide"),
-    ],
-)
-def test_compare_refuses_bad_input(first, second, sentence):
-    with pytest.raises(InputError) as error:
-        analysis.compare(ensemble(first), ensemble(second))
-    assert str(error.value).startswith(sentence)
-
-
-def test_ensembles_of_files_must_agree():
-    with pytest.raises(
-        InputError, match=r"trained must agree in tokens and dimensions, got \[\(5, 2\), \(7, 2\)\]"
-    ):
-        analysis.compare(ensemble([ring(5, 1)]), [ensemble([ring(5, 1)]), ensemble([ring(7, 1)])])
-    with pytest.raises(InputError, match="simulated must be a Trajectory or a sequence of them"):
-        analysis.compare([], ensemble([ring(5, 1)]))

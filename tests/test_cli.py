@@ -335,13 +335,37 @@ def test_parquet_holds_what_csv_holds(grokphys, particle_files, tmp_path):
 
 def test_compare_prints_and_reports(grokphys, files, tmp_path):
     report = tmp_path / "out" / "report.html"
-    status, out, err = grokphys("compare", files / "particles_*.h5", files / "networks.h5", "--out", report)
+    command = ("compare", files / "particles_*.h5", files / "networks.h5", "--out", report)
+    status, out, err = grokphys(*command)
     assert status == 0, err
-    for words in ("circles, %", "Procrustes disparity", "simulated, random start", "P(simulated > trained)"):
+    for words in ("circles, %", "Procrustes disparity", "simulated, start", "τ, time of simulated"):
         assert words in out
     page = report.read_text()
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == page.count("<figcaption>") >= 5
     assert "http" not in re.sub(r"base64,[^\"]*", "", page), "a self-contained page fetches nothing"
+    numbers = json.loads(report.with_suffix(".json").read_text())
+    assert numbers["names"] == ["simulated", "trained"]
+    assert numbers["motion"]["alignment"] == "ends"
+    assert len(numbers["accuracy"]["predicted"]) == numbers["runs"][1]
+    status, _, err = grokphys(*command)
+    assert (status, "exists; choose another name or pass" in err) == (1, True)
+    assert grokphys(*command, "--overwrite", "--align", "none")[0] == 0
+    assert json.loads(report.with_suffix(".json").read_text())["motion"]["alignment"] == "none"
+
+
+def test_compare_names_what_it_passes_over(grokphys, files, tmp_path):
+    (files / "particles_bad.h5").write_text("nothing")
+    report = tmp_path / "page.html"
+    status, out, err = grokphys("compare", files / "particles_*.h5", files / "networks.h5", "--out", report)
+    assert status == 1
+    assert f"{files / 'particles_bad.h5'} is not an HDF5 file" in err
+    assert report.exists(), "the others are compared"
+    two = files / "particles_0.h5"
+    status, out, err = grokphys("compare", two, two, "--out", tmp_path / "same.html")
+    assert status == 0, err
+    assert "Run k stands beside run k, from the same start" in out
+    status, _, err = grokphys("compare", two, two, "--out", tmp_path / "other.txt")
+    assert (status, "out must be a name that ends in .html" in err) == (2, True)
 
 
 def test_demo_does_the_whole_job(grokphys, tmp_path):
@@ -350,9 +374,17 @@ def test_demo_does_the_whole_job(grokphys, tmp_path):
     report = tmp_path / "demo" / "report.html"
     assert out.splitlines()[-1] == str(report)
     page = report.read_text()
-    for words in ("Table 2", "Table 1", "Side by side", "linear ODE", "covered", "6 runs of each ensemble"):
+    for words in (
+        "Table 2",
+        "Table 1",
+        "Side by side",
+        "In motion",
+        "linear ODE",
+        "covered",
+        "6 runs of each ensemble",
+    ):
         assert words in page
-    assert page.count("<img ") == page.count('alt="') == 6
+    assert page.count("<img ") == page.count('alt="') == 10
     for name in ("particles_fa0.5", "particles_fa1", "particles_fa2", "networks_wd1"):
         assert physics.load(tmp_path / "demo" / f"{name}.h5").runs == 6
     assert grokphys("demo", "--out", tmp_path / "demo", "--runs", 3, "--epochs", 10)[0] == 0, (
@@ -503,7 +535,7 @@ def test_wrong_use_ends_with_status_2_and_a_sentence(grokphys, arguments, senten
 
 def test_a_missing_or_unreadable_file_ends_with_status_1(grokphys, tmp_path):
     (tmp_path / "text.h5").write_text("nothing")
-    for command in (["analyze"], ["info"], ["fit-ode"], ["compare", REAL]):
+    for command in (["analyze"], ["info"], ["fit-ode"], ["compare", "--out", tmp_path / "r.html", REAL]):
         status, _, err = grokphys(*command, tmp_path / "none.h5")
         assert (status, err) == (1, f"grokphys: error: there is no file {tmp_path / 'none.h5'}\n")
         status, _, err = grokphys(*command, tmp_path / "text.h5")
@@ -531,7 +563,7 @@ def test_an_existing_output_is_refused_by_every_command(grokphys, files):
 
 
 def test_token_counts_that_differ(grokphys, files):
-    status, _, err = grokphys("compare", files / "particles_0.h5", REAL)
+    status, _, err = grokphys("compare", files / "particles_0.h5", REAL, "--out", files / "r.html")
     assert status == 2
     assert err == (
         "grokphys: error: simulated and trained must have the same number of tokens, got 7 and 59\n"

@@ -1,0 +1,275 @@
+import json
+
+import naive
+import numpy as np
+import pytest
+
+import analysis
+import physics
+from analysis.motion import monotone, same_progress
+from physics import InputError, Trajectory
+
+
+def ring(p, frequency, radius=1.0):
+    angle = 2 * np.pi * frequency * np.arange(p) / p
+    return radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def ensemble(final, initial=None):
+    final = np.asarray(final, float)
+    start = np.random.default_rng(5).standard_normal(final.shape) if initial is None else initial
+    return Trajectory(np.stack([start, final], axis=1), [0, 1])
+
+
+def noise(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.fixture(scope="module")
+def particles():
+    return physics.simulate(physics.ParticleSystem(tokens=7), runs=6, steps=40)
+
+
+def guise(trajectory, *, stretch=1.0, u=3, s=2, seed=0, frames=None):
+    """The same motion with other labels, axes and clock."""
+    turn = np.linalg.qr(noise(2, 2, seed=seed))[0]
+    p = trajectory.tokens
+    moved = 2.0 * trajectory.positions[:, :frames, (u * np.arange(p) + s) % p] @ turn
+    return Trajectory(moved, trajectory.steps[:frames], trajectory.times[:frames] * stretch)
+
+
+# -- where they end ----------------------------------------------------------------------------------------
+
+
+def test_final_structures_and_shapes():
+    circles, others = [ring(7, k) for k in (1, 2, 3)], list(noise(5, 7, 2))
+    comparison = analysis.compare(ensemble(circles + others), [ensemble(circles[:1]), ensemble(others[:2])])
+    assert comparison.runs == (8, 3)
+    found = comparison.distributions["circles"]
+    assert (found.first.estimate, found.second.estimate) == (pytest.approx(3 / 8), pytest.approx(1 / 3))
+    assert found.difference.covers(3 / 8 - 1 / 3)
+    assert comparison.simulated.imperfections[4] == naive.grid_imperfections(others[1])
+    assert comparison.shapes.disparity.shape == (8, 3)
+    np.testing.assert_allclose(comparison.shapes.nearest, 0, atol=1e-12)
+    assert (comparison.shapes.nearest_start > 0.05).all()
+    assert (comparison.shapes.nearest_trained > 0.01).all()
+    grids = comparison.distributions["grid_imperfections"]
+    ours, theirs = comparison.simulated.imperfections[3:], comparison.trained.imperfections[1:]
+    assert grids.effects["Cliff's delta"].estimate == pytest.approx(naive.cliffs_delta(ours, theirs))
+    assert grids.difference.estimate == pytest.approx(ours.mean() - theirs.mean())
+    assert comparison.distributions["effective_dimension"].first.count == 8
+
+
+def test_all_circles_or_a_single_run_leave_parts_out_and_say_so():
+    comparison = analysis.compare(ensemble([ring(7, 1)]), ensemble([ring(7, 2)]))
+    assert "grid_imperfections" not in comparison.distributions
+    assert np.isnan(comparison.simulated.grid_imperfections.estimate)
+    assert np.isnan(comparison.shapes.nearest_trained).all()
+    assert "simulated is a single run: no interval can be given for it" in comparison.notes
+    assert np.isnan(comparison.distributions["effective_dimension"].difference.low)
+
+
+def test_the_same_distribution_twice_shows_no_difference():
+    first, again = (
+        physics.simulate(physics.ParticleSystem(tokens=7), runs=30, steps=40, record_every=40, first_run=k)
+        for k in (0, 30)
+    )
+    comparison = analysis.compare(first, again)
+    assert not comparison.motion.paired
+    for one in comparison.distributions.values():
+        assert one.difference.covers(0), one.name
+        assert one.p_value > 0.01
+    assert comparison.motion.alignment == "ends"
+
+
+def test_runs_that_are_not_finite_are_left_out_and_counted():
+    final = noise(4, 7, 2)
+    final[1] = np.nan
+    comparison = analysis.compare(ensemble(final), ensemble(noise(3, 7, 2, seed=1)))
+    assert comparison.runs == (3, 3)
+    assert comparison.notes == ("1 of 4 simulated runs are not finite and left out",)
+
+
+# -- how they get there ------------------------------------------------------------------------------------
+
+
+def test_a_relabelled_rotated_stretched_copy_is_the_same_motion(particles):
+    comparison = analysis.compare(particles, guise(particles, stretch=2.5))
+    motion = comparison.motion
+    assert motion.paired
+    assert motion.alignment == "scaling"
+    assert motion.scale.estimate == pytest.approx(1 / 2.5, rel=1e-3)
+    assert motion.scale.low <= motion.scale.estimate <= motion.scale.high
+    assert motion.relabelling[0].tolist() == [(3 * i + 2) % 7 for i in range(7)]
+    assert np.nanmax(motion.error) < 1e-4
+    assert motion.mean_error.high < 1e-5 < 0.1 < motion.chance_error.low
+    for name in ("circles", "quality", "effective_dimension", "survivors"):
+        assert comparison.distributions[name].difference.estimate == pytest.approx(0, abs=1e-9)
+
+
+def test_the_copy_may_be_longer_or_shorter(particles):
+    short = guise(particles, stretch=3.0, frames=21)
+    for first, second, tau in ((particles, short, 1 / 3), (short, particles, 3.0)):
+        motion = analysis.compare(first, second).motion
+        assert motion.scale.estimate == pytest.approx(tau, rel=2e-2)
+        assert np.nanmean(motion.error) < 1e-3
+
+
+@pytest.mark.parametrize("align", ["effective_dimension", "clock"])
+def test_equal_progress_finds_a_clock_that_is_no_scaling(particles, align):
+    """Times squared: an observable that always rises finds it, where one factor cannot."""
+    warped = (particles.times / particles.times[-1]) ** 2
+    age = np.tile(particles.steps.astype(float), (particles.runs, 1))
+    first = Trajectory(particles.positions, particles.steps, particles.times, observables={"clock": age})
+    second = Trajectory(particles.positions, particles.steps, warped, observables={"clock": age})
+    motion = analysis.compare(first, second, align=align).motion
+    assert motion.alignment == align
+    if align == "clock":
+        expected = np.interp(motion.times, warped, particles.times)
+        np.testing.assert_allclose(motion.matched, np.tile(expected, (6, 1)), atol=1e-9)
+        assert np.nanmax(motion.error) < 1e-12
+        assert np.nanmean(analysis.compare(first, second).motion.error) > 1e-3
+    sound = motion.matched[np.isfinite(motion.matched).all(axis=1)]
+    assert (np.diff(sound, axis=1) >= -1e-9).all(), "matching is monotone"
+
+
+def test_progress_without_setbacks():
+    assert monotone(np.array([0.0, 2.0, 1.0, 3.0])).tolist() == [0, 1.5, 1.5, 3]
+    assert monotone(np.array([3.0, 1.0, 2.0, 0.0])).tolist() == [3, 1.5, 1.5, 0]
+    a, b = np.array([0.0, 1.0, 1.0, 2.0]), np.array([0.5, 1.0, 1.0, 1.0, 3.0])
+    found = same_progress(a, b, np.arange(4.0), np.arange(5.0))
+    np.testing.assert_allclose(found, [0.5, 1.0, 1.5, 2.0, np.nan])
+    assert np.isnan(same_progress(a, -b, np.arange(4.0), np.arange(5.0))).all(), "opposite ways"
+
+
+def test_states_are_compared_as_they_are():
+    flow = physics.AffineFlow(-np.diag([1.0, 0.5, 0.25]), np.zeros(3))
+    first = physics.simulate(flow, steps=20, runs=4, step_size=0.1)
+    comparison = analysis.compare(first, first)
+    assert comparison.shapes is None
+    assert comparison.motion.mean_error.estimate == pytest.approx(0, abs=1e-6)
+    assert comparison.motion.scale.estimate == pytest.approx(1, rel=1e-3)
+    swapped = Trajectory(first.positions[:, :, ::-1], first.steps, first.times)
+    other = analysis.compare(first, swapped, paired=True, states=True, align="none")
+    a, b = first.positions[:, 1:, :, 0], swapped.positions[:, 1:, :, 0]
+    expected = ((a - b) ** 2).sum(axis=2) / ((b - b.mean(axis=2, keepdims=True)) ** 2).sum(axis=2)
+    np.testing.assert_allclose(other.motion.error[:, 1:], expected)
+
+
+# -- symmetry of the problem -------------------------------------------------------------------------------
+
+
+def test_relabellings_are_those_of_the_problem():
+    def compared(pairs=None, **system):
+        made = physics.simulate(physics.EffectiveTheory(5, 2, pairs=pairs, **system), runs=2, steps=2)
+        return len(analysis.compare(made, made).shapes.symmetry)
+
+    assert compared(modulus=5) == 20
+    assert compared() == 2
+    assert compared([(0, 1), (0, 2), (1, 1)]) == 1, "a fixed training set allows what maps it onto itself"
+    group = physics.direct_product(physics.cyclic(2), physics.cyclic(2))
+    made = physics.simulate(physics.ParticleSystem(4, group=group), runs=2, steps=2)
+    assert len(analysis.compare(made, made).shapes.symmetry) == 24
+
+
+def test_a_long_search_is_left_out_and_said():
+    runs = ensemble(noise(10, 59, 8))
+    comparison = analysis.compare(runs, ensemble(noise(10, 59, 8, seed=1)))
+    assert len(comparison.shapes.symmetry) == 1
+    assert any("are a long search" in note for note in comparison.notes)
+    assert comparison.simulated is None
+
+
+# -- when, and how well ------------------------------------------------------------------------------------
+
+
+def curves(onsets, frames=21, tracked=False):
+    """Runs whose accuracy jumps at given frames."""
+    accuracy = (np.arange(frames) >= np.array(onsets)[:, None]).astype(float)
+    observables = {"validation_accuracy": accuracy}
+    if tracked:
+        steps = np.where(np.array(onsets) < frames, onsets, np.nan)
+        observables["steps_to_validation_accuracy"] = np.repeat(steps[:, None], frames, axis=1)
+    positions = np.cumsum(noise(len(onsets), frames, 5, 2), axis=1)
+    return Trajectory(positions, np.arange(frames), observables=observables)
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_onsets_count_runs_that_never_get_there(tracked):
+    first, second = curves([2, 3, 4, 5, 99], tracked=tracked), curves([6, 8, 9, 99, 99], tracked=tracked)
+    found = analysis.compare(first, second, align="none").onsets["validation_accuracy"]
+    assert found.first.reached.tolist() == [True] * 4 + [False]
+    assert found.first.times.tolist() == [2, 3, 4, 5, 20]
+    assert found.first.median.estimate == 4
+    assert found.second.median.estimate == 9
+    assert found.ratio.low <= 2.2 <= found.ratio.high
+    assert np.isfinite(found.paired_ratio.estimate)
+    both = analysis.compare(first, second, align="none", thresholds={"validation_accuracy": 0.5})
+    assert "validation_accuracy" in both.onsets
+
+
+def test_predicted_and_measured_accuracy():
+    def with_observables(seed, **observables):
+        values = {name: np.repeat(np.array(one)[:, None], 2, axis=1) for name, one in observables.items()}
+        return Trajectory(noise(3, 2, 5, 2, seed=seed), [0, 1], observables=values)
+
+    measured = with_observables(0, accuracy=[0.1, 0.5, 0.9], predicted_accuracy=[0.2, 0.6, 1.0])
+    found = analysis.compare(with_observables(1), measured).accuracy
+    assert found.bias.estimate == pytest.approx(-0.1)
+    apart = (
+        with_observables(0, predicted_accuracy=[0.2, 0.6, 1.0]),
+        with_observables(0, accuracy=[0.2, 0.6, 1]),
+    )
+    assert analysis.compare(*apart).accuracy.bias.estimate == pytest.approx(0)
+    assert analysis.compare(with_observables(1), with_observables(2)).accuracy is None
+    given = analysis.compare(measured, measured, accuracies=([0, 0, 0], [1, 1, 1])).accuracy
+    assert given.bias.estimate == 1
+
+
+# -- what comes out ----------------------------------------------------------------------------------------
+
+
+def test_every_number_is_in_the_table_and_in_the_json(particles):
+    comparison = analysis.compare(particles, guise(particles))
+    rows = comparison.table()
+    assert {row["part"] for row in rows} >= {"distribution", "motion"}
+    scale = next(row for row in rows if row["statistic"] == "scale")
+    assert scale["estimate"] == comparison.motion.scale.estimate
+    kept = json.loads(comparison.to_json())
+    assert kept["motion"]["scale"]["low"] == comparison.motion.scale.low
+    assert kept["distributions"]["quality"]["effects"]["Hedges' g"]["count"] == 12
+    assert kept["shapes"]["symmetry"]["size"] == 42
+    single = json.loads(analysis.compare(ensemble([ring(7, 1)]), ensemble([ring(7, 2)])).to_json())
+    assert single["shapes"]["nearest_trained"] == [None], "NaN is null in JSON"
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 7, 2))),
+         "simulated and trained must have the same number of tokens, got 5 and 7"),
+        (lambda: analysis.compare(ensemble(np.full((1, 5, 2), np.nan)), ensemble(noise(1, 5, 2))),
+         "the final state of simulated must be finite in one run at least, got NaN or infinite"),
+        (lambda: analysis.compare(ensemble(np.ones((1, 5, 2))), ensemble(noise(1, 5, 2))),
+         "first must not hold a shape whose tokens all coincide"),
+        (lambda: analysis.compare([], ensemble(noise(1, 5, 2))),
+         "simulated must be a Trajectory or a sequence of them, got []"),
+        (lambda: analysis.compare(ensemble(noise(1, 5, 2)), [ensemble(noise(1, n, 2)) for n in (5, 7)]),
+         "trained must agree in tokens and dimensions, got [(5, 2), (7, 2)]"),
+        (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 5, 2)), align="mood"),
+         "align must be 'auto', 'scaling', 'ends', 'none', or what both have (circle_ratio, eff"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(3, 5, 2)), paired=True),
+         "paired needs as many runs of both that are finite, got 2 and 3"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2), noise(2, 5, 2, seed=9)),
+                                  align="scaling"),
+         "align 'scaling' is for runs that belong together"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), thresholds={"mood": 1}),
+         "thresholds must name what both have (circle_ratio, quality), got 'mood'"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), accuracies=([1], [1])),
+         "accuracies must be two arrays of the 2 runs of trained, got (1,) and (1,)"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_refused(call, sentence):
+    with pytest.raises(InputError) as error:
+        call()
+    assert str(error.value).startswith(sentence)
