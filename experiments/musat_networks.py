@@ -1,6 +1,7 @@
 """Musat's networks: Table 1 at scale, weights under decay (Fig. 6), galleries, and classifier maps."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from analysis import figures, maps
 from analysis.comparison import structures
 from analysis.statistics import mean
-from experiments import musat
+from experiments import musat, musat_start
 from experiments.output import Budget, save_figure, write_csv
 from experiments.report import publish
 from nets.models import ConstantAttention
@@ -47,7 +48,8 @@ def table_1(out: Path, budget: Budget) -> list[Path]:
         for decay in musat.TABLE_1
     }
     section = musat.table_1(ensembles)
-    return publish(out, "musat-table1", section.tables[0], section.figures[0])
+    numbers = write_csv(out / "musat-table1-numbers.csv", musat_start.compared("pytorch", ensembles))
+    return [*publish(out, "musat-table1", section.tables[0], section.figures[0]), numbers]
 
 
 # -- Figure 6 ----------------------------------------------------------------------------------------------
@@ -202,15 +204,21 @@ def circle_map(out: Path, budget: Budget) -> list[Path]:
     return _map(out, budget, "circle", "musat-4")
 
 
-def _map(out: Path, budget: Budget, kind: str, name: str) -> list[Path]:
-    """Train, take the most typical network of a kind, and draw what it has learned."""
-    trained = train(
+@cache
+def _mapped(budget: Budget) -> Trajectory:
+    """Networks with their layers, among which those to draw are chosen."""
+    return train(
         runs=MAP_RUNS[budget],
         steps=STEPS,
         weight_decay=MAP_DECAY,
         record=STEPS,
         observables=("validation_accuracy", "layers"),
     )
+
+
+def _map(out: Path, budget: Budget, kind: str, name: str) -> list[Path]:
+    """Take the most typical network of a kind, and draw what it has learned."""
+    trained = _mapped(budget)
     chosen = musat.typical_runs(trained, structures(trained.final))
     if kind not in chosen:
         print(f"  no {kind} among {trained.runs} networks at weight decay {MAP_DECAY:g}")
