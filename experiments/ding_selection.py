@@ -21,6 +21,7 @@ from experiments.ding_training import (
     DECAY,
     SIZES,
     Circles,
+    Size,
     audit,
     columns,
     show_intervals,
@@ -86,7 +87,7 @@ class Trials:
 
 def train_trials(budget: Budget) -> Trials:
     """Train every embedding with fresh layers and splits, once for Figures 6 and 7."""
-    trials = _trials(budget)
+    trials = _trials(SIZES[budget], EMBEDDINGS[budget], TRIALS[budget])
     print(
         f"  {SIZES[budget]};\n  {EMBEDDINGS[budget]} embeddings, {TRIALS[budget]} trials of fresh layers and "
         f"splits each (the paper: {EMBEDDINGS['paper']}, {TRIALS['paper']})"
@@ -96,11 +97,10 @@ def train_trials(budget: Budget) -> Trials:
 
 
 @cache
-def _trials(budget: Budget) -> Trials:
-    size = SIZES[budget]
+def _trials(size: Size, embeddings: int, trials: int) -> Trials:
     found, rates = [], []
-    for seed in range(EMBEDDINGS[budget]):
-        options: dict[str, Any] = {"runs": TRIALS[budget], "seed": seed, "shared": ("embedding",)}
+    for seed in range(embeddings):
+        options: dict[str, Any] = {"runs": trials, "seed": seed, "shared": ("embedding",)}
         found.append(train_circles(size.model, steps=size.steps, audited=int(seed < AUDITED), **options))
         # The same runs once more, for four steps: gradients of all frames would not fit in memory.
         early = train(

@@ -1,7 +1,6 @@
 """Musat's networks: Table 1 at scale, weights under decay (Fig. 6), galleries, and classifier maps."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -204,21 +203,15 @@ def circle_map(out: Path, budget: Budget) -> list[Path]:
     return _map(out, budget, "circle", "musat-4")
 
 
-@cache
-def _mapped(budget: Budget) -> Trajectory:
-    """Networks with their layers, among which those to draw are chosen."""
-    return train(
+def _map(out: Path, budget: Budget, kind: str, name: str) -> list[Path]:
+    """Train, take the most typical network of a kind, and draw what it has learned."""
+    trained = train(
         runs=MAP_RUNS[budget],
         steps=STEPS,
         weight_decay=MAP_DECAY,
         record=STEPS,
         observables=("validation_accuracy", "layers"),
     )
-
-
-def _map(out: Path, budget: Budget, kind: str, name: str) -> list[Path]:
-    """Take the most typical network of a kind, and draw what it has learned."""
-    trained = _mapped(budget)
     chosen = musat.typical_runs(trained, structures(trained.final))
     if kind not in chosen:
         print(f"  no {kind} among {trained.runs} networks at weight decay {MAP_DECAY:g}")

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.output import write_text
-from experiments.scoreboard import ding, liu, liu_networks, musat
+from experiments.scoreboard import ding, ding_laws, liu, liu_examples, liu_networks, musat
 from experiments.scoreboard.rows import Item, Row, Written
 from physics.errors import FileFormatError
 
@@ -19,7 +20,48 @@ PAPERS = {
     "Ding": "Ding et al. 2024, *Survival of the Fittest Representation*",
     "beyond the papers": "Beyond the papers",
 }
-ITEMS: tuple[Item, ...] = (*musat.ITEMS, *liu.ITEMS, *liu_networks.ITEMS, *ding.ITEMS)
+
+
+def place(item: str) -> tuple[int, int, str]:
+    """Order inside of a paper: tables, figures by number, appendices."""
+    kind, _, rest = item.partition(" ")
+    kinds = ("Table", "Tables", "Figure", "Figures", "Appendix")
+    found = re.match(r"\d+", rest)
+    return kinds.index(kind) // 2 if kind in kinds else len(kinds), int(found[0]) if found else 0, rest
+
+
+_PAPERS = (musat, liu, liu_examples, liu_networks, ding, ding_laws)
+COMPARISONS = (
+    Item(
+        "beyond the papers",
+        "side by side: theory and networks",
+        "The effective theory's trajectories against those of toy networks (Liu, Figs. 4 and 5).",
+        "compare-theory",
+    ),
+    Item(
+        "beyond the papers",
+        "side by side: particles and networks",
+        "Particles against networks with constant attention (Musat, Tables 1 and 2).",
+        "compare-particles",
+    ),
+    Item(
+        "beyond the papers",
+        "side by side: linear law and networks",
+        "The linear law's signals against those of embedding networks (Ding, Fig. 9).",
+        "compare-ode",
+    ),
+)
+ITEMS: tuple[Item, ...] = tuple(
+    sorted(
+        (
+            item
+            for module in (musat, liu, liu_examples, liu_networks, ding, ding_laws)
+            for item in module.ITEMS
+        ),
+        key=lambda item: (list(PAPERS).index(item.paper), place(item.item)),
+    )
+)
+"""All rows, in the order of the papers."""
 
 
 @dataclass(frozen=True)

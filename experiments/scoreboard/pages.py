@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.output import make_directory, write_bytes
+from experiments.output import make_directory, write_bytes, write_text
 from experiments.scoreboard.board import PAPERS, tally
 
 LARGEST = 60 * 1024
@@ -85,31 +85,30 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def write_gallery(directory: Path, content: Mapping[str, Any], out: Path) -> list[Path]:
     """Write small pictures to a directory, and beside it a page, DIRECTORY.md, that shows them."""
     make_directory(directory)
+    names = [row["picture"] for row in content["rows"] if (out / row["picture"]).is_file()]
+    pictures = [write_bytes(directory / name, small_png(out / name)) for name in names]
+    page = directory.with_name(directory.name + ".md")
+    return [*pictures, write_text(page, gallery_page(content, directory.name, names))]
+
+
+def gallery_page(content: Mapping[str, Any], directory: str, pictures: Sequence[str]) -> str:
+    """Markdown of the gallery: what one sees, the picture, and the command that made it."""
     lines = [
         "# Gallery",
         "",
-        "Made by `grokphys reproduce --all --gallery …`: each picture by the command below it.",
+        "Made by `grokphys reproduce --all --gallery …`, each picture by its command.",
         "",
     ]
-    written = []
     for paper, title in PAPERS.items():
         lines += [f"## {title}", ""]
         for row in content["rows"]:
-            source = out / row["picture"]
-            if row["paper"] != paper or row["status"] != "complete" or not source.is_file():
+            if row["paper"] != paper or row["status"] != "complete" or row["picture"] not in pictures:
                 continue
-            written.append(write_bytes(directory / row["picture"], small_png(source)))
             budget = content["records"][row["recipe"]]["budget"]
-            lines += [
-                f"**{row['item'][0].upper()}{row['item'][1:]}.** {row['shows']}",
-                "",
-                f"![{row['item']}]({directory.name}/{row['picture']})",
-                "",
-                f"`grokphys reproduce {row['recipe']} --budget {budget}`",
-                "",
-            ]
-    page = directory.with_name(directory.name + ".md")
-    return [*written, write_bytes(page, ("\n".join(lines).rstrip() + "\n").encode())]
+            lines += [f"**{row['item'][0].upper()}{row['item'][1:]}.** {row['shows']}", ""]
+            lines += [f"![{row['item']}]({directory}/{row['picture']})", ""]
+            lines += [f"`grokphys reproduce {row['recipe']} --budget {budget}`", ""]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def small_png(path: Path, largest: int = LARGEST) -> bytes:
