@@ -7,6 +7,7 @@ import pytest
 
 from analysis.statistics import Interval, mean, proportion
 from experiments.musat import TABLE_1, TABLE_2
+from experiments.output import write_csv
 from experiments.reproduce import FIGURES
 from experiments.scoreboard.board import ITEMS, PAPERS, judged
 from experiments.scoreboard.rows import Claim, Item, Unreadable, Written
@@ -204,6 +205,24 @@ def test_a_claim_whose_data_are_missing_says_so(written):
         assert "could not be read" in result["why"]
 
 
+def test_statements_that_a_recipe_judges_itself_are_taken_over(tmp_path):
+    rows = [
+        {"diagram": "left", "claim": "there are four phases (here 3: a, b (c))", "holds": False},
+        {"diagram": "right", "claim": "grokking comes with less decay", "holds": True},
+    ]
+    write_csv(tmp_path / "r-claims.csv", rows)
+    write_csv(tmp_path / "r-runs.csv", [{"x": 1}] * 7)
+    about = Circumstances("few cells", {"quick": "a look"})
+    item = Item("Liu", "Figure 6", "Phases.", "r", about=about)
+    written = Written(tmp_path, ["r-claims.csv", "r-runs.csv"])
+    first, second = item.results(written, "default")
+    assert (first["paper"], first["ours"]) == ("there are four phases", "3: a, b (c)")
+    assert (first["verdict"], first["why"], first["runs"]) == ("does not hold", "few cells", 7)
+    assert (second["claim"], second["verdict"], second["why"]) == ("right", "holds", "")
+    assert {result["verdict"] for result in item.results(written, "quick")} == {"other setting"}
+    assert item.results(Written(tmp_path, ["r-runs.csv"]), "default") == []
+
+
 # -- the rows -----------------------------------------------------------------------------------------------
 
 
@@ -230,6 +249,7 @@ def test_rows_are_whole():
         assert item.paper in PAPERS
         assert item.shows.endswith((".", ":"))
         assert bool(item.recipe) != bool(item.none), item.item
+        assert item.recipe in item.picture or not item.picture
         names = [claim.name for claim in item.claims]
         assert len(names) == len(set(names)), item.item
         for claim in item.claims:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.output import write_text
-from experiments.scoreboard import ding, ding_laws, liu, liu_examples, liu_networks, musat
+from experiments.scoreboard import ding, ding_laws, liu, liu_examples, liu_networks, musat, side_by_side
 from experiments.scoreboard.rows import Item, Row, Written
 from physics.errors import FileFormatError
 
@@ -30,27 +30,7 @@ def place(item: str) -> tuple[int, int, str]:
     return kinds.index(kind) // 2 if kind in kinds else len(kinds), int(found[0]) if found else 0, rest
 
 
-_PAPERS = (musat, liu, liu_examples, liu_networks, ding, ding_laws)
-COMPARISONS = (
-    Item(
-        "beyond the papers",
-        "side by side: theory and networks",
-        "The effective theory's trajectories against those of toy networks (Liu, Figs. 4 and 5).",
-        "compare-theory",
-    ),
-    Item(
-        "beyond the papers",
-        "side by side: particles and networks",
-        "Particles against networks with constant attention (Musat, Tables 1 and 2).",
-        "compare-particles",
-    ),
-    Item(
-        "beyond the papers",
-        "side by side: linear law and networks",
-        "The linear law's signals against those of embedding networks (Ding, Fig. 9).",
-        "compare-ode",
-    ),
-)
+_MODULES = (musat, liu, liu_examples, liu_networks, ding, ding_laws, side_by_side)
 ITEMS: tuple[Item, ...] = tuple(
     sorted(
         (

@@ -117,7 +117,7 @@ ITEMS = (
         "Liu",
         "Table 1",
         "Definitions of the four phases of learning.",
-        none="a definition: `experiments.liu_phases.phase`, pinned by its tests",
+        none="a definition; the tests of the phases pin it",
     ),
     Item(
         "Liu",

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.statistics import mean, proportion
-from experiments.scoreboard.rows import Claim, Item, Reader, Written
-from experiments.scoreboard.verdicts import Finding, trend
+from experiments.scoreboard.rows import Claim, Item, Written
+from experiments.scoreboard.verdicts import Circumstances, Finding, trend
 
 
 def _share(points: NDArray[Any], frequency: int) -> float:
@@ -55,18 +55,6 @@ def _dropout(written: Written) -> Finding:
     return Finding(
         best > 0 and median[best] < median[0.0], f"median steps by rate of dropout: {text}", len(steps)
     )
-
-
-def _phases(*needed: str) -> Reader:
-    """Phases of the cells of whichever table of the recipe has them in a column `phase`."""
-
-    def read(written: Written) -> Finding:
-        tables = (written.rows(name.removesuffix(".csv")) for name in written.files if name.endswith(".csv"))
-        found = [row["phase"] for table in tables for row in table if "phase" in row]
-        text = ", ".join(f"{found.count(name)} {name}" for name in sorted(set(found)))
-        return Finding(set(needed) <= set(found) if found else None, f"cells: {text}", len(found))
-
-    return read
 
 
 def _grokks(written: Written) -> Finding:
@@ -125,9 +113,10 @@ def _final_better(written: Written) -> Finding:
     return Finding(gap.low > 0, text, gap.count)
 
 
-ALL = ("comprehension", "grokking", "memorization", "confusion")
-FOUR = "all four phases are found"
-GOLDILOCKS = "comprehension and memorisation are found"
+CELLS = Circumstances(
+    "fewer cells and steps than the paper's, and several networks a cell where it has one: patchy borders",
+    {"quick": "a few cells, and few steps: a look, no diagram"},
+)
 ITEMS = (
     Item(
         "Liu",
@@ -142,7 +131,7 @@ ITEMS = (
             f"Figure 6 ({letter})",
             shows,
             f"liu-6{letter}",
-            claims=(Claim("phases", FOUR, _phases(*ALL)),),
+            about=CELLS,
         )
         for letter, shows in (
             ("a", "Representation against decoder: both learning rates of the toy model."),
@@ -159,12 +148,8 @@ ITEMS = (
         claims=(
             Claim("left", "the dimension rises until generalisation, then falls", _dimensions),
             Claim("centre", "dropout speeds generalisation up", _dropout),
-            Claim(
-                "right",
-                "memorisation and confusion surround what generalises",
-                _phases("memorization", "confusion"),
-            ),
         ),
+        about=CELLS,
     ),
     Item(
         "Liu",
@@ -178,7 +163,7 @@ ITEMS = (
         "Figure 8 (b)",
         "Phases over the last layer's rate and the weight decay.",
         "liu-8b",
-        claims=(Claim("phases", FOUR, _phases(*ALL)),),
+        about=CELLS,
     ),
     *(
         Item(
@@ -186,7 +171,7 @@ ITEMS = (
             f"Figure {number}; Appendix G",
             shows,
             f"liu-{number}",
-            claims=(Claim("phases", GOLDILOCKS, _phases("comprehension", "memorization")),),
+            about=CELLS,
         )
         for number, shows in (
             (13, "Phases over the decoder's rate and the batch size."),

@@ -135,6 +135,8 @@ class Item:
     claims : tuple of Claim
     picture : str, optional
         File that the gallery shows; RECIPE.png if not given.
+    about : Circumstances
+        Of the statements that the recipe judges itself, in RECIPE-claims.csv.
     """
 
     paper: str
@@ -144,17 +146,32 @@ class Item:
     none: str = ""
     claims: tuple[Claim, ...] = ()
     picture: str = ""
+    about: Circumstances = field(default_factory=Circumstances)
 
     def results(self, written: Written, budget: str) -> list[Row]:
         """All claims judged; one whose data cannot be read says so."""
         found = []
-        for claim in self.claims:
+        for claim in (*self.claims, *self._own(written)):
             try:
                 found.append(claim.result(written, budget))
             except (Unreadable, KeyError, IndexError, ValueError, OSError) as error:
                 why = f"{type(error).__name__}: {error}"
                 found.append({"claim": claim.name, "paper": str(claim.paper), "source": ""} | _failed(why))
         return found
+
+    def _own(self, written: Written) -> list[Claim]:
+        """Statements of RECIPE-claims.csv: diagram, claim (what the paper says, and here what), holds."""
+        if f"{self.recipe}-claims.csv" not in written.files:
+            return []
+        rows = written.rows(f"{self.recipe}-claims")
+        networks = f"{self.recipe}-runs"
+        count = len(written.rows(networks)) if f"{networks}.csv" in written.files else len(rows)
+        claims = []
+        for row in rows:
+            paper, _, ours = row["claim"].partition(" (here ")
+            finding = Finding(row["holds"] == "True", ours.removesuffix(")") or row["holds"], count)
+            claims.append(Claim(row["diagram"], paper, lambda _, found=finding: found, self.about))  # type: ignore[misc]
+        return claims
 
 
 def _said(found: Interval, digits: int) -> str:
