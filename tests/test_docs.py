@@ -54,7 +54,6 @@ def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
         "networks.h5",
         "runs.csv",
         "report.html",
-        "phases.png",
         "mine.h5",
         "figures",
     } <= made
