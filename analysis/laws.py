@@ -220,8 +220,10 @@ class HonestScores:
     across: tuple[Score, ...]
 
     def mean(self, name: str) -> float:
-        """Mean over runs of a score across runs; NaN for a single run."""
-        return float(np.nanmean([getattr(score, name) for score in self.across])) if self.across else np.nan
+        """Mean over runs of a score across runs, but for those where it is NaN; NaN if there is none."""
+        values = np.array([getattr(score, name) for score in self.across])
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if len(known) else np.nan
 
     def median(self, name: str) -> float:
         """Median over runs of a score across runs; NaN for a single run."""

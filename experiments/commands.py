@@ -1,5 +1,6 @@
 """The commands that make something: each a function whose signature is its command line."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -10,6 +11,7 @@ from tyro.conf import Positional
 from experiments.options import Names, checked, summarise
 from experiments.output import Budget, make_directory
 from physics.checks import choice
+from physics.errors import InputError
 from physics.simulate import simulate as simulate_system
 from physics.systems.particles import Observable, ParticleSystem
 
@@ -94,26 +96,41 @@ def import_(
 def reproduce(
     names: Positional[Names] = (),
     *,
+    all_: Annotated[bool, tyro.conf.arg(name="all")] = False,
     out: Path = Path("results/reproduce"),
     budget: Budget = "default",
+    overwrite: bool = False,
+    scoreboard: Path | None = None,
+    gallery: Path | None = None,
 ) -> int:
-    """Reproduce published figures: the data as CSV, the figure as PNG, the finding on the screen.
+    """Reproduce published figures: the data as CSV, the figure as PNG, and a scoreboard of all of them.
 
     Args:
-        names: figures, such as liu-4a; all of them if none is given.
+        names: figures, such as liu-4a; all of them if none is given. Those named run in any case.
+        all_: all figures, but for those that are complete in OUT at this budget and by this program.
         out: directory to write to; files of the same name are replaced.
         budget: quick for a look, default for what this package reports, paper for the largest ensembles.
+        overwrite: run complete ones as well.
+        scoreboard: write the scoreboard to this Markdown file too, and its data beside it as JSON.
+        gallery: write small pictures to this directory, and a page that shows them beside it.
     """
     from experiments.reproduce import FIGURES
+    from experiments.scoreboard.running import publish_board, run_recipes
 
     names = tuple(name.replace("-fig", "-") for name in names)  # liu-fig4b is liu-4b
     _check_choices(names, FIGURES, budget)
-    make_directory(out)
-    for name in names or tuple(FIGURES):
-        print(f"{name}: {(FIGURES[name].__doc__ or '').splitlines()[0]}")
-        for path in FIGURES[name](out, budget):
-            print(f"  wrote {path}")
-    return 0
+    if names and all_:
+        raise InputError(f"names must be left out with --all, got {' '.join(names)}")
+    if scoreboard is not None and scoreboard.suffix != ".md":
+        raise InputError(f"scoreboard must be a Markdown file, NAME.md, got {scoreboard}")
+    for path in (out, *(page.parent for page in (scoreboard, gallery) if page is not None)):
+        make_directory(path)
+    failed = run_recipes(names or tuple(FIGURES), FIGURES, out, budget, again=overwrite or bool(names))
+    for path in publish_board(FIGURES, out, scoreboard, gallery):
+        print(f"  wrote {path}")
+    if failed:
+        print(f"grokphys: {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def bench(

@@ -58,7 +58,7 @@ DECAYS: dict[Budget, Sequence[float]] = {
 }
 FITTED: dict[Budget, int] = {"quick": 2, "default": 8, "paper": 50}
 """Runs for each d that are fitted one by one."""
-FEW: dict[Budget, int] = {"quick": 4, "default": 4, "paper": 20}
+FEW: dict[Budget, int] = {"quick": 3, "default": 4, "paper": 20}
 """Runs of full length for each setting."""
 
 

@@ -86,6 +86,7 @@ def emergence(out: Path, budget: Budget) -> list[Path]:
             show_circle(projected, frequency, ax, title=text)
             rows += [
                 {"step": step, "token": token, "pc_1": float(x), "pc_2": float(y)}
+                | {"validation_accuracy": float(accuracy[frame])}
                 for token, (x, y) in enumerate(projected)
             ]
             print(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from analysis import figures, maps
 from analysis.comparison import structures
 from analysis.statistics import mean
-from experiments import musat
+from experiments import musat, musat_start
 from experiments.output import Budget, save_figure, write_csv
 from experiments.report import publish
 from nets.models import ConstantAttention
@@ -47,7 +47,8 @@ def table_1(out: Path, budget: Budget) -> list[Path]:
         for decay in musat.TABLE_1
     }
     section = musat.table_1(ensembles)
-    return publish(out, "musat-table1", section.tables[0], section.figures[0])
+    numbers = write_csv(out / "musat-table1-numbers.csv", musat_start.compared("pytorch", ensembles))
+    return [*publish(out, "musat-table1", section.tables[0], section.figures[0]), numbers]
 
 
 # -- Figure 6 ----------------------------------------------------------------------------------------------

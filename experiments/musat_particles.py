@@ -4,32 +4,75 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from analysis import figures
 from analysis.comparison import structures
 from experiments import musat
-from experiments.output import Budget
+from experiments.output import Budget, save_figure, write_csv
 from experiments.report import Picture, Table, publish
 from physics.simulate import simulate
+from physics.structure import circle_ratio
 from physics.systems.particles import ParticleSystem
 
 STEPS = 100
 RUNS: dict[Budget, int] = {"quick": 100, "default": 1000, "paper": 10_000}
 ALIGNMENTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+SHOWN: dict[Budget, int] = {"quick": 8, "default": 20, "paper": 20}
+"""Runs that Appendix E shows for each alignment constant."""
 STEP_SIZES = (0.005, 0.01, 0.02, 0.04)
 
 
 def table_2(out: Path, budget: Budget) -> list[Path]:
     """Musat, Table 2: circles and grid imperfections of the particles by alignment constant."""
-    section = musat.table_2(
-        {
-            alignment: simulate(
-                ParticleSystem(alignment=alignment), steps=STEPS, runs=RUNS[budget], record_every=STEPS
-            )
-            for alignment in musat.TABLE_2
-        }
+    ensembles = {
+        alignment: simulate(
+            ParticleSystem(alignment=alignment), steps=STEPS, runs=RUNS[budget], record_every=STEPS
+        )
+        for alignment in musat.TABLE_2
+    }
+    rows = [
+        {"f_a": alignment, "quantity": name, "particles": moved.runs}
+        | {"here": value.estimate, "here_low": value.low, "here_high": value.high, "count": value.count}
+        for alignment, moved in ensembles.items()
+        for found in [structures(moved.final)]
+        for name, value in (("circles", found.circles), ("grid imperfections", found.grid_imperfections))
+    ]
+    section = musat.table_2(ensembles)
+    numbers = write_csv(out / "musat-table2-numbers.csv", rows)
+    return [*publish(out, "musat-table2", section.tables[0], section.figures[0]), numbers]
+
+
+def arrangements(out: Path, budget: Budget) -> list[Path]:
+    """Musat, Figure 5 and Appendix E: where particles end, the first runs for each alignment constant."""
+    count = SHOWN[budget]
+    rows, paths = [], []
+    for alignment in sorted(musat.TABLE_2):
+        moved = simulate(ParticleSystem(alignment=alignment), steps=STEPS, runs=count, record_every=STEPS)
+        found = structures(moved.final)
+        columns = count // 4
+        with figures.style():
+            figure = Figure(figsize=(2.1 * columns, 9.2))
+            figure.suptitle(f"f_a = {alignment:g}, {STEPS} steps (App. E)", fontsize=10.5)
+            for run, ax in enumerate(figure.subplots(4, columns).flat):
+                row = {"f_a": alignment, "run": run, "circle": bool(found.circle[run])}
+                row |= {"norm_ratio": float(circle_ratio(moved.final[run]))}
+                row |= {"grid_imperfections": int(found.imperfections[run])}
+                kind = (
+                    f"circle, {row['norm_ratio']:.2f}"
+                    if row["circle"]
+                    else f"{row['grid_imperfections']} imperf."
+                )
+                figures.show_embedding(moved.final[run], ax, title=f"{run}: {kind}")
+                rows.append(row)
+            paths.append(save_figure(figure, out / f"musat-5-fa{alignment:g}.png"))
+    circles = {a: sum(row["circle"] for row in rows if row["f_a"] == a) for a in sorted(musat.TABLE_2)}
+    print(
+        "  circles among the first "
+        + f"{count} runs: "
+        + ", ".join(f"{n} (f_a = {a:g})" for a, n in circles.items())
     )
-    return publish(out, "musat-table2", section.tables[0], section.figures[0])
+    return [write_csv(out / "musat-5.csv", rows), *paths]
 
 
 def phase_map(out: Path, budget: Budget) -> list[Path]:

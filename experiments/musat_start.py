@@ -83,7 +83,8 @@ def compared(start: str, ensembles: Mapping[float, Trajectory]) -> list[Row]:
         squares = distances(paper, found, accuracy)
         rows += [
             {"start": start, "weight_decay": decay, "quantity": name, "networks": trained.runs}
-            | {"here": ours.estimate, "low": ours.low, "high": ours.high, "chi_square": squares[name]}
+            | {"here": ours.estimate, "here_low": ours.low, "here_high": ours.high, "count": ours.count}
+            | {"chi_square": squares[name]}
             for name, ours in own.items()
         ]
     return rows
@@ -144,7 +145,7 @@ def show_circles(rows: list[Row], ax: Axes | None = None) -> Axes:
     names = list(dict.fromkeys(row["start"] for row in rows))
     series = {"paper": [(i.estimate, i.low, i.high) for i in paper]} | {
         name: [
-            (row["here"], row["low"], row["high"])
+            (row["here"], row["here_low"], row["here_high"])
             for row in rows
             if row["start"] == name and row["quantity"] == "circles"
         ]

@@ -32,6 +32,7 @@ FIGURES: dict[str, Recipe] = {
     "musat-table2": musat_particles.table_2,
     "musat-3": musat_networks.grid_map,
     "musat-4": musat_networks.circle_map,
+    "musat-5": musat_particles.arrangements,
     "musat-6": musat_networks.norms,
     "musat-D": musat_networks.gallery,
     "musat-G": musat_networks.higher,

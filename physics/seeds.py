@@ -1,5 +1,8 @@
 """Random starts that do not depend on how many runs stand beside them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -8,15 +11,35 @@ from physics.checks import whole_number
 from physics.errors import InputError
 
 Seed = int | np.random.SeedSequence
+_heard: ContextVar[set[int] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def hear_seeds() -> Iterator[set[int]]:
+    """Collect the seeds of all that is drawn inside: as numbers, also those behind children."""
+    heard: set[int] = set()
+    token = _heard.set(heard)
+    try:
+        yield heard
+    finally:
+        _heard.reset(token)
 
 
 def parent_seed(seed: Any) -> np.random.SeedSequence:
     """Return the seed sequence whose children are the runs; an int or a `SeedSequence` is allowed."""
     if isinstance(seed, np.random.SeedSequence):
+        _hear(seed.entropy)
         return seed
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0 or a numpy SeedSequence, got {seed!r}")
+    _hear(int(seed))
     return np.random.SeedSequence(int(seed))
+
+
+def _hear(entropy: Any) -> None:
+    heard = _heard.get()
+    if heard is not None and isinstance(entropy, int):
+        heard.add(entropy)
 
 
 def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSequence]:

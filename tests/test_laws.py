@@ -215,6 +215,17 @@ def test_survivors_of_rollouts_are_held_against_the_data():
     assert np.isnan(law.score(np.ones((9, 6))).survivors)
 
 
+def test_without_a_survivor_there_is_no_agreement():
+    """As in runs that stop before their circles part: the mean of nothing is NaN, without a warning."""
+    A, b, rng = -0.1 * np.eye(3), np.zeros(3), np.random.default_rng(0)
+    t = np.arange(20.0)
+    signals = [analysis.affine_solution(A, b, 1 + 0.01 * rng.random(3), t) for _ in range(3)]
+    scores = analysis.honest_scores(lambda x, t: analysis.fit_trajectories(x, t, penalty=None), signals)
+    assert all(np.isnan(score.survivors) for score in scores.across)
+    assert np.isnan(scores.mean("survivors"))
+    assert np.isfinite(scores.median("rollout"))
+
+
 def test_forward_and_across_scores_never_see_what_they_score():
     seen = []
 

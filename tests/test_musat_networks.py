@@ -29,7 +29,8 @@ def small(monkeypatch):
 
 
 def test_table_1_states_paper_result_and_verdict(small, tmp_path, capsys):
-    data, figure = musat_networks.table_1(tmp_path, "quick")
+    data, figure, numbers = musat_networks.table_1(tmp_path, "quick")
+    assert len(rows_of(numbers)) == 20
     rows = rows_of(data)
     assert len(rows) == 20
     assert {row["weight decay"] for row in rows} == {"0", "0.3", "0.6", "1"}

@@ -25,7 +25,7 @@ def test_the_particle_reproductions_write_data_and_figures(tmp_path, monkeypatch
     monkeypatch.setattr(musat_particles, "ALIGNMENTS", (0.5, 2.0))
     monkeypatch.setattr(musat_particles, "STEP_SIZES", (0.02, 0.04))
     for recipe, rows in ((musat_particles.table_2, 3), (musat_particles.phase_map, 4)):
-        data, figure = recipe(tmp_path, "quick")
+        data, figure, *_ = recipe(tmp_path, "quick")
         with data.open(encoding="utf-8") as file:
             found = list(csv.DictReader(file))
         assert len(found) == rows
