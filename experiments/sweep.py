@@ -1,4 +1,4 @@
-"""`grokphys sweep`: a declared grid or list of runs, packed into ensembles, run anywhere, indexed as one dataset."""
+"""`grokphys sweep`: a declared grid or list, packed into ensembles, run anywhere, indexed as one dataset."""
 
 import sys
 from collections import Counter

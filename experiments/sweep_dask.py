@@ -142,7 +142,7 @@ def sees_directory(directory: str) -> bool:
 
 def _outcome(future: Any) -> Outcome:
     if future.status == "finished":
-        return future.result()  # type: ignore[no-any-return]
+        return future.result()
     return Outcome("failed", error=f"{type(future.exception()).__name__}: {future.exception()}")
 
 

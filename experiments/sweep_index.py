@@ -1,4 +1,4 @@
-"""The index of a sweep: one row a run, as one xarray dataset, made from the files and made again from them."""
+"""The index of a sweep: one row a run, as one xarray dataset, made from the files, and again from them."""
 
 import hashlib
 import io
@@ -95,7 +95,7 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
         file.attrs["schema"], file.attrs["schema_version"] = SCHEMA, SCHEMA_VERSION
         file.attrs["kind"], file.attrs["declaration"] = sweep.kind, sweep.text
         file.attrs["axes"] = canonical(sweep.axes)
-        file.attrs["outcomes"] = canonical(_outcome_names(known))
+        file.attrs["outcomes"] = canonical(_outcome_names(packs, known))
         file.attrs["digest"] = _digest(columns)
         row = scale(file, "row", rows)
         number = scale(file, "file_number", np.arange(len(names)))
@@ -164,9 +164,9 @@ def _columns(sweep: Declaration, packs: list[Pack], known: Known) -> dict[str, N
         "complete": np.zeros(sum(lengths), bool),
     }
     for name in dict.fromkeys(name for cell in cells for name in cell.coordinates):
-        values = [cell.coordinates.get(name, cell.parameters.get(name)) for cell in cells]
-        columns[name] = np.repeat(_array(values), lengths)
-    columns |= {name: np.full(sum(lengths), np.nan) for name in _outcome_names(known)}
+        places = [cell.coordinates.get(name, cell.parameters.get(name)) for cell in cells]
+        columns[name] = np.repeat(_array(places), lengths)
+    columns |= {name: np.full(sum(lengths), np.nan) for name in _outcome_names(packs, known)}
     for k, pack in enumerate(packs):
         columns["file"][pack.rows], columns["member"][pack.rows] = k, np.arange(len(pack.rows))
         columns["complete"][pack.rows] = pack.name in known.finals
@@ -175,8 +175,8 @@ def _columns(sweep: Declaration, packs: list[Pack], known: Known) -> dict[str, N
     return columns
 
 
-def _outcome_names(known: Known) -> list[str]:
-    return sorted({name for finals in known.finals.values() for name in finals})
+def _outcome_names(packs: list[Pack], known: Known) -> list[str]:
+    return sorted({name for pack in packs for name in known.finals.get(pack.name, {})})
 
 
 def _array(values: list[Any]) -> NDArray[Any]:

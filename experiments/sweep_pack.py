@@ -70,7 +70,7 @@ class Pack:
     def made(self, parameters: Values) -> bool:
         """Whether a file with these parameters can be of this pack: where both name a number, it agrees."""
         found = parameters | parameters.get("system", {}) | parameters.get("model", {})
-        wanted = {name: value for name, value in self.common.items() if isinstance(value, int | float)}
+        wanted: Values = {k: value for k, value in self.common.items() if isinstance(value, int | float)}
         wanted |= self.columns | {"runs": len(self.numbers)}
         wanted |= {"first_run": self.numbers[0]} if self.kind == "simulate" else {"run_numbers": self.numbers}
         return all(found[name] == plain(value) for name, value in wanted.items() if name in found)
@@ -101,7 +101,10 @@ def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
 
 
 def _common(kind: str, cell: Cell) -> Values:
-    """What a cell shares with those that one ensemble may hold; on a GPU bits depend on it, so cells stay apart."""
+    """What a cell shares with those that one ensemble may hold.
+
+    On a GPU bits depend on the ensemble, so there each cell has its own.
+    """
     apart = kind == "train" and cell.parameters["device"] == "cpu"
     return {k: v for k, v in cell.parameters.items() if not (apart and k in PER_MEMBER)}
 
@@ -128,7 +131,7 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
 
 
 def _own(cell: Cell, name: str) -> Any:
-    """Return a cell's value of a rate or scale; the embedding's rates are the others' where they are not given."""
+    """Return a cell's rate or scale; the embedding's rates are the others' where they are not given."""
     value = cell.parameters.get(name)
     return cell.parameters.get(name.removeprefix("embedding_")) if value is None else value
 
@@ -175,12 +178,13 @@ def _simulate(pack: Pack, **storing: Any) -> Trajectory:
 
 
 def _train(pack: Pack, **storing: Any) -> Trajectory:
-    """Train on one thread of PyTorch and a member at a time, so that no bit depends on who stands beside it."""
+    """Train on one thread of PyTorch, a member at a time: then no bit depends on who stands beside it."""
     import torch
 
     import nets
 
     options = {name: value for name, value in pack.common.items() if name not in ("model", *MODEL_OPTIONS)}
+    options |= pack.columns | storing
     thresholds = dict(map(named_value, options.pop("threshold")))
     stop = "thresholds" if options.pop("stop_at_thresholds") else None
     threads = torch.get_num_threads()
@@ -194,8 +198,6 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
             stop=stop,
             chunk=1 if options["device"] == "cpu" else None,
             **options,
-            **pack.columns,
-            **storing,
         )
     finally:
         torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""What a worker does with a pack: find its file whole, go on with it, or make it, and say where its runs ended."""
+"""What a worker does with a pack: find its file, go on with it or make it, and say where its runs ended."""
 
 import contextlib
 import os
@@ -23,6 +23,7 @@ from physics.trajectory import Trajectory
 Finals = dict[str, NDArray[np.float64]]
 Stamp = tuple[int, int]
 """Size and time of change (ns) of a file."""
+MOST_THREADS = numba.get_num_threads()
 LARGE = ("gradient", "layers")
 """Observables that are no number."""
 
@@ -67,7 +68,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
         Threads that this process may take; all that it has by default.
     """
     if threads is not None:
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        numba.set_num_threads(min(threads, MOST_THREADS))
     notes: list[str] = []
     try:
         with claim(directory / pack.name) as ours, warnings.catch_warnings(record=True) as caught:
@@ -89,7 +90,7 @@ def warm(packs: list[Pack]) -> None:
         with (
             contextlib.suppress(InputError, SimulationError),
             warnings.catch_warnings(),
-        ):  # the pack will tell
+        ):  # it tells
             warnings.simplefilter("ignore")
             pack.tiny().run(None)
 
