@@ -210,7 +210,11 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise InputError(f"{name} must be text, got {value!r}")
         return str(value)
-    checks = {bool: flag, int: lambda name, value: whole_number(name, value, 0), float: number}
+    checks: dict[Any, Callable[[str, Any], Any]] = {
+        bool: flag,
+        int: lambda name, value: whole_number(name, value, 0),
+        float: number,
+    }
     return checks[annotation](name, value) if annotation in checks else value
 
 

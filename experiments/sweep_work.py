@@ -85,12 +85,12 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
 
 
 def warm(packs: list[Pack]) -> None:
-    """Compile the kernels of these packs, so that their code is on disk before many processes want it."""
+    """Compile the kernels of these packs, so that their code is on disk before many processes want it.
+
+    What a pack refuses, it says itself when it is run.
+    """
     for pack in packs:
-        with (
-            contextlib.suppress(InputError, SimulationError),
-            warnings.catch_warnings(),
-        ):  # it tells
+        with contextlib.suppress(InputError, SimulationError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             pack.tiny().run(None)
 

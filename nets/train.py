@@ -453,7 +453,8 @@ def _warn(observer: Observer, numbers: Sequence[int]) -> None:
     if len(diverged):
         warnings.warn(
             f"{len(diverged)} of {len(observer.status)} runs diverged: the training loss of run "
-            f"{', '.join(str(numbers[run]) for run in diverged[:10])} is not finite; try a smaller learning_rate",
+            f"{', '.join(str(numbers[run]) for run in diverged[:10])} is not finite; try a smaller "
+            "learning_rate",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -42,12 +42,12 @@ def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
 
 
 def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None) -> list[int]:
-    """Return the number of each run: `run_numbers` where they are given, else ``first_run, first_run + 1, …``.
+    """Return the number of each run: `run_numbers` where given, else ``first_run, first_run + 1, …``.
 
     Raises
     ------
     InputError
-        If one is not a whole number of at least 0, there are not as many as runs, or `first_run` is given too.
+        If one is no whole number of at least 0, there are not as many as runs, or `first_run` is given too.
     """
     first_run = whole_number("first_run", first_run, 0)
     if run_numbers is None:

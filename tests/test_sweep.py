@@ -664,17 +664,22 @@ def cluster(tmp_path):
 
     file = logs / "scheduler.json"
     start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
-    wait_for(file.exists)
-    address = json.loads(file.read_text())["address"]
+
+    def known():
+        return file.exists() and file.read_text().rstrip().endswith("}")
 
     def worker(number, **environment):
         options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
         return start(f"worker-{number}", address, *options, **environment)
 
-    yield address, worker
-    for process in processes:
-        process.kill()
-        process.wait()
+    try:
+        wait_for(known)
+        address = json.loads(file.read_text())["address"]
+        yield address, worker
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def path_with(*first):
