@@ -35,7 +35,7 @@ def run_columns(path: Path, trajectory: Trajectory, run: int) -> Row:
     parameters = trajectory.parameters
     return {
         "file": str(path),
-        "run": int(parameters.get("first_run", 0)) + run,
+        "run": int(trajectory.run_numbers[run]),
         "program": parameters.get("program", ""),
         "seed": json.dumps(parameters.get("seed")),
         "complete": trajectory.complete,

@@ -14,6 +14,7 @@ import tyro
 
 from experiments import commands, phases, reading, training
 from experiments.options import ValueNotAllowed, sentence
+from experiments.sweep import sweep
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
 COMMANDS: dict[str, Callable[..., Any]] = {
@@ -26,6 +27,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "phases": phases.phases,
     "import": commands.import_,
     "info": reading.info,
+    "sweep": sweep,
     "reproduce": commands.reproduce,
     "bench": commands.bench,
     "demo": commands.demo,

@@ -17,6 +17,22 @@ ModelName = Literal[
 Numbers = Annotated[tuple[float, ...], tyro.conf.arg(metavar="X [X ...]")]
 Widths = Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="WIDTH ...")]
 Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
+MODEL_OPTIONS = (
+    "tokens",
+    "dim",
+    "hidden",
+    "kind",
+    "group",
+    "scale",
+    "initialisation",
+    "depth",
+    "heads",
+    "width",
+    "causal",
+    "dropout",
+    "data",
+)
+"""Options of `train` that are the model's; each model has some of them."""
 GROUPS = {
     "Z": groups.cyclic,
     "S": groups.symmetric,
@@ -123,7 +139,7 @@ def train(
         "dim": dim,
         "hidden": hidden,
         "kind": kind,
-        "group": None if group is None else named_group(group),
+        "group": group,
         "scale": scale,
         "initialisation": initialisation,
         "depth": depth,
@@ -151,7 +167,7 @@ def train(
         embedding_scale=_one_or_each(embedding_scale),
         record=record,
         observables=observables,
-        thresholds=dict(map(_named_value, threshold)),
+        thresholds=dict(map(named_value, threshold)),
         track=track,
         stop="thresholds" if stop_at_thresholds else None,
         dtype=dtype,
@@ -166,7 +182,7 @@ def train(
 
 
 def build(name: str, options: dict[str, Any]) -> Any:
-    """Return the model of that name, with the options that it has."""
+    """Return the model of that name, with the options that it has; a group by its short name."""
     import nets
 
     kinds = {
@@ -186,6 +202,8 @@ def build(name: str, options: dict[str, Any]) -> Any:
         if len(widths) != 1:
             raise InputError(f"hidden must be one width for constant-attention, got {len(widths)}")
         options = {**options, "hidden": widths[0]}
+    if "group" in options:
+        options = {**options, "group": named_group(options["group"])}
     return kinds[name](**options)
 
 
@@ -203,7 +221,8 @@ def _one_or_each(values: tuple[float, ...]) -> Any:
     return None if not values else values[0] if len(values) == 1 else list(values)
 
 
-def _named_value(text: str) -> tuple[str, float]:
+def named_value(text: str) -> tuple[str, float]:
+    """Return the name and the number of NAME=VALUE."""
     name, _, value = text.partition("=")
     try:
         return name, float(value)

@@ -12,7 +12,7 @@ from nets.models import Model
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
 from physics.recording import require_memory
-from physics.seeds import Seed, run_seeds
+from physics.seeds import Seed, children, numbers_of_runs
 
 ADVICE = "train them in shards, with runs and first_run"
 STREAMS = ("embedding", "layers", "split", "targets", "noise")
@@ -89,6 +89,7 @@ def draw(
     runs: int,
     seed: Seed,
     first_run: int = 0,
+    run_numbers: Sequence[int] | None = None,
     train_fraction: float = 0.8,
     train_examples: Any = None,
     validation_examples: Any = None,
@@ -100,11 +101,12 @@ def draw(
     """Draw the members from streams of their own; see `nets.train` for the arguments."""
     shared = _shared(shared)
     _require_room(model, runs)
-    children = [seed.spawn(len(STREAMS)) for seed in run_seeds(seed, runs, first_run)]
-    common = run_seeds(seed, 1)[0].spawn(len(STREAMS))
+    numbers = numbers_of_runs(runs, first_run, run_numbers)
+    spawned = [child.spawn(len(STREAMS)) for child in children(seed, numbers)]
+    common = children(seed, [0])[0].spawn(len(STREAMS))
     streams = [
         {name: common[i] if name in shared else child[i] for i, name in enumerate(STREAMS)}
-        for child in children
+        for child in spawned
     ]
     generators = [{name: np.random.default_rng(stream[name]) for name in STREAMS} for stream in streams]
     members = [model.initial(own["embedding"], own["layers"]) for own in generators]

@@ -254,6 +254,7 @@ def _drawn(trajectory: Trajectory) -> Ensemble:
         runs=trajectory.runs,
         seed=_seed(made["seed"]),
         first_run=made["first_run"],
+        run_numbers=made.get("run_numbers"),
         train_fraction=made["train_fraction"],
         train_examples=made["train_examples"],
         validation_examples=made["validation_examples"],

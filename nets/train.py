@@ -33,11 +33,22 @@ from physics.checks import choice, number, whole_number
 from physics.errors import InputError, OutputError
 from physics.provenance import fields, plain
 from physics.recording import Layout, Recorder, recorder
-from physics.seeds import Seed, describe_seed, parent_seed
+from physics.seeds import Seed, describe_seed, numbers_of_runs, parent_seed
 from physics.trajectory import Trajectory
 
 BATCH_BYTES = 2**26
 WAITING_BYTES = 2**26
+PER_RUN = (
+    "run_numbers",
+    "learning_rate",
+    "weight_decay",
+    "embedding_learning_rate",
+    "embedding_weight_decay",
+    "layer_scale",
+    "embedding_scale",
+    "unseen_classes",
+)
+"""Parameters that may hold an item for each run."""
 StopRule = Callable[[int, NDArray[Any], Mapping[str, NDArray[Any]]], Any]
 
 
@@ -48,6 +59,7 @@ def train(
     steps: int = 2000,
     seed: Seed = 0,
     first_run: int = 0,
+    run_numbers: Sequence[int] | None = None,
     learning_rate: float | Sequence[float] = 0.01,
     weight_decay: float | Sequence[float] = 1.0,
     embedding_learning_rate: float | Sequence[float] | None = None,
@@ -95,6 +107,8 @@ def train(
         Member k is drawn from the k-th child of the seed, whatever the number of runs.
     first_run : int, default 0
         The ensemble holds the members `first_run … first_run + runs - 1` of the seed.
+    run_numbers : sequence of int (runs,), optional
+        The ensemble holds these members of the seed instead; a number may come again, with other rates.
     learning_rate, weight_decay : float or sequence (runs,), default 0.01 and 1.0
         AdamW's rate, at least 0, and decoupled weight decay, at least 0.
     embedding_learning_rate, embedding_weight_decay : float or sequence (runs,), optional
@@ -191,6 +205,7 @@ def train(
         runs=runs,
         seed=seed,
         first_run=first_run,
+        run_numbers=run_numbers,
         train_fraction=train_fraction,
         train_examples=train_examples,
         validation_examples=validation_examples,
@@ -212,13 +227,14 @@ def train(
     observables = checked_names(observables, ensemble)
     observer = Observer(ensemble, observables, checked_thresholds(thresholds, ensemble), delta)
     machine = _engine(engine, ensemble, optimiser, dtype, device, chunk)
-    parameters = {
+    parameters: dict[str, Any] = {
         "program": "nets.train",
         "model": {"type": type(model).__name__, **fields(model)},
         "runs": runs,
         "steps": steps,
         "seed": describe_seed(seed),
         "first_run": first_run,
+        "run_numbers": None if run_numbers is None else [int(number) for number in run_numbers],
         "learning_rate": plain(learning_rate),
         "weight_decay": plain(weight_decay),
         "embedding_learning_rate": plain(embedding_learning_rate),
@@ -244,6 +260,7 @@ def train(
         "engine": machine.name,
         "unseen_classes": ensemble.unseen_classes,
     }
+    parameters["per_run"] = [name for name in PER_RUN if isinstance(parameters[name], list)]
     chosen = set(schedule.tolist())
     if track is not None:
         track = whole_number("track", track, 1)
@@ -283,7 +300,7 @@ def train(
                 _save(checkpoint, at, machine, observer, late)
     if checkpoint is not None:
         checkpoint.remove()
-    _warn(observer, first_run)
+    _warn(observer, numbers_of_runs(runs, first_run, run_numbers))
     return frames.result()
 
 
@@ -431,12 +448,13 @@ def _device(device: str) -> torch.device:
     return place
 
 
-def _warn(observer: Observer, first_run: int) -> None:
+def _warn(observer: Observer, numbers: Sequence[int]) -> None:
     diverged = np.flatnonzero(observer.status == DIVERGED)
     if len(diverged):
         warnings.warn(
             f"{len(diverged)} of {len(observer.status)} runs diverged: the training loss of run "
-            f"{', '.join(map(str, diverged[:10] + first_run))} is not finite; try a smaller learning_rate",
+            f"{', '.join(str(numbers[run]) for run in diverged[:10])} is not finite; try a smaller "
+            "learning_rate",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -1,6 +1,6 @@
 """Random starts that do not depend on how many runs stand beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -48,14 +48,38 @@ def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSe
     Child k is the one that `SeedSequence(seed).spawn(k + 1)[k]` gives; it is made directly, so that a
     shard of a large ensemble costs no more than its own runs.
     """
-    parent = parent_seed(seed)
     first_run = whole_number("first_run", first_run, 0)
+    return children(seed, range(first_run, first_run + runs))
+
+
+def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
+    """Return the children of `seed` with these numbers."""
+    parent = parent_seed(seed)
     return [
         np.random.SeedSequence(
-            parent.entropy, spawn_key=(*parent.spawn_key, first_run + k), pool_size=parent.pool_size
+            parent.entropy, spawn_key=(*parent.spawn_key, number), pool_size=parent.pool_size
         )
-        for k in range(runs)
+        for number in numbers
     ]
+
+
+def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None) -> list[int]:
+    """Return the number of each run: `run_numbers` where given, else ``first_run, first_run + 1, …``.
+
+    Raises
+    ------
+    InputError
+        If one is no whole number of at least 0, there are not as many as runs, or `first_run` is given too.
+    """
+    first_run = whole_number("first_run", first_run, 0)
+    if run_numbers is None:
+        return list(range(first_run, first_run + runs))
+    numbers = [whole_number("run_numbers", number, 0) for number in run_numbers]
+    if len(numbers) != runs:
+        raise InputError(f"run_numbers must hold one number for each of {runs} runs, got {len(numbers)}")
+    if first_run:
+        raise InputError(f"first_run must be 0 where run_numbers are given, got {first_run}")
+    return numbers
 
 
 def describe_seed(seed: Any) -> int | dict[str, Any]:

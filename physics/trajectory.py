@@ -134,6 +134,13 @@ class Trajectory:
         """Last frame, (runs, tokens, dim)."""
         return self.frame(-1)
 
+    @property
+    def run_numbers(self) -> NDArray[np.int64]:
+        """Number of each run, (runs,): which child of the seed it was drawn from."""
+        given = self.parameters.get("run_numbers")
+        first = int(self.parameters.get("first_run", 0))
+        return np.arange(first, first + self.runs) if given is None else np.array(given, np.int64)
+
     def clock(self, name: str) -> Clock:
         """Steps (n,) and times (n,) at which the observable `name` was measured."""
         return self._clocks.get(name, (self.steps, self.times))
@@ -146,8 +153,9 @@ class Trajectory:
         """Run `index` as a trajectory of its own; its parameters make just this run again."""
         one = _one(index, self.runs, "run")
         parameters = dict(self.parameters, runs=1)
-        if "first_run" in parameters:
+        if parameters.get("run_numbers") is None and "first_run" in parameters:
             parameters["first_run"] = parameters["first_run"] + one.start
+        parameters |= {name: parameters[name][one] for name in parameters.get("per_run", ())}
         return Trajectory(
             self._read(one, slice(None)),
             self.steps,
@@ -188,7 +196,7 @@ class Trajectory:
         data = xarray.Dataset(
             {"positions": (("run", "step", "token", "axis"), self.positions)},
             coords={
-                "run": np.arange(self.runs) + int(self.parameters.get("first_run", 0)),
+                "run": self.run_numbers,
                 "step": self.steps,
                 "time": ("step", self.times),
                 "token": np.arange(self.tokens),

@@ -1,0 +1,178 @@
+"""Who runs the packs of a sweep: the workers of a Dask cluster."""
+
+import asyncio
+import contextlib
+import logging
+import queue
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from experiments.sweep_pack import Pack
+from experiments.sweep_run import cores
+from experiments.sweep_work import Outcome, settle, warm
+from physics.errors import InputError
+from physics.storage import code_version
+
+ANSWER_SECONDS = 10.0
+"""How long a scheduler has to answer, and then its first worker to show."""
+AHEAD = 2
+"""Packs handed over for each thread of a worker, so that none waits for the next."""
+
+
+class DaskCluster:
+    """Runs packs on the workers of a scheduler, which see the directory of the sweep under the same name.
+
+    Dask begins the packs of a worker that died anew on another one, which goes on with their files.
+
+    Parameters
+    ----------
+    directory : Path
+    address : str
+        Of the scheduler, such as ``tcp://host:8786``.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed, the scheduler does not answer or has no workers, or one of them has another
+        version of this package or does not see the directory.
+    """
+
+    def __init__(self, directory: Path, address: str) -> None:
+        self._directory = directory.absolute()
+        self._running: dict[Any, Pack] = {}
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._client = _connected(address)
+        try:
+            self._workers = self._checked(address)
+        except BaseException:
+            self._client.close()
+            raise
+        self._version = code_version()
+        self._attempts: Counter[str] = Counter()
+
+    def free(self) -> bool:
+        """Whether another pack may be handed over."""
+        return len(self._running) < AHEAD * max(1, sum(self._client.nthreads().values()))
+
+    def submit(self, pack: Pack) -> None:
+        """Hand a pack over."""
+        self._attempts[pack.name] += 1
+        key = f"{pack.name}-{self._attempts[pack.name]}"
+        arguments = (pack, self._directory, self._threads, self._version)
+        future = self._client.submit(settle_there, *arguments, key=key, pure=False)
+        self._running[future] = pack
+        future.add_done_callback(self._done.put)
+
+    def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
+        """Packs that have come back."""
+        with contextlib.suppress(queue.Empty):
+            future = self._done.get(timeout=seconds)
+            if future.status in ("finished", "error"):
+                return [(self._running.pop(future), _outcome(future))]
+        if self._client.status != "running":
+            raise InputError("scheduler no longer answers; run the same sweep again to go on with it")
+        return []
+
+    def warm(self, packs: list[Pack]) -> None:
+        """Let one worker compile, while the others wait."""
+        self._client.submit(warm, packs, pure=False).result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.close()
+
+    @property
+    def _threads(self) -> int:
+        """Threads for one pack: the cores of a worker's machine, shared among all that run there."""
+        hosts: Counter[str] = Counter()
+        threads = self._client.nthreads()
+        for worker, count in threads.items():
+            hosts[_host(worker)] += count
+        shares = [self._workers.get(worker, 1) // hosts[_host(worker)] for worker in threads]
+        return max(1, min(shares, default=1))
+
+    def _checked(self, address: str) -> dict[str, int]:
+        """Cores of each worker, after a look at whether they are fit."""
+        try:
+            self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+        except TimeoutError:
+            raise InputError(f"scheduler {address} has no workers; start some with `dask worker`") from None
+        versions = self._everywhere(code_version)
+        for worker, version in versions.items():
+            if version != code_version():
+                raise InputError(
+                    f"scheduler must have workers with GrokPhys {code_version()}, got one with {version} "
+                    f"({worker})"
+                )
+        for worker, sees in self._everywhere(sees_directory, str(self._directory)).items():
+            if not sees:
+                raise InputError(
+                    f"out must be a directory that all workers see; {worker} does not see {self._directory}"
+                )
+        return dict(self._everywhere(cores))
+
+    def _everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """Call a function on every worker."""
+        answers = self._client.run(function, *arguments, on_error="return")
+        for worker, answer in answers.items():
+            if isinstance(answer, Exception):
+                raise InputError(
+                    f"scheduler must have workers with GrokPhys {code_version()}; {worker} cannot load it "
+                    f"({answer})"
+                )
+        return dict(answers)
+
+
+def settle_there(pack: Pack, directory: Path, threads: int, version: str) -> Outcome:
+    """Run `settle` on a worker, which may have come after the others were looked at."""
+    if code_version() != version:
+        return Outcome("failed", error=f"a worker has GrokPhys {code_version()}, and not {version}")
+    return settle(pack, directory, threads)
+
+
+def sees_directory(directory: str) -> bool:
+    """Whether a worker sees the sweep."""
+    return (Path(directory) / "sweep.json").is_file()
+
+
+def _outcome(future: Any) -> Outcome:
+    if future.status == "finished":
+        return future.result()
+    return Outcome("failed", error=f"{type(future.exception()).__name__}: {future.exception()}")
+
+
+async def _greet(address: str) -> None:
+    """Open a connection as Dask does, and close it."""
+    from distributed.comm import connect
+
+    comm = await asyncio.wait_for(connect(address, timeout=ANSWER_SECONDS), ANSWER_SECONDS)
+    await comm.close()
+
+
+def _host(worker: str) -> str:
+    return worker.rpartition(":")[0]
+
+
+def _connected(address: str) -> Any:
+    """Client of the scheduler at an address."""
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("scheduler needs Dask: pip install 'grokphys[cluster]'") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in our sentences
+    if not re.fullmatch(r"(\w+://)?.+:\d+", address):
+        raise InputError(f"scheduler must be an address such as tcp://host:8786, got {address!r}")
+    try:
+        if not address.startswith("tls://"):  # a client waits for one that takes calls and says nothing
+            asyncio.run(_greet(address))
+        return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError):
+        raise InputError(
+            f"scheduler {address} does not answer within {ANSWER_SECONDS:g} s; give the address that "
+            "`dask scheduler` shows"
+        ) from None
