@@ -13,6 +13,7 @@ from typing import Any
 import tyro
 
 from experiments import commands, reading, training
+from experiments.animate import animate
 from experiments.options import ValueNotAllowed, sentence
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
@@ -23,6 +24,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "fit-ode": reading.fit_ode,
     "survival": reading.survival,
     "compare": reading.compare,
+    "animate": animate,
     "import": commands.import_,
     "info": reading.info,
     "reproduce": commands.reproduce,

@@ -157,7 +157,9 @@ class Trajectory:
             np.concatenate([self.steps[part] for part in kept]),
             np.concatenate([self.times[part] for part in kept]),
             observables={
-                name: values[one] if name in self._clocks else np.concatenate([values[one, p] for p in kept], 1)
+                name: values[one]
+                if name in self._clocks
+                else np.concatenate([values[one, part] for part in kept], axis=1)
                 for name, values in self.observables.items()
             },
             clocks=self._clocks,

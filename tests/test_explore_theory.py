@@ -1,0 +1,154 @@
+"""The effective theory's view: what clicking says is what the theory says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import physics
+from experiments.explore import export, films
+from experiments.explore.training_set import FRAMES, LARGEST, TrainingSet
+
+
+def theory_of(chosen):
+    return physics.EffectiveTheory(
+        chosen.operation.tokens, chosen.dim, chosen.pairs, modulus=chosen.operation.modulus
+    )
+
+
+@pytest.mark.parametrize(("tokens", "modulus", "dim"), [(6, None, 1), (7, 7, 2), (5, 3, 1)])
+def test_clicked_pairs_give_what_the_theory_of_those_pairs_gives(tokens, modulus, dim):
+    chosen = TrainingSet.drawn(tokens, modulus, dim=dim, seed=1)
+    pairs = set(chosen.pairs)
+    for i, j in [(0, 1), (2, 0), (4, 4), (0, 1), (3, 1)]:
+        chosen = chosen.toggled(i, j)
+        pairs ^= {(min(i, j), max(i, j))}
+        assert set(chosen.pairs) == pairs
+        theory, found = theory_of(chosen), chosen.measures
+        assert found.pairs == len(pairs)
+        assert found.samples == tokens * (tokens + 1) // 2
+        assert found.parallelograms == len(theory.parallelograms) == len(chosen.parallelograms)
+        assert found.ground_state_dimension == theory.ground_state_dimension
+        assert found.grokking_rate == theory.grokking_rate
+        assert found.ideal_accuracy == physics.ideal_accuracy(theory)
+        assert found.ideal_quality == physics.ideal_quality(theory)
+        assert (chosen.mask | chosen.follows).mean() == found.ideal_accuracy
+        assert not (chosen.mask & chosen.follows).any()
+
+
+def test_a_change_leaves_the_old_training_set_as_it_was():
+    first = TrainingSet.drawn(6)
+    before = first.mask.copy()
+    second = first.toggled(0, 0)
+    np.testing.assert_array_equal(first.mask, before)
+    assert second.toggled(0, 0).pairs == first.pairs
+
+
+def test_the_empty_and_the_complete_training_set():
+    empty, complete = (TrainingSet.drawn(6).filled(all_of_them) for all_of_them in (False, True))
+    assert empty.pairs == []
+    assert empty.theory is None
+    assert empty.measures.ground_state_dimension == 6
+    assert empty.measures.grokking_rate == empty.measures.ideal_accuracy == 0
+    np.testing.assert_array_equal(empty.embeddings[-1], empty.start)
+    assert not empty.accuracy.any()
+    with pytest.raises(physics.InputError, match="pairs must hold at least 1 pair .*, got none"):
+        empty.python(0)
+    with pytest.raises(physics.InputError, match="at least 1 pair"):
+        empty.trajectory()
+    assert complete.measures.ground_state_dimension == 2
+    assert complete.measures.ideal_accuracy == 1
+    assert complete.quality[-1] == complete.accuracy[-1] == 1
+
+
+def test_a_pair_alone_in_its_class_moves_nothing():
+    chosen = TrainingSet.drawn(6).filled(False).toggled(2, 3)
+    assert chosen.measures.parallelograms == 0
+    assert chosen.measures.ground_state_dimension == 6
+    assert len(chosen.linked) == 0
+    np.testing.assert_array_equal(chosen.embeddings[-1], chosen.start)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(3, 9), st.booleans(), st.integers(1, 2), st.integers(0, 45), st.integers(0, 1000))
+def test_any_training_set_can_be_shown(tokens, cyclic, dim, size, seed):
+    size = min(size, tokens * (tokens + 1) // 2)
+    chosen = TrainingSet.drawn(tokens, tokens if cyclic else None, size=size, dim=dim, seed=seed)
+    assert chosen.measures.pairs == size
+    assert chosen.embeddings.shape == (FRAMES, tokens, dim)
+    norms = (chosen.embeddings**2).sum(axis=(1, 2))
+    np.testing.assert_allclose(norms, tokens * dim, rtol=1e-9)
+    assert ((chosen.quality >= 0) & (chosen.quality <= 1)).all()
+    assert (chosen.accuracy >= chosen.measures.pairs / chosen.measures.samples - 1e-12).all()
+    linked = {tuple(pair) for pair in chosen.operation.samples[chosen.linked].tolist()}
+    assert linked == {tuple(pair) for pair in chosen.parallelograms.reshape(-1, 2).tolist()}
+
+
+def test_arcs_of_a_parallelogram_that_is_fulfilled_share_their_middle():
+    chosen = TrainingSet.drawn(6).filled(True)
+    x, y = chosen.arcs(FRAMES - 1)
+    middle = (x[:, 0] + x[:, -1]) / 2
+    sums = chosen.operation.label[chosen.linked]
+    for value in np.unique(sums):
+        assert np.ptp(middle[sums == value]) < 0.01
+    np.testing.assert_allclose(y.max(axis=1), np.abs(x[:, 0] - x[:, -1]) / 2)
+    i, j = chosen.operation.samples[chosen.linked].T
+    ends = np.sort(chosen.embeddings[-1, :, 0][np.stack([i, j])], axis=0)
+    np.testing.assert_allclose(np.sort(x[:, [0, -1]].T, axis=0), ends)
+
+
+def test_quadrilaterals_close_around_pairs_with_the_same_sum():
+    chosen = TrainingSet.drawn(5, 5, dim=2, size=12)
+    corners = chosen.quadrilaterals(3)
+    E = chosen.embeddings[3]
+    for corner, (i, j, m, n), found in zip(
+        corners, chosen.parallelograms, chosen.parallelogram_classes, strict=True
+    ):
+        np.testing.assert_array_equal(corner, E[[i, m, j, n]])
+        assert found == (i + j) % 5 == (m + n) % 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"tokens": 2}, "tokens must be at least 3, got 2"),
+        ({"tokens": LARGEST + 1}, f"tokens must be at most {LARGEST} here, got {LARGEST + 1}"),
+        ({"tokens": 5, "modulus": 1}, "modulus must be at least 2, got 1"),
+        ({"tokens": 5, "dim": 3}, "dim must be 1 or 2 here, got 3"),
+        ({"tokens": 5, "size": 16}, "size must be at most 15"),
+        ({"tokens": 5, "seed": -1}, "seed must be .* of at least 0"),
+    ],
+)
+def test_values_out_of_range_are_refused(arguments, sentence):
+    with pytest.raises(physics.InputError, match=sentence):
+        TrainingSet.drawn(**arguments)
+    with pytest.raises(physics.InputError, match=r"pairs must hold symbols from 0 to 4, got \(0, 5\)"):
+        TrainingSet.drawn(5).toggled(0, 5)
+
+
+def test_the_python_that_is_copied_gives_the_same_bits():
+    for chosen in (TrainingSet.drawn(7, seed=2), TrainingSet.drawn(6, 6, dim=2, size=14)):
+        found = {}
+        exec(chosen.python(57), found)
+        np.testing.assert_array_equal(found["E"], chosen.embeddings[57])
+        assert found["n_0"] == chosen.measures.ground_state_dimension
+        assert found["lambda_3"] == chosen.measures.grokking_rate
+        assert found["accuracy"] == chosen.measures.ideal_accuracy
+
+
+def test_the_flow_is_saved_as_a_run_of_simulate(tmp_path):
+    chosen = TrainingSet.drawn(5, seed=4)
+    chosen.trajectory().save(tmp_path / "t.h5")
+    found = physics.load(tmp_path / "t.h5")
+    np.testing.assert_array_equal(found.initial[0], chosen.start)
+    np.testing.assert_allclose(found.positions[0], chosen.embeddings, atol=1e-12)
+    np.testing.assert_allclose(found.times, chosen.times)
+    assert found.parameters["system"]["pairs"] == [list(pair) for pair in chosen.pairs]
+
+
+def test_the_flow_is_drawn():
+    film = films.flow_film(TrainingSet.drawn(5))
+    assert film.frames == FRAMES
+    assert export.png(film, 0, dpi=40) != export.png(film, 100, dpi=40)
+    for other in (TrainingSet.drawn(5, 5, dim=2), TrainingSet.drawn(4).filled(False)):
+        assert export.png(films.flow_film(other), 3, dpi=40).startswith(b"\x89PNG")
