@@ -13,6 +13,7 @@ from typing import Any
 import tyro
 
 from experiments import commands, reading, training
+from experiments.explore.server import explore
 from experiments.options import ValueNotAllowed, sentence
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
@@ -27,6 +28,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "info": reading.info,
     "reproduce": commands.reproduce,
     "bench": commands.bench,
+    "explore": explore,
     "demo": commands.demo,
 }
 
