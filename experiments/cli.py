@@ -14,6 +14,7 @@ import tyro
 
 from experiments import commands, reading, training
 from experiments.animate import animate
+from experiments.explore.server import explore
 from experiments.options import ValueNotAllowed, sentence
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
@@ -29,6 +30,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "info": reading.info,
     "reproduce": commands.reproduce,
     "bench": commands.bench,
+    "explore": explore,
     "demo": commands.demo,
 }
 
