@@ -9,6 +9,7 @@ from tyro.conf import Positional
 from experiments.output import refuse_existing, write_bytes
 from physics.checks import number, whole_number
 from physics.errors import InputError, OutputError
+from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from experiments.explore.circles_of import CircleRun
@@ -22,7 +23,7 @@ def animate(
     file: Positional[Path],
     *,
     out: Path,
-    view: Literal["auto", "tokens", "circles"] = "auto",
+    view: Literal["auto", "particles", "circles"] = "auto",
     frequency: int | None = None,
     run: int = 0,
     frames: int = 60,
@@ -35,8 +36,8 @@ def animate(
     Args:
         file: trajectory file.
         out: file to write; its name ends in .gif or .png.
-        view: tokens with their pair sums, or the circle of a frequency with all signals; auto: tokens in up
-            to 3 dimensions. Tokens in more than 2 are seen along their first two principal components.
+        view: tokens and their pair sums, or the circle of a frequency and all signals; auto: the former in up
+            to 3 dimensions. Particles of more than 2 are seen along their first two principal components.
         frequency: whose circle; the strongest in the last frame if not given.
         run: number of the run within the file.
         frames: pictures of a film at most, evenly chosen from the first frame to the last.
@@ -52,8 +53,8 @@ def animate(
     whole_number("frames", frames, 1)
     if whole_number("size", size, SMALLEST) > LARGEST:
         raise InputError(f"size must be at most {LARGEST} pixels, got {size}")
-    if frequency is not None and view == "tokens":
-        raise InputError("frequency must not be given with the view tokens; take --view circles")
+    if frequency is not None and view == "particles":
+        raise InputError("frequency must not be given with the view particles; take --view circles")
     film = _film(open_run(file, run), view, frequency)
     dpi = size / film.size[0]
     if out.suffix == ".png":
@@ -74,10 +75,20 @@ def _check_output(out: Path, overwrite: bool) -> None:
 
 
 def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
-    from experiments.explore import films
+    from experiments.explore.films import circles_film
+    from experiments.explore.particle_film import particle_film
 
-    dim = run.trajectory.dim
-    if view == "tokens" or (view == "auto" and frequency is None and dim <= 3):
-        return films.tokens_film(run, run.axes() if dim <= 2 else run.components())
+    trajectory = run.trajectory
+    if view == "particles" or (view == "auto" and frequency is None and trajectory.dim <= 3):
+        plane = "axes 1, 2" if trajectory.dim <= 2 else "components 1, 2"
+        return particle_film(trajectory, modulus=_modulus(trajectory), plane=plane)
     chosen = run.strongest if frequency is None else frequency
-    return films.circles_film(run, run.plane(chosen), run.survivors(), run.limit())
+    return circles_film(run, run.plane(chosen), run.survivors(), run.limit())
+
+
+def _modulus(trajectory: Trajectory) -> int | None:
+    """Modulus of the classes by what made the trajectory; one that no sum reaches for plain addition."""
+    made = trajectory.parameters.get("system") or trajectory.parameters.get("model") or {}
+    modulus: int | None = made.get("modulus")
+    plain = made.get("type") == "ToyAddition" or (made.get("type") == "EffectiveTheory" and modulus is None)
+    return 2 * trajectory.tokens if plain else modulus

@@ -71,7 +71,7 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
         (particles, "--frequency", 1),
         (wide,),
         (wide, "--frequency", 2),
-        (wide, "--view", "tokens"),
+        (wide, "--view", "particles"),
     ]
     contents = []
     for n, arguments in enumerate(made):
@@ -91,7 +91,7 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
         (["--out", "f.gif", "--run", "2"], 2, "run must be below 2, got 2"),
         (["--out", "f.gif", "--frequency", "4"], 2, "frequency must be between 1 and 3, got 4"),
         (["--out", "f.gif", "--frequency", "0"], 2, "frequency must be at least 1, got 0"),
-        (["--out", "f.gif", "--frequency", "1", "--view", "tokens"], 2, "take --view circles"),
+        (["--out", "f.gif", "--frequency", "1", "--view", "particles"], 2, "take --view circles"),
         (["--out", "f.gif", "--frames", "0"], 2, "frames must be at least 1, got 0"),
         (["--out", "f.gif", "--fps", "0"], 2, "fps must be a finite number greater than 0, got 0"),
         (["--out", "f.gif", "--fps", "60"], 2, "fps must be at most 50, got 60"),

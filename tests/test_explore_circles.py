@@ -63,18 +63,30 @@ def test_the_plane_of_a_frequency_is_that_of_the_last_frame(real):
 
 def test_principal_components_are_those_of_the_last_frame(real):
     expected = analysis.principal_components(real.embeddings[-1]).points
-    for pair in (0, 4):
-        found = real.components(pair)
-        np.testing.assert_allclose(found.points[-1], expected[:, 2 * pair : 2 * pair + 2], atol=1e-10)
-    with pytest.raises(physics.InputError, match="pair must be at most 29, got 30"):
-        real.components(30)
+    for pair in (0, 2):
+        found = real.seen(f"components {2 * pair + 1}, {2 * pair + 2}")
+        np.testing.assert_allclose(
+            np.abs(found.points[-1]), np.abs(expected[:, 2 * pair : 2 * pair + 2]), atol=1e-10
+        )
+        assert found.names == (f"component {2 * pair + 1}", f"component {2 * pair + 2}")
+
+
+def test_every_plane_that_is_named_can_be_seen(real, particles):
+    names = real.planes()
+    assert names[0] == "frequency 11"
+    assert sorted(names[:29]) == sorted(f"frequency {k}" for k in range(1, 30))
+    for run in (real, open_run(particles)):
+        for name in run.planes():
+            assert run.seen(name).points.shape == (len(run.steps), run.tokens, 2)
+    with pytest.raises(physics.InputError, match="plane must be one of 'frequency 11'.*got 'frequency 30'"):
+        real.seen("frequency 30")
 
 
 def test_one_dimension_is_shown_on_a_line(tmp_path):
     rng = np.random.default_rng(0)
     physics.Trajectory(rng.standard_normal((1, 4, 6, 1)), range(4)).save(tmp_path / "t.h5")
     run = open_run(tmp_path / "t.h5")
-    for found in (run.axes(), run.components(), run.plane(2)):
+    for found in (run.seen("axes 1, 2"), run.plane(2)):
         assert found.points.shape == (4, 6, 2)
         assert not found.points[..., 1].any()
     assert run.plane(2).cycle is None, "modulo 6, frequency 2 has two tokens on each place"
@@ -144,9 +156,8 @@ def test_circles_and_tokens_are_drawn(particles):
     run = open_run(particles)
     fitted = run.fit()
     for film in (
-        films.tokens_film(run, run.axes()),
         films.circles_film(run, run.plane(2), run.survivors(), run.limit(), fitted),
-        films.circles_film(run, run.components(), [], run.limit()),
+        films.circles_film(run, run.seen("axes 1, 2"), [], run.limit()),
     ):
         assert film.frames == 41
         assert export.png(film, 0, dpi=40) != export.png(film, 20, dpi=40)

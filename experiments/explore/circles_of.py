@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import point_sets, whole_number
+from experiments.explore.planes import plane_axes, planes
+from physics.checks import choice, point_sets, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -167,31 +168,29 @@ class CircleRun:
         cycle = np.append(np.argsort(order), 0) if gcd(frequency, self.tokens) == 1 else None
         return Projection(self._onto(axes), order, names, cycle)
 
-    def components(self, pair: int = 0) -> Projection:
-        """Project on the principal components 2·pair + 1 and 2·pair + 2 of the last frame.
+    def planes(self) -> list[str]:
+        """Names of the planes to look at: of frequencies, the strongest first, components, axes."""
+        order = 1 + np.argsort(-self.final_signals, kind="stable")
+        others = sorted(planes(self.trajectory.dim), key=lambda name: name.startswith("axes"))
+        return [f"frequency {k}" for k in order] + others
+
+    def seen(self, plane: str) -> Projection:
+        """Project on a plane by its name.
 
         Raises
         ------
         InputError
-            If there is no such pair of components.
+            If there is no such plane.
         """
-        from analysis.geometry import principal_components
-
-        found = principal_components(self.embeddings[-1])
-        if whole_number("pair", pair, 0) > (len(found.axes) - 1) // 2:
-            raise InputError(f"pair must be at most {(len(found.axes) - 1) // 2}, got {pair}")
-        axes = np.zeros((2, self.trajectory.dim))
-        chosen = found.axes[2 * pair : 2 * pair + 2]
-        axes[: len(chosen)] = chosen
-        shares = np.append(found.fractions[2 * pair : 2 * pair + 2], 0.0)
-        names = tuple(f"component {2 * pair + 1 + n}, {100 * shares[n]:.0f} % of variance" for n in (0, 1))
-        return Projection(self._onto(axes), np.arange(self.tokens), (names[0], names[1]))
-
-    def axes(self) -> Projection:
-        """Return the first two axes as they are; the second is 0 in one dimension."""
-        missing = max(2 - self.trajectory.dim, 0)
-        points = np.pad(self.embeddings[..., :2], ((0, 0), (0, 0), (0, missing)))
-        return Projection(points, np.arange(self.tokens), ("axis 1", "axis 2"))
+        choice("plane", plane, tuple(self.planes()))
+        kind, numbers = plane.split(" ", 1)
+        if kind == "frequency":
+            return self.plane(int(numbers))
+        first, second = numbers.split(", ")
+        axes = plane_axes(self.embeddings[-1], plane)
+        one = {"components": "component", "axes": "axis"}[kind]
+        names = f"{one} {first}", f"{one} {second}"
+        return Projection(self._onto(axes), np.arange(self.tokens), names)
 
     def _onto(self, axes: Array) -> Array:
         return (self.embeddings - self.embeddings.mean(axis=1, keepdims=True)) @ axes.T

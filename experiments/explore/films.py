@@ -25,27 +25,6 @@ DEAD = "#b5b5b5"
 EDGE = "#444444"
 
 
-def tokens_film(run: CircleRun, projection: Projection) -> Film:
-    """Film tokens with their trails, and beside them all pair sums in the colours of their classes."""
-    points, p = projection.points, run.tokens
-    i, j = np.triu_indices(p)
-    sums = points[:, i] + points[:, j]
-    extents = _extent(points), _extent(sums)
-
-    def draw(figure: "Figure", frame: int) -> None:
-        from analysis.figures import token_colors
-
-        left, right = figure.subplots(1, 2)
-        show_tokens(left, points[: frame + 1], projection, extents[0])
-        size = np.clip(2500 / len(i), 4, 40)
-        classes = token_colors(p)[(i + j) % p]
-        right.scatter(*sums[frame].T, s=size, c=classes, linewidths=0.3, edgecolors=EDGE)
-        _plane(right, extents[1], ("pair sums, coloured by (i + j) mod p", ""))
-        figure.suptitle(f"step {run.steps[frame]}", fontsize=11)
-
-    return Film(len(points), draw, (9.0, 4.9))
-
-
 def circles_film(
     run: CircleRun,
     projection: Projection,
