@@ -86,15 +86,12 @@ def test_any_training_set_can_be_shown(tokens, cyclic, dim, size, seed):
 
 def test_arcs_of_a_parallelogram_that_is_fulfilled_share_their_middle():
     chosen = TrainingSet.drawn(6).filled(True)
-    x, y = chosen.arcs(FRAMES - 1)
-    middle = (x[:, 0] + x[:, -1]) / 2
+    middle, radius = chosen.arcs(FRAMES - 1)
     sums = chosen.operation.label[chosen.linked]
     for value in np.unique(sums):
         assert np.ptp(middle[sums == value]) < 0.01
-    np.testing.assert_allclose(y.max(axis=1), np.abs(x[:, 0] - x[:, -1]) / 2)
-    i, j = chosen.operation.samples[chosen.linked].T
-    ends = np.sort(chosen.embeddings[-1, :, 0][np.stack([i, j])], axis=0)
-    np.testing.assert_allclose(np.sort(x[:, [0, -1]].T, axis=0), ends)
+    ends = np.sort(chosen.embeddings[-1, :, 0][chosen.operation.samples[chosen.linked]], axis=1)
+    np.testing.assert_allclose(np.stack([middle - radius, middle + radius], axis=1), ends)
 
 
 def test_quadrilaterals_close_around_pairs_with_the_same_sum():

@@ -150,11 +150,14 @@ def show_parallelograms(ax: "Axes", chosen: TrainingSet, frame: int) -> None:
     colors = _colors(chosen.classes)
     extent = _extent(chosen.embeddings)
     if chosen.dim == 1:
-        x, y = chosen.arcs(frame)
-        arcs = list(np.stack([x, y], axis=2))
+        middle, radius = chosen.arcs(frame)
+        side = np.where(label[chosen.linked] % 2, -1, 1)  # odd classes below the line
+        angle = np.linspace(0, np.pi, 25)
+        x = middle[:, None] + radius[:, None] * np.cos(angle)
+        arcs = list(np.stack([x, (side * radius)[:, None] * np.sin(angle)], axis=2))
         ax.add_collection(LineCollection(arcs, colors=colors[label[chosen.linked]], linewidths=0.9))
         place = np.pad(E, ((0, 0), (0, 1)))
-        ax.set(xlim=(-extent, extent), ylim=(-0.15 * extent, extent), yticks=[], xlabel="E")
+        ax.set(xlim=(-extent, extent), ylim=(-extent, extent), yticks=[], xlabel="E")
     else:
         sums = colors[chosen.parallelogram_classes]
         look: Any = {"facecolors": "none", "edgecolors": sums, "linewidths": 0.5, "alpha": 0.6}

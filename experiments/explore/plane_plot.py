@@ -53,10 +53,14 @@ class TokenPlot:
             )
         )
 
-    def begin(self, points: Array) -> None:
-        """Show tokens at points (tokens, 2) without a past; their number may be another."""
+    def begin(self, points: Array, order: Any = None) -> None:
+        """Show tokens at points (tokens, 2) without a past; their number may be another.
+
+        `order` (tokens,) are the places around the cycle of colours; 0, 1, 2, … by default.
+        """
         count = len(points)
-        fill = theme.class_colors(count)
+        colors = theme.class_colors(count)
+        fill = colors if order is None else [colors[place] for place in order]
         x, y = points.T
         self.disc.glyph.size = 21 if count <= 40 else 16
         self.tokens.data = {

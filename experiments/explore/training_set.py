@@ -204,16 +204,14 @@ class TrainingSet:
         sums = samples.sum(axis=1)
         return [samples[sums == value] for value in np.unique(sums)]
 
-    def arcs(self, frame: int, points: int = 25) -> tuple[Array, Array]:
-        """Half circles over the line of a one-dimensional embedding from E_i to E_j, x and y (n, points).
+    def arcs(self, frame: int) -> tuple[Array, Array]:
+        """Middles and radii (n,) of the half circles from E_i to E_j on a line, one a linked sample.
 
-        One a linked sample. Those of a parallelogram stand over the same middle where it is fulfilled.
+        Those of a parallelogram share their middle where it is fulfilled.
         """
         i, j = self.operation.samples[self.linked].T
-        x = self.embeddings[frame, :, 0]
-        middle, radius = (x[i] + x[j]) / 2, np.abs(x[i] - x[j]) / 2
-        angle = np.linspace(np.pi, 0, points)
-        return middle[:, None] + radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle)
+        E = self.embeddings[frame, :, 0]
+        return (E[i] + E[j]) / 2, np.abs(E[i] - E[j]) / 2
 
     def quadrilaterals(self, frame: int) -> Array:
         """Corners (n, 4, 2) of the parallelograms in a plane: E_i, E_m, E_j, E_n, where i + j = m + n."""
