@@ -62,7 +62,11 @@ def animate(
         print(f"last of {film.frames} frames in {out}")
         return 0
     with tqdm(total=min(frames, film.frames), unit="picture", desc="animate", disable=None) as bar:
-        content = export.gif(film, fps=fps, longest=frames, dpi=dpi, progress=lambda done, _: bar.update())
+
+        def progress(_done: int, _all: int) -> None:
+            bar.update()
+
+        content = export.gif(film, fps=fps, longest=frames, dpi=dpi, progress=progress)
     write_bytes(out, content)
     print(f"{min(frames, film.frames)} of {film.frames} frames in {out}")
     return 0

@@ -55,6 +55,8 @@ class Fitted:
 
     Attributes
     ----------
+    recipe : str
+        One of `RECIPES`.
     A, b : ndarray, shapes (K, K), (K,)
     kind : {"increment", "generator"}
     steps : ndarray, shape (n,)
@@ -65,6 +67,7 @@ class Fitted:
         What a reader of the coefficients must know.
     """
 
+    recipe: str
     A: Array
     b: Array
     kind: str
@@ -225,7 +228,7 @@ class CircleRun:
         if not law.converged.all():
             notes.append(f"{np.count_nonzero(~law.converged)} of {len(law.b)} targets have not converged")
         times = np.arange(len(steps)) if kind == "increment" else steps - steps[0]
-        return Fitted(law.A, law.b, kind, steps, law.predict(values[0], times), scores, tuple(notes))
+        return Fitted(recipe, law.A, law.b, kind, steps, law.predict(values[0], times), scores, tuple(notes))
 
     def _window(self, first: int, last: int) -> tuple[NDArray[np.int64], Array]:
         steps, values = self.signals
@@ -236,6 +239,55 @@ class CircleRun:
                 f"{np.count_nonzero(inside)} of those between {steps[0]} and {steps[-1]}"
             )
         return steps[inside], values[inside]
+
+    # -- out of it ---------------------------------------------------------------------------------------
+
+    def python(self, plane: str, frame: int, fitted: Fitted | None = None) -> str:
+        """Return code that makes `E` and `points` of a frame on a plane, and the fitted law, bit for bit."""
+        kind, numbers = plane.split(" ", 1)
+        thinned = f", every={self.every}" if self.every > 1 else ""
+        chosen = "[" + ", ".join(str(int(number) - 1) for number in numbers.split(", ")) + "]"
+        axes = {
+            "frequency": f"analysis.frequency_plane(positions[-1], {numbers}).axes",
+            "components": f"np.linalg.svd(positions[-1] - positions[-1].mean(axis=0))[2][{chosen}]",
+            "axes": f"np.eye({max(2, self.trajectory.dim)})[{chosen}, :{self.trajectory.dim}]",
+        }
+        lines = [
+            "import numpy as np",
+            "",
+            "import analysis",
+            "import physics",
+            "",
+            f"run = physics.Trajectory.open({str(self.path)!r}).run({self.index}{thinned})",
+            "positions = run.positions[0].astype(np.float64)",
+            f"axes = {axes[kind]}",
+            f"E = positions[{frame}]  # step {self.steps[frame]}",
+            "points = (E - E.mean(axis=0)) @ axes.T",
+        ]
+        return "\n".join([*lines, *(self._python_of(fitted) if fitted else []), ""])
+
+    def _python_of(self, fitted: Fitted) -> list[str]:
+        from experiments.ding import OBSERVABLE
+
+        signals, steps = "analysis.fourier_signals(positions)", "run.steps"
+        lines = [f"steps, signals = {steps}, {signals}"]
+        if OBSERVABLE in self.trajectory.observables:
+            lines = [
+                f'steps = run.clock("{OBSERVABLE}")[0]',
+                f'signals = run.observables["{OBSERVABLE}"][0].astype(np.float64)',
+                f"later = {steps} > steps[-1]",
+                f"signals = np.concatenate([signals, {signals}[later]])",
+                f"steps = np.append(steps, {steps}[later])",
+            ]
+        times = "np.arange(len(steps))" if fitted.kind == "increment" else "steps[inside] - steps[inside][0]"
+        recipe = "".join(f", {name}={value!r}" for name, value in RECIPES[fitted.recipe].items())
+        return [
+            *lines,
+            f"inside = (steps >= {fitted.steps[0]}) & (steps <= {fitted.steps[-1]})",
+            "steps, signals = steps[inside], signals[inside]",
+            f"law = analysis.fit_trajectories(signals, steps, kind={fitted.kind!r}{recipe})",
+            f"rollout = law.predict(signals[0], {times})",
+        ]
 
 
 def open_run(path: str | Path, run: int = 0) -> CircleRun:

@@ -92,7 +92,9 @@ def show_tokens(ax: "Axes", points: Array, projection: Projection, extent: float
         ax.plot(*ring.T, color="#cfc9bd", linewidth=0.8, zorder=0)
     numbered = p <= NUMBERED
     size = 110 if numbered else 34
-    ax.scatter(*points[-1].T, s=size, c=colors, linewidths=0.5, edgecolors=EDGE, zorder=2)
+    ax.scatter(
+        points[-1, :, 0], points[-1, :, 1], s=size, c=colors, linewidths=0.5, edgecolors=EDGE, zorder=2
+    )
     if numbered:
         for token, ((x, y), color) in enumerate(zip(points[-1], colors, strict=True)):
             dark = color[:3] @ (0.30, 0.59, 0.11) <= 0.6
@@ -127,16 +129,16 @@ def show_signals(
 
 def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
     """Draw the samples on the grid (i, j): filled where trained, ringed where they follow, sums joined."""
-    samples, label = chosen.operation.samples, chosen.operation.label
+    (i, j), label = chosen.operation.samples.T, chosen.operation.label
     colors = _colors(chosen.classes)[label]
     size = (190 / chosen.operation.tokens) ** 2 / 2
-    ax.scatter(*samples.T, s=0.04 * size, c="#aaaaaa", linewidths=0)
+    ax.scatter(i, j, s=0.04 * size, c="#aaaaaa", linewidths=0)
     for line in chosen.diagonals:
         ax.plot(*line.T, color="#cccccc", zorder=0)
     look: Any = {"s": 0.5 * size, "edgecolors": EDGE, "linewidths": 0.5}
-    ax.scatter(*samples[chosen.mask].T, marker="s", c=colors[chosen.mask], label="trained", **look)
+    ax.scatter(i[chosen.mask], j[chosen.mask], marker="s", c=colors[chosen.mask], label="trained", **look)
     look = {"s": 0.35 * size, "facecolors": "none", "linewidths": 1.2, "label": "follows"}
-    ax.scatter(*samples[chosen.follows].T, marker="o", edgecolors=EDGE, **look)
+    ax.scatter(i[chosen.follows], j[chosen.follows], marker="o", edgecolors=EDGE, **look)
     ax.set_aspect("equal")
     ax.set(xlabel="i", ylabel="j", title=f"{chosen.measures.pairs} of {chosen.measures.samples} pairs")
     ax.legend(loc="lower right", fontsize=7.5)
@@ -166,7 +168,15 @@ def show_parallelograms(ax: "Axes", chosen: TrainingSet, frame: int) -> None:
         _plane(ax, extent, ("E, axis 1", "axis 2"))
     ax.set_aspect("equal")
     ax.set_title(f"time {chosen.times[frame]:.4g}: {chosen.measures.parallelograms} parallelograms")
-    ax.scatter(*place.T, s=60, c=_colors(chosen.operation.tokens), edgecolors=EDGE, linewidths=0.5, zorder=2)
+    ax.scatter(
+        place[:, 0],
+        place[:, 1],
+        s=60,
+        c=_colors(chosen.operation.tokens),
+        edgecolors=EDGE,
+        linewidths=0.5,
+        zorder=2,
+    )
     for token, (a, b) in enumerate(place):
         ax.annotate(
             str(token),

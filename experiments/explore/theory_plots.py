@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from bokeh.core.properties import value
 from bokeh.events import Tap
-from bokeh.models import BasicTicker, ColumnDataSource, HoverTool, Span
+from bokeh.models import BasicTicker, ColumnDataSource, HoverTool
+from bokeh.models.annotations import Span
 from numpy.typing import NDArray
 
 from experiments.explore import theme

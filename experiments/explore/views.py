@@ -1,7 +1,8 @@
 """The views, in the order of their tabs."""
 
+from experiments.explore.circles_view import CirclesView
 from experiments.explore.particles_view import ParticlesView
 from experiments.explore.theory_view import TheoryView
 from experiments.explore.view import View
 
-VIEWS: tuple[type[View], ...] = (ParticlesView, TheoryView)
+VIEWS: tuple[type[View], ...] = (ParticlesView, TheoryView, CirclesView)
