@@ -77,7 +77,7 @@ class PairGrid:
         for side in (self.figure.x_range, self.figure.y_range):
             side.update(start=-MARGIN, end=tokens - 1 + MARGIN)
         found = chosen.measures
-        self.figure.title.text = f"Training set: {found.pairs} of {found.samples} pairs; click one in or out"
+        self.figure.title.text = f"{found.pairs} of {found.samples} pairs; click one in or out"
 
     def _tapped(self, event: Any, clicked: Callable[[int, int], None]) -> None:
         if event.x is not None and event.y is not None:
