@@ -13,17 +13,17 @@ class Bridge(DataModel):
     Lists that carry an order begin with a number that increases, so that the same order twice is a change.
     """
 
-    command = List(AnyValue, default=[0, "", None], help="From the page: [number, name, value].")
-    shown = Int(default=0, help="From the page: the last frame that it has drawn.")
-    frame = Int(default=0, help="From the session: the last frame that was sent.")
-    view = String(default="", help="From the session: the view on the stage.")
-    playing = Int(default=0, help="From the session: 1 while it plays.")
-    speed = Int(default=1, help="From the session: steps a frame.")
-    status = Dict(String, String, default={}, help="From the session: state of the view as words.")
-    message = List(AnyValue, default=[0, "", ""], help="From the session: [number, kind, sentence].")
-    script = List(AnyValue, default=[0, ""], help="From the session: [number, Python text].")
-    download = List(
-        AnyValue, default=[0, "", "", None], help="From the session: [number, name, type, bytes]."
+    command: Any = List(AnyValue, default=[0, "", None], help="From the page: [number, name, value].")
+    shown: Any = Int(default=0, help="From the page: the last frame that it has drawn.")
+    frame: Any = Int(default=0, help="From the session: the last frame that was sent.")
+    view: Any = String(default="", help="From the session: the view on the stage.")
+    playing: Any = Int(default=0, help="From the session: 1 while it plays.")
+    speed: Any = Int(default=1, help="From the session: steps a frame.")
+    status: Any = Dict(String, String, default={}, help="From the session: state of the view as words.")
+    message: Any = List(AnyValue, default=[0, "", ""], help="From the session: [number, kind, sentence].")
+    script: Any = List(AnyValue, default=[0, ""], help="From the session: [number, Python text].")
+    download: Any = List(
+        AnyValue, default=[0, "", "", None], help="From the session: [number, name, type, content]."
     )
 
     def send(self, name: str, *values: Any) -> None:

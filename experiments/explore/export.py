@@ -3,7 +3,9 @@
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from physics.checks import number, whole_number
 from physics.errors import InputError
@@ -77,13 +79,9 @@ def gif(
     pictures = []
     for done, frame in enumerate(chosen, 1):
         figure.clear()
-        _draw(film, figure, frame)
-        raw = io.BytesIO()
-        figure.savefig(raw, format="png", dpi=dpi, bbox_inches=None, pil_kwargs={"compress_level": 0})
-        picture = Image.open(raw).convert("RGB")
-        pictures.append(
-            picture.quantize(colors=128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-        )
+        pixels = _pixels(film, figure, frame, dpi)
+        picture = Image.fromarray(pixels)
+        pictures.append(picture.quantize(128, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE))
         progress(done, len(chosen))
     out = io.BytesIO()
     durations = [round(1000 / fps)] * (len(pictures) - 1) + [1500]  # the end stays for a moment
@@ -101,16 +99,27 @@ def evenly(frames: int, longest: int) -> list[int]:
 
 
 def _figure(film: Film) -> "Figure":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=film.size)
-    FigureCanvasAgg(figure)
-    return figure
+    from analysis.figures import style
+
+    with style():
+        return Figure(figsize=film.size)
 
 
 def _draw(film: Film, figure: "Figure", frame: int) -> None:
-    from analysis import figures
+    from analysis.figures import style
 
-    with figures.style():
+    with style():
         film.draw(figure, frame)
+
+
+def _pixels(film: Film, figure: "Figure", frame: int, dpi: float) -> Any:
+    """Return one frame as an array (height, width, 3) of bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure.set_dpi(dpi)
+    canvas = FigureCanvasAgg(figure)
+    _draw(film, figure, frame)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()

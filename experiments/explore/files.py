@@ -64,10 +64,14 @@ class FileChooser:
                 self.trajectory = uploaded(self._name, event.new)
                 chosen()
 
+        def other(_event: Any) -> None:
+            if self.trajectory is not None:
+                chosen()
+
         self._given.param.watch(session.reaction(given), "value")
         self._upload.param.watch(session.reaction(upload), "value")
         for widget in (self._run, self._frame):
-            widget.param.watch(session.reaction(lambda _event: self.trajectory and chosen()), "value")
+            widget.param.watch(session.reaction(other), "value")
 
     def start(self) -> starts.Start:
         """Return the chosen frame as a start.

@@ -46,6 +46,10 @@ class History:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def frames(self) -> list[tuple[int, dict[str, Any]]]:
+        """Step and values of each frame; the list is the caller's, the values are not to be changed."""
+        return list(self._rows)
+
     @property
     def last(self) -> dict[str, Any]:
         """Values of the last frame."""

@@ -44,21 +44,21 @@ def particle_film(
     def draw(figure: "Figure", frame: int) -> None:
         from analysis.figures import show_embedding, token_colors
 
-        rows = figure.subfigures(2, 1, height_ratios=[3, 1]) if curves else [figure]
-        left, right = rows[0].subplots(1, 2)
+        grid = figure.add_gridspec(2 if curves else 1, 2, height_ratios=[3, 1] if curves else [1])
+        left, right = (figure.add_subplot(grid[0, k]) for k in range(2))
         points = projected[frame]
         past = projected[max(0, frame - trail) : frame + 1]
         left.plot(past[..., 0], past[..., 1], color="#b9b3a6", linewidth=1.0, zorder=1)
         show_embedding(points, left, title=f"particles, step {steps[frame]}")
+        left.set_aspect("equal", adjustable="box")
         left.set(xlim=(-reach, reach), ylim=(-reach, reach))
         sums = points[operation.samples].sum(axis=1)
         colors = token_colors(classes)[operation.label]
-        right.scatter(*sums.T, s=16, c=colors, edgecolors="#444444", linewidths=0.4)
+        right.scatter(sums[:, 0], sums[:, 1], s=16, c=colors, edgecolors="#444444", linewidths=0.4)
         right.set(xticks=[], yticks=[], title="pair sums, by class", aspect="equal")
         right.set(xlim=(-2 * reach, 2 * reach), ylim=(-2 * reach, 2 * reach))
-        if not curves:
-            return
-        for ax, (name, values) in zip(rows[1].subplots(1, len(curves), squeeze=False)[0], curves.items()):
+        for k, (name, values) in enumerate(curves.items()):
+            ax = figure.add_subplot(grid[1, k])
             ax.plot(steps, np.where(np.isfinite(values), values, np.nan), color="#d8d3c7", linewidth=1.2)
             ax.plot(steps[: frame + 1], values[: frame + 1], color="#0b6e99")
             ax.set(title=name, xlabel="step", yscale="log" if "ratio" in name else "linear")

@@ -1,15 +1,15 @@
 """A run of particles that a hand may interfere with, and the calls that make it again bit by bit."""
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments.explore.history import History
+from experiments.explore.scripts import arguments, constructed
 from experiments.explore.starts import Start
 from physics.errors import InputError, SimulationError
-from physics.provenance import plain
+from physics.provenance import fields
 from physics.seeds import run_seeds
 from physics.structure import circle_ratio, grid_imperfections
 from physics.systems.particles import ParticleSystem
@@ -116,27 +116,27 @@ class ParticleRun:
         self._record()
 
     def python(self) -> str:
-        """Return the calls that make this run again; `E` is where it stands."""
-        arrays = bool(self.first.lines)
-        lines = ["import numpy as np"] * arrays + ["import physics", "", *self.first.lines]
-        begin = "initial=E" if self.first.lines else f"seed={self.first.seed}"
-        known = arrays
+        """Return the program that makes this run again; `E` is where it stands."""
+        imports = ["import numpy as np"] if self.first.lines else []
+        return "\n".join([*imports, "import physics", "", *self.calls()]) + "\n"
+
+    def calls(self) -> list[str]:
+        """Return the lines after which the start's variable, mostly `E`, is where it stands."""
+        name, lines = self.first.name, list(self.first.lines)
+        drawn, known = f"seed={self.first.seed}", f"initial={name}"
+        begin = known if lines else drawn
         for segment in self.segments:
-            if segment.moved and not known:
-                lines.append(
-                    f"E = {_simulate(segment.system, segment.step_size, 1, begin)}.initial[0].copy()"
-                )
-                known, begin = True, "initial=E"
+            if segment.moved and begin == drawn:
+                lines.append(f"{name} = {_simulate(segment, begin)}.initial[0].copy()")
+                begin = known
             for token, place in segment.moved.items():
-                lines.append(f"E[{token}] = {place.tolist()!r}")
+                lines.append(f"{name}[{token}] = {place.tolist()!r}")
             if segment.steps:
-                lines.append(f"run = {_simulate(segment.system, segment.step_size, segment.steps, begin)}")
-                lines.append("E = run.final[0].copy()")
-                known, begin = True, "initial=E"
-        if not known:
-            last = self.segments[-1]
-            lines.append(f"E = {_simulate(last.system, last.step_size, 1, begin)}.initial[0]")
-        return "\n".join(lines) + "\n"
+                lines.append(f"{name} = {_simulate(segment, begin)}.final[0].copy()")
+                begin = known
+        if begin == drawn:
+            lines.append(f"{name} = {_simulate(self.segments[-1], begin)}.initial[0]")
+        return lines
 
     def trajectory(self) -> Trajectory:
         """Return the frames that are kept, with what was measured, and how to make the run again."""
@@ -152,7 +152,7 @@ class ParticleRun:
             },
             parameters={
                 "program": "grokphys explore",
-                "system": {"type": "ParticleSystem", **plain(_options(last.system, changed=False))},
+                "system": {"type": "ParticleSystem", **fields(last.system)},
                 "step_size": last.step_size,
                 "seed": self.first.seed,
                 "initial": "drawn" if self.first.positions is None else "given",
@@ -179,15 +179,9 @@ class ParticleRun:
         )
 
 
-def _simulate(system: ParticleSystem, step_size: float, steps: int, begin: str) -> str:
-    """Return the call of `simulate`."""
-    options = ", ".join(f"{name}={value!r}" for name, value in _options(system, changed=True).items())
-    size = "" if step_size == system.default_step_size else f"step_size={step_size!r}, "
-    return f"physics.simulate(physics.ParticleSystem({options}), steps={steps}, {size}{begin})"
-
-
-def _options(system: ParticleSystem, *, changed: bool) -> dict[str, Any]:
-    """Fields of the system; only those that are not at their defaults where `changed`."""
-    values = {entry.name: plain(getattr(system, entry.name)) for entry in fields(system)}
-    defaults = {entry.name: entry.default for entry in fields(system)}
-    return {name: value for name, value in values.items() if not changed or value != defaults[name]}
+def _simulate(segment: Segment, begin: str) -> str:
+    """Return the call of `simulate` for a segment; of one without steps its start is what counts."""
+    usual = segment.step_size == segment.system.default_step_size
+    size = {} if usual else {"step_size": segment.step_size}
+    options = arguments(steps=max(segment.steps, 1), **size)
+    return f"physics.simulate({constructed('physics', segment.system)}, {options}, {begin})"

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import panel
 from bokeh.events import PanEnd, PanStart
-from bokeh.models import PointDrawTool, Span
+from bokeh.models import PointDrawTool
 from numpy.typing import NDArray
 
 from experiments.explore import starts, theme
@@ -56,9 +56,7 @@ class ParticlesView(View):
         self._particles = TokenPlot("Particles, drag them")
         self._sums = SumPlot("Pair sums, by class")
         self._ratio = Curves("Circle ratio (circle below 1.2)", ["ratio"], y_axis_type="log")
-        self._ratio.figure.add_layout(
-            Span(location=1.2, dimension="width", line_color=theme.WARM, line_dash="dashed")
-        )
+        self._ratio.mark(1.2)
         self._imperfections = Curves("Grid imperfections", ["imperfections"])
         self._let_drag()
         self._axes: Array | None = None
@@ -191,7 +189,7 @@ class ParticlesView(View):
             tokens, dim = self._tokens.value, self._dim.value
             return starts.start(self._kind.value, tokens, dim, self._seed.value, self._noise.value)
         begin = self._file.start()
-        tokens, dim = np.shape(begin.positions)
+        tokens, dim = begin.shape or (0, 0)
         if tokens > self._tokens.end or dim > self._dim.end:
             raise InputError(
                 f"a start must have at most {self._tokens.end} tokens in {self._dim.end} dimensions, "

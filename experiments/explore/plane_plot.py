@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, HoverTool, LabelSet
+from bokeh.models import ColumnDataSource, HoverTool, LabelSet, Span
 from numpy.typing import NDArray
 
 from experiments.explore import theme
@@ -161,7 +161,7 @@ class Curves:
     figure : bokeh figure
     """
 
-    def __init__(self, title: str, names: Sequence[str], *, height: int = 170, **options: object) -> None:
+    def __init__(self, title: str, names: Sequence[str], *, height: int = 170, **options: Any) -> None:
         self.figure = theme.plot(title, height=height, x_axis_label="step", **options)
         self._source = ColumnDataSource({"step": [], **{name: [] for name in names}})
         several = len(names) > 1
@@ -174,6 +174,11 @@ class Curves:
         if several:
             theme.quiet_legend(self.figure)
         self.figure.add_tools(HoverTool(mode="vline", tooltips=[(name, f"@{{{name}}}") for name in names]))
+
+    def mark(self, level: float) -> None:
+        """Draw a level to compare with."""
+        line = Span(location=level, dimension="width", line_color=theme.WARM, line_dash="dashed")
+        self.figure.add_layout(line)
 
     def show(self, steps: Any, **values: Any) -> None:
         """Show curves over steps; infinite values leave a gap."""

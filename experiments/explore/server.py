@@ -4,6 +4,7 @@ import contextlib
 import errno
 import importlib.util
 import ipaddress
+import logging
 import socket
 import webbrowser
 from pathlib import Path
@@ -53,15 +54,15 @@ def explore(
             "simulations here and see the given files; there is no password",
             flush=True,
         )
+    _hush()
     server = make_server(paths, host, port)
     address = f"http://{host}:{port}/"
     print(f"grokphys explore at {address} (end with Ctrl-C)", flush=True)
     if browser:
         webbrowser.open(address)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         server.io_loop.start()
-    finally:
-        server.stop()
+    server.stop()
     return 0
 
 
@@ -88,6 +89,17 @@ def make_server(paths: list[Path], host: str, port: int) -> Any:
         )
     except OSError as error:
         raise _cannot_listen(host, port, error) from None
+
+
+def _hush() -> None:
+    """Let a tab that closes in the middle of a frame be nothing to report."""
+    logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
+
+    def matters(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return type(error).__name__ not in ("WebSocketClosedError", "StreamClosedError")
+
+    logging.getLogger("asyncio").addFilter(matters)
 
 
 def _free(host: str, port: int) -> int:

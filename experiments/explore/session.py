@@ -1,5 +1,6 @@
 """A session: one browser tab, its views, and the loop that plays the one on the stage."""
 
+import importlib
 import sys
 import tempfile
 import traceback
@@ -11,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import numpy as np
 from bokeh.document import Document
 from panel.io import unlocked
 from panel.layout import Column
@@ -37,7 +39,7 @@ EXPECTED = (ValueError, OSError, SimulationError)
 WORK = ThreadPoolExecutor(1, "explore-work")
 """Advances every session, one after the other: they take turns, and the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
-"""Draws and writes exports; matplotlib wants one thread."""
+"""Draws exports, as matplotlib wants one thread, and imports what takes long."""
 
 
 class Session:
@@ -140,20 +142,27 @@ class Session:
         """Bring a view to the stage; it is made when it is first chosen."""
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
+        kind = self._kinds[slug]
+        missing = [module for module in kind.needs if module not in sys.modules]
+        if missing:
+            self.say(f"Loading {kind.name} …")
+            self._later(_load, missing, then=lambda _nothing: self.choose(slug))
+            return
         if self._view is not None:
             self.bridge.playing = 0
             self._view.stop()
-            self.say("")
-        if slug not in self._views:
-            view = self._kinds[slug](self)
-            panel = view.panel()
-            self._views[slug] = view, panel
-            self.stage.append(panel)
+        self.say("")
+        new = slug not in self._views
+        if new:
+            view = kind(self)
+            self._views[slug] = view, view.panel()
         for name, (_, panel) in self._views.items():
             panel.visible = name == slug
         self._view = self._views[slug][0]
         self._view.start()
         self._view.show()
+        if new:
+            self.stage.append(self._views[slug][1])
         self.bridge.view = slug
         self._drawn.clear()
         self._say_status()
@@ -242,7 +251,7 @@ class Session:
 
     def _say_status(self) -> None:
         status = dict(self.view.status())
-        self.bridge.status = status | {"frames a second": f"{self.frames_a_second:.0f}"}
+        self.bridge.status = status | {"fps": f"{self.frames_a_second:.0f}"}
 
     def _fail(self, error: Exception) -> None:
         """Say what went wrong, and pause; the server lives on."""
@@ -259,25 +268,24 @@ class Session:
 
     def _export(self, ending: str, kind: str, make: Callable[[], bytes]) -> None:
         """Let a worker make a file, and hand it to the browser."""
-        self.say(f"Making {self.view.slug}.{ending} …")
-        deliver = partial(self._deliver, f"{self.view.slug}.{ending}", kind)
-        future = DRAW.submit(make)
-        future.add_done_callback(
-            lambda made: (
-                None if self._closed else self.document.add_next_tick_callback(partial(deliver, made))
-            )
-        )
+        name = f"{self.view.slug}.{ending}"
+        self.say(f"Making {name} …")
 
-    def _deliver(self, name: str, kind: str, made: "Future[bytes]") -> None:
-        import numpy as np
+        def deliver(content: bytes) -> None:
+            self.bridge.send("download", name, kind, np.frombuffer(content, np.uint8))
+            self.say(f"{name} is in your downloads.")
 
-        error = made.exception()
-        if error is not None:
-            self._fail(error if isinstance(error, Exception) else RuntimeError(str(error)))
-            return
-        self.bridge.send("download", name, kind, np.frombuffer(made.result(), np.uint8))
-        self.bridge.download[3] = None  # the page has it; a session does not keep films
-        self.say(f"{name} is in your downloads.")
+        self._later(make, then=deliver)
+
+    def _later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
+        """Do long work in the other worker, and `then` go on with its result here."""
+
+        def done(future: "Future[Any]") -> None:
+            if not self._closed:
+                go_on = self.reaction(lambda: then(future.result()))
+                self.document.add_next_tick_callback(go_on)
+
+        DRAW.submit(work, *arguments).add_done_callback(done)
 
     def close(self) -> None:
         """End: the tab was closed."""
@@ -286,6 +294,11 @@ class Session:
         for view, _ in self._views.values():
             view.stop()
         self._views.clear()
+
+
+def _load(modules: Sequence[str]) -> None:
+    for module in modules:
+        importlib.import_module(module)
 
 
 def file_bytes(trajectory: Trajectory) -> bytes:

@@ -24,12 +24,19 @@ class Start:
     positions : ndarray (tokens, dim), or None
         None where `simulate` draws them.
     lines : tuple of str
-        Python text after which `E` is the positions.
+        Python text after which the variable `name` is the positions.
+    name : str
     """
 
     seed: int = 0
     positions: Array | None = None
     lines: tuple[str, ...] = ()
+    name: str = "E"
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Tokens and dimensions, where they are given."""
+        return None if self.positions is None else self.positions.shape
 
 
 def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> Start:
@@ -69,8 +76,8 @@ def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> St
     return Start(seed, E, (*lines, jitter))
 
 
-def given(positions: Any, lines: tuple[str, ...]) -> Start:
-    """Return a start at positions (tokens, dim) which `lines` make again.
+def given(positions: Any, lines: tuple[str, ...], name: str = "E") -> Start:
+    """Return a start at positions (tokens, dim), which `lines` make again as the variable `name`.
 
     Raises
     ------
@@ -80,4 +87,4 @@ def given(positions: Any, lines: tuple[str, ...]) -> Start:
     array = finite_array("start", positions)
     if array.ndim != 2 or len(array) < 3 or array.shape[1] < 1:
         raise InputError(f"start must be one point set (tokens, dim) of at least 3, got {array.shape}")
-    return Start(0, array, lines)
+    return Start(0, array, lines, name)

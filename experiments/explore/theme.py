@@ -6,7 +6,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import panel
-from bokeh.models import Range1d
+from bokeh.core.property.descriptors import UnsetValueError
+from bokeh.models import CustomJS, Range1d
 from bokeh.plotting import figure
 
 CYCLE = "twilight_shifted"
@@ -18,6 +19,14 @@ SERIES = ("#0b6e99", "#d1603d", "#5b8c5a", "#8e5c9e", "#c9a227", "#4d4d4d")
 DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", "solid")
 """What tells curves apart without colour, in the same order."""
 FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
+
+SQUARE = """
+if (plot.inner_height > 0) {
+  const half = plot.y_range.end * plot.inner_width / plot.inner_height
+  plot.x_range.setv({start: -half, end: half})
+}
+"""
+"""Keeps units equal on both axes, whatever the size of the page."""
 
 STAGE_CSS = """
 :host { display: grid !important; grid-template-columns: 264px minmax(0, 1fr); gap: 14px; align-items: start;
@@ -35,8 +44,7 @@ GRID_CSS = """
 @media (max-width: 720px) { :host { grid-template-columns: minmax(0, 1fr); } }
 """
 CONTROL_CSS = """
-:host { --accent: #0b6e99; font: 13px "Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial,
-  sans-serif; color: #1d2733; }
+:host { font: 13px var(--font); color: #1d2733; }
 label, .bk-slider-title { font-size: 12.5px; color: #3d4854; margin-bottom: 1px; }
 .bk-slider-value { font-weight: 600; color: #1d2733; font-variant-numeric: tabular-nums; }
 .noUi-target { background: #e9e5dc; border: 0; box-shadow: none; height: 5px; border-radius: 3px; }
@@ -45,8 +53,8 @@ label, .bk-slider-title { font-size: 12.5px; color: #3d4854; margin-bottom: 1px;
   border: 2px solid #0b6e99; background: #fff; box-shadow: none; }
 .noUi-handle::before, .noUi-handle::after { display: none; }
 .noUi-handle:focus-visible { outline: 2px solid #c2502f; outline-offset: 2px; }
-.bk-input { border: 1px solid #dcd7cc; border-radius: 5px; background: #fbfaf7; color: #1d2733; font-size: 13px;
-  height: 30px; min-height: 30px; padding: 2px 8px; }
+.bk-input { border: 1px solid #dcd7cc; border-radius: 5px; background: #fbfaf7; color: #1d2733;
+  font-size: 13px; height: 30px; min-height: 30px; padding: 2px 8px; }
 select.bk-input { padding-right: 22px; }
 .bk-input:focus { border-color: #0b6e99; box-shadow: 0 0 0 2px #0b6e9933; outline: none; }
 .bk-input[type=file] { height: auto; padding: 4px 6px; font-size: 12px; }
@@ -58,9 +66,9 @@ input[type=checkbox] { accent-color: #0b6e99; }
 """
 HEADING_CSS = """
 :host { margin: 0; }
-h2 { font: 600 11px "Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif;
+h2 { font: 600 11px var(--font);
   letter-spacing: 0.07em; text-transform: uppercase; color: #5c6773; margin: 8px 0 2px; }
-p { font: 12.5px/1.45 "Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif;
+p { font: 12.5px/1.45 var(--font);
   color: #5c6773; margin: 2px 0 4px; }
 """
 
@@ -80,16 +88,16 @@ def darker(color: str) -> str:
     """Return a colour dark enough to write with on paper, of the same hue."""
     rgb = np.array(mpl.colors.to_rgb(color))
     bright = float(rgb @ (0.30, 0.59, 0.11))
-    return mpl.colors.to_hex(rgb * min(1.0, 0.45 / max(bright, 1e-9)))
+    return mpl.colors.to_hex(tuple(rgb * min(1.0, 0.45 / max(bright, 1e-9))))
 
 
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
     """Return an empty Bokeh figure in the design.
 
-    A `square` one shows a plane: equal units on both axes, no ticks, a range (-1, 1) that `zoom` widens.
+    A `square` one shows a plane around the origin: equal units on both axes, no ticks; see `zoom`.
     """
     if square:
-        options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1), "match_aspect": True}
+        options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}
     made = figure(
         title=title,
         height=height,
@@ -113,7 +121,21 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
         axis.minor_tick_line_color = None
         axis.visible = not square
     made.grid.grid_line_color = "#ece8df"
+    if square:
+        keep = CustomJS(args={"plot": made}, code=SQUARE)
+        for owner, name in ((made, "inner_width"), (made, "inner_height"), (made.y_range, "end")):
+            owner.js_on_change(name, keep)
     return made
+
+
+def bounds(plane: Any) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top of what a square figure shows."""
+    top = float(plane.y_range.end)
+    try:
+        aspect = plane.inner_width / plane.inner_height
+    except (UnsetValueError, ZeroDivisionError):  # the page has not drawn it yet
+        aspect = 1.5
+    return -top * aspect, top * aspect, -top, top
 
 
 def quiet_legend(plot: Any) -> None:
@@ -128,8 +150,7 @@ def zoom(plane: Any, extent: float) -> None:
     """Let a square figure show [-extent, extent] on both axes; it moves only when it has to."""
     shown = plane.y_range.end
     if not 0.55 * shown < extent < 0.95 * shown:
-        for side in (plane.x_range, plane.y_range):
-            side.update(start=-1.15 * extent, end=1.15 * extent)
+        plane.y_range.update(start=-1.15 * extent, end=1.15 * extent)
 
 
 def card(shown: Any) -> Any:
@@ -154,7 +175,8 @@ def stage(controls: Sequence[Any], *rows: Any) -> Any:
     main = panel.Column(
         *rows, stylesheets=[":host { gap: 14px; min-width: 0; }"], sizing_mode="stretch_width", margin=0
     )
-    return panel.Column(side, main, stylesheets=[STAGE_CSS], sizing_mode="stretch_width", margin=0)
+    inner = panel.Column(side, main, stylesheets=[STAGE_CSS], sizing_mode="stretch_width", margin=0)
+    return panel.Column(inner, sizing_mode="stretch_width", margin=0)  # this one may be made invisible
 
 
 def heading(title: str, text: str = "") -> Any:
@@ -165,4 +187,4 @@ def heading(title: str, text: str = "") -> Any:
 
 def control(kind: type[Any], name: str, **options: Any) -> Any:
     """Return a Panel widget in the design, as wide as the controls."""
-    return kind(name=name, stylesheets=[CONTROL_CSS], sizing_mode="stretch_width", margin=(3, 2), **options)
+    return kind(label=name, stylesheets=[CONTROL_CSS], sizing_mode="stretch_width", margin=(3, 2), **options)

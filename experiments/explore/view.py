@@ -19,13 +19,15 @@ class View(ABC):
     and widgets. What any of them raises becomes a sentence on the page, and the view is paused.
 
     A view that wants to change state on its own (a widget was moved, a point dragged) does so in a callback
-    made by ``session.reaction(function)``, which catches errors in the same way and brings status to the page.
+    made by ``session.reaction(function)``, which catches errors in the same way and renews the status.
     """
 
     slug: ClassVar[str]
     """Name in ids and in file names: "particles"."""
     name: ClassVar[str]
     """Name on the tab."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Modules that take long to import: a worker imports them before the view is made."""
     reads_files: ClassVar[bool] = False
     """Whether a page begins with this view where the command was given files (`session.files`)."""
 
@@ -65,7 +67,7 @@ class View(ABC):
 
     @abstractmethod
     def status(self) -> Mapping[str, str]:
-        """State as words: {"step": "120", "circle ratio": "1.31"}; ids are status-step, status-circle-ratio."""
+        """State in words: {"step": "120", "circle ratio": "1.31"} in #status-step, #status-circle-…."""
 
     @abstractmethod
     def python(self) -> str:
