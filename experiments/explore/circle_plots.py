@@ -28,7 +28,7 @@ class SignalPlot:
 
     def __init__(self) -> None:
         self.figure = theme.plot(
-            "", height=400, x_axis_type="log", y_axis_type="log", x_axis_label="step + 1",
+            "", height=452, x_axis_type="log", y_axis_type="log", x_axis_label="step + 1",
             y_axis_label="Fourier signal ‖F_k‖",
         )  # fmt: skip
         empty: dict[str, list[Any]] = {"xs": [], "ys": [], "name": []}
@@ -109,11 +109,13 @@ class CoefficientPlot:
             "of", "on", text="sign", source=self._cells, text_align="center", text_baseline="middle",
             text_font_size="9px", text_color=theme.INK,
         )  # fmt: skip
+        self._marks = ColumnDataSource({"x": [], "y": [], "marker": []})
+        self.figure.scatter("x", "y", marker="marker", source=self._marks, size=7, color=theme.WARM)
         tips = [("", "@text"), ("coefficient", "@value{0.0000e+0}")]
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
 
-    def show(self, fitted: Fitted | None, what: str) -> None:
-        """Show the coefficients of a fit, and say which it is."""
+    def show(self, fitted: Fitted | None, survivors: Sequence[int], what: str) -> None:
+        """Show the coefficients of a fit, say what they are, and mark the survivors on both sides."""
         A = np.empty((0, 0)) if fitted is None else fitted.A
         count = len(A)
         limit = float(np.abs(A).max(initial=0)) or 1.0
@@ -131,8 +133,14 @@ class CoefficientPlot:
             "text": [f"{j} on {i}" for i, j in zip(on, of, strict=True)],
         }
         self._signs.glyph.text_font_size = f"{max(5, min(14, round(280 / max(count, 1))))}px"
-        self.figure.x_range.update(start=0.5, end=count + 0.5)
-        self.figure.y_range.update(start=count + 0.5, end=0.5)
+        marked, aside = [*survivors] if count else [], [0] * (len(survivors) if count else 0)
+        self._marks.data = {
+            "x": marked + aside,
+            "y": aside + marked,
+            "marker": ["inverted_triangle"] * len(marked) + ["triangle"] * len(marked),
+        }
+        self.figure.x_range.update(start=-0.6, end=count + 0.5)
+        self.figure.y_range.update(start=count + 0.5, end=-0.6)
         self.figure.title.text = what
 
 

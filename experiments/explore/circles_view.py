@@ -1,6 +1,5 @@
 """View 4: circles of a trajectory file, which of them survive, and the law that they obey (Ding)."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from bokeh.models import ColumnDataSource
 
 from experiments.explore import theme
 from experiments.explore.circle_plots import CoefficientPlot, SignalPlot
-from experiments.explore.circles_of import RECIPES, Fitted, open_run
+from experiments.explore.circles_of import RECIPES, CircleRun, Fitted, open_run
 from experiments.explore.export import Film
 from experiments.explore.films import circles_film
 from experiments.explore.plane_plot import TokenPlot
@@ -20,8 +19,6 @@ from experiments.explore.view import View
 from experiments.files import embedded_trajectory, resolve
 from physics.trajectory import Trajectory
 
-FIT = ThreadPoolExecutor(1, "explore-fit")
-"""Fits for every session, one after the other, while their pages go on."""
 FACTOR, THRESHOLD = "times the mean signal", "an absolute signal"
 
 
@@ -29,6 +26,7 @@ class CirclesView(View):
     """Signals and survivors of a run, its tokens on a plane through time, and a linear ODE beside them."""
 
     slug, name = "circles", "Circles"
+    needs = ("analysis",)
     reads_files = True
 
     def __init__(self, session: Session) -> None:
@@ -54,14 +52,14 @@ class CirclesView(View):
         ring.level = "underlay"
         self._frame = self._end = 0
         self._fitted: Fitted | None = None
-        self._fitting = self._filling = False
+        self._filling = False
         self._open(files[0], 0)
         self._file.param.watch(react(lambda event: self._open(event.new, 0)), "value")
         self._index.param.watch(react(lambda event: self._open(self._file.value, event.new)), "value")
         self._path.param.watch(react(lambda event: self._type(event.new)), "value")
         self._plane.param.watch(react(lambda _event: self._look()), "value")
         self._rule.param.watch(react(lambda event: self._change_rule(event.new)), "value")
-        self._limit.param.watch(react(lambda _event: self._show_signals()), "value")
+        self._limit.param.watch(react(lambda _event: self._change_limit()), "value")
         self._rollout.param.watch(react(lambda _event: self._show_rollout()), "value")
         self._fit.on_click(react(lambda _event: self._start_fit()))
         self._time.param.watch(react(lambda event: self._go(event.new)), "value")
@@ -205,7 +203,11 @@ class CirclesView(View):
 
     def _change_rule(self, rule: str) -> None:
         self._limit.value = 2.0 if rule == FACTOR else 10.0
+        self._change_limit()
+
+    def _change_limit(self) -> None:
         self._show_signals()
+        self._show_fit()
 
     @property
     def _rules(self) -> dict[str, float]:
@@ -231,19 +233,13 @@ class CirclesView(View):
     # -- the law -----------------------------------------------------------------------------------------
 
     def _start_fit(self) -> None:
-        """Let another thread fit; the page goes on."""
-        if self._fitting:
-            return
-        self._fitting = True
+        """Let a worker fit; the page goes on."""
         self.session.say("Fitting …")
-        work = partial(self._run.fit, self._recipe.value, first=self._first.value, last=self._last.value)
-        deliver = self.session.reaction(partial(self._deliver, self._run))
-        later = self.session.document.add_next_tick_callback
-        FIT.submit(work).add_done_callback(lambda done: later(partial(deliver, done)))
+        run, recipe = self._run, self._recipe.value
+        work = partial(run.fit, recipe, first=self._first.value, last=self._last.value)
+        self.session.later(work, then=lambda fitted: self._deliver(run, fitted))
 
-    def _deliver(self, run: object, done: "Future[Fitted]") -> None:
-        self._fitting = False
-        fitted = done.result()
+    def _deliver(self, run: CircleRun, fitted: Fitted) -> None:
         if run is self._run:
             self._fitted = fitted
             self._show_fit()
@@ -253,10 +249,11 @@ class CirclesView(View):
         fitted = self._fitted
         self._show_rollout()
         if fitted is None:
-            self._coefficients.show(None, "Coefficients: fit the linear ODE first")
+            self._coefficients.show(None, [], "Coefficients: fit the linear ODE first")
         else:
             kind = "Increment map" if fitted.kind == "increment" else "Generator"
-            self._coefficients.show(fitted, f"{kind} A: red helps (+), blue hinders (−)")
+            what = f"{kind} A: red helps (+), blue hinders (−)"
+            self._coefficients.show(fitted, self._survivors(), what)
         self._scores.object = score_text(fitted)
 
     def _show_rollout(self) -> None:

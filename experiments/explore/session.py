@@ -146,7 +146,7 @@ class Session:
         missing = [module for module in kind.needs if module not in sys.modules]
         if missing:
             self.say(f"Loading {kind.name} …")
-            self._later(_load, missing, then=lambda _nothing: self.choose(slug))
+            self.later(_load, missing, then=lambda _nothing: self.choose(slug))
             return
         if self._view is not None:
             self.bridge.playing = 0
@@ -275,9 +275,9 @@ class Session:
             self.bridge.send("download", name, kind, np.frombuffer(content, np.uint8))
             self.say(f"{name} is in your downloads.")
 
-        self._later(make, then=deliver)
+        self.later(make, then=deliver)
 
-    def _later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
+    def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
         """Do long work in the other worker, and `then` go on with its result here."""
 
         def done(future: "Future[Any]") -> None:

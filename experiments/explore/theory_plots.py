@@ -29,7 +29,13 @@ class PairGrid:
 
     def __init__(self, clicked: Callable[[int, int], None]) -> None:
         self.figure = theme.plot(
-            "", height=400, x_axis_label="i", y_axis_label="j", x_range=(0, 1), y_range=(0, 1)
+            "",
+            name="pair-grid",
+            height=400,
+            x_axis_label="i",
+            y_axis_label="j",
+            x_range=(0, 1),
+            y_range=(0, 1),
         )
         self.figure.grid.visible = False
         for axis in self.figure.axis:
