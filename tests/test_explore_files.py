@@ -58,7 +58,7 @@ def test_clicked_pairs_read_back_as_the_theory_says(tab):
 
     tab.command("step")
     tab.wait_status("time", "value !== '0'")
-    slider = tab.page.locator('.noUi-handle[aria-valuemax="200.0"]')
+    slider = tab.page.locator('.noUi-handle[aria-valuemax="120.0"]')
     for _ in range(2):
         slider.press("ArrowRight")
     found = executed(tab.python())

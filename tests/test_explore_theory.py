@@ -148,7 +148,7 @@ def test_the_flow_is_saved_as_a_run_of_simulate(tmp_path):
 def test_the_flow_is_drawn():
     film = films.flow_film(TrainingSet.drawn(5))
     assert film.frames == FRAMES
-    assert export.png(film, 0, dpi=40) != export.png(film, 100, dpi=40)
+    assert export.png(film, 0, dpi=40) != export.png(film, 60, dpi=40)
     for other in (TrainingSet.drawn(5, 5, dim=2), TrainingSet.drawn(4).filled(False)):
         assert export.png(films.flow_film(other), 3, dpi=40).startswith(b"\x89PNG")
 
@@ -226,7 +226,7 @@ def test_time_passes_to_its_end_and_back(session):
     view.show()
     assert view._time.value == 30
     assert session.view.status()["time"] == f"{view._chosen.times[30]:.4g}"
-    view._time.value = 150
+    view._time.value = 110
     assert session.bridge.status["RQI"] == f"{view._chosen.quality[150]:.4f}"
     assert not view.finished
     view.advance(1000)

@@ -36,7 +36,7 @@ def circles_film(
     points, extent = projection.points, _extent(projection.points)
 
     def draw(figure: "Figure", frame: int) -> None:
-        left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
+        left, right = _axes(figure, 1, 2, width_ratios=(1, 1.2), bottom=0.13, top=0.91)
         show_tokens(left, points[: frame + 1], projection, extent)
         show_signals(right, run, survivors, limit, fitted)
         right.axvline(run.steps[frame] + 1, color=EDGE, linewidth=1)
@@ -49,7 +49,9 @@ def flow_film(chosen: TrainingSet) -> Film:
     """Film the flow of the effective theory: the training set, parallelograms, embeddings over time, RQI."""
 
     def draw(figure: "Figure", frame: int) -> None:
-        (grid, shape), (curves, quality) = figure.subplots(2, 2, height_ratios=(1.5, 1))
+        (grid, shape), (curves, quality) = _axes(
+            figure, 2, 2, height_ratios=(1.5, 1), bottom=0.07, top=0.9, hspace=0.22
+        )
         show_training_set(grid, chosen)
         show_parallelograms(shape, chosen, frame)
         for token, color in enumerate(_colors(chosen.operation.tokens)):
@@ -64,8 +66,8 @@ def flow_film(chosen: TrainingSet) -> Film:
             ax.set_xlim(0, chosen.times[-1])
         found = chosen.measures
         figure.suptitle(
-            f"{chosen.operation.name}: $n_0$ = {found.ground_state_dimension}, "
-            rf"$\lambda_3$ = {found.grokking_rate:.4g}, ideal accuracy {100 * found.ideal_accuracy:.1f} %",
+            f"{chosen.operation.name}: n₀ = {found.ground_state_dimension}, "
+            f"λ₃ = {found.grokking_rate:.4g}, ideal accuracy {100 * found.ideal_accuracy:.1f} %",
             fontsize=11,
         )
 
@@ -178,6 +180,12 @@ def show_parallelograms(ax: "Axes", chosen: TrainingSet, frame: int) -> None:
             ha="center",
             fontsize=7,
         )
+
+
+def _axes(figure: "Figure", rows: int, columns: int, **layout: Any) -> Any:
+    """Axes at fixed places: to look for good ones takes time with every frame."""
+    figure.set_layout_engine("none")
+    return figure.subplots(rows, columns, gridspec_kw={"left": 0.07, "right": 0.985, "wspace": 0.16} | layout)
 
 
 def _plane(ax: "Axes", extent: float, names: tuple[str, str]) -> None:

@@ -21,7 +21,7 @@ from physics.systems.effective_theory import EffectiveTheory
 from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
-FRAMES = 201
+FRAMES = 121
 LARGEST = 31
 """Symbols that a grid can show, each cell large enough to be hit."""
 HORIZON = 8.0
