@@ -295,7 +295,7 @@ def test_a_session_says_what_is_wrong_and_lives_on(page):
     view.advance(3)
     view.show()
     page._command("ready", None)
-    assert page.bridge.status["step"] == "3"
+    assert ["step", "3"] in page.bridge.status
 
 
 def test_an_unforeseen_error_is_said_to_be_ours(page, capsys):

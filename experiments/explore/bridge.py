@@ -3,7 +3,7 @@
 from typing import Any
 
 from bokeh.core.properties import Any as AnyValue
-from bokeh.core.properties import Dict, Int, List, String
+from bokeh.core.properties import Int, List, String
 from bokeh.model import DataModel
 
 
@@ -19,7 +19,7 @@ class Bridge(DataModel):
     view: Any = String(default="", help="From the session: the view on the stage.")
     playing: Any = Int(default=0, help="From the session: 1 while it plays.")
     speed: Any = Int(default=1, help="From the session: steps a frame.")
-    status: Any = Dict(String, String, default={}, help="From the session: state of the view as words.")
+    status: Any = List(AnyValue, default=[], help="From the session: [name, words] of its state.")
     message: Any = List(AnyValue, default=[0, "", ""], help="From the session: [number, kind, sentence].")
     script: Any = List(AnyValue, default=[0, ""], help="From the session: [number, Python text].")
     download: Any = List(

@@ -23,8 +23,7 @@ window.grokphys = (() => {
   }
 
   function readouts() {
-    const list = at("status"), values = Object.entries(Object.fromEntries(Object.entries(
-      bridge.status instanceof Map ? Object.fromEntries(bridge.status) : bridge.status)))
+    const list = at("status"), values = bridge.status
     const ids = values.map(([name]) => "status-" + name.replaceAll(" ", "-"))
     if ([...list.querySelectorAll("dd")].map(item => item.id).join() !== ids.join()) {
       list.replaceChildren(...values.map(([name], k) => {
@@ -117,7 +116,7 @@ window.grokphys = (() => {
       if (event.key === " ") { event.preventDefault(); at("play").click() }
       if (event.key === ".") at("step").click()
     })
-  })
+  }, {once: true})  // a polyfill among the libraries fires the event again
 
   return {connect, lost}
 })()

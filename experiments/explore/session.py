@@ -250,8 +250,8 @@ class Session:
     # -- what goes out -----------------------------------------------------------------------------------
 
     def _say_status(self) -> None:
-        status = dict(self.view.status())
-        self.bridge.status = status | {"fps": f"{self.frames_a_second:.0f}"}
+        words = {**self.view.status(), "fps": f"{self.frames_a_second:.0f}"}
+        self.bridge.status = [list(item) for item in words.items()]
 
     def _fail(self, error: Exception) -> None:
         """Say what went wrong, and pause; the server lives on."""
