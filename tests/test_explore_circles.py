@@ -180,6 +180,11 @@ def make_session():
     return lambda *files: Session(document, (CirclesView,), files)
 
 
+def said(session):
+    """State as the page says it."""
+    return dict(session.bridge.status)
+
+
 def wait_for(condition):
     for _ in range(600):
         if condition():
@@ -189,19 +194,19 @@ def wait_for(condition):
 
 
 def test_the_view_begins_with_the_given_files_or_the_real_run(make_session, particles):
-    status = make_session().bridge.status
+    status = said(make_session())
     assert status["file"] == REAL.name
     assert status["survivors"] == "7 8 11 13 25"
     assert status["signal 11"] == f"{open_run(REAL).signals[1][0, 10]:.4g}"
     session = make_session(particles, REAL)
-    assert session.bridge.status["run"] == "0 of 3"
+    assert said(session)["run"] == "0 of 3"
     session.view._index.value = 2
-    assert session.bridge.status["run"] == "2 of 3"
+    assert said(session)["run"] == "2 of 3"
     session.view._index.value = 3
     assert session.bridge.message[1:] == ["error", "run must be below 3, got 3"]
-    assert session.bridge.status["run"] == "2 of 3"
+    assert said(session)["run"] == "2 of 3"
     session.view._file.value = REAL
-    assert session.bridge.status["file"] == REAL.name
+    assert said(session)["file"] == REAL.name
 
 
 def test_files_are_opened_by_path_and_those_that_are_not_ours_are_refused(make_session, particles, tmp_path):
@@ -215,12 +220,12 @@ def test_files_are_opened_by_path_and_those_that_are_not_ours_are_refused(make_s
         session.view._path.value = str(path)
         assert session.bridge.message[1] == "error"
         assert sentence in session.bridge.message[2]
-        assert session.bridge.status["file"] == REAL.name
+        assert said(session)["file"] == REAL.name
     session.view._path.value = str(tmp_path / "*.h5")
-    assert session.bridge.status["file"] == "particles.h5"
+    assert said(session)["file"] == "particles.h5"
     assert session.bridge.message[2] == ""
     session.view._file.value = REAL
-    assert session.bridge.status["survivors"] == "7 8 11 13 25"
+    assert said(session)["survivors"] == "7 8 11 13 25"
 
 
 def test_scrubbing_moves_tokens_that_were_projected_before(make_session):
@@ -231,15 +236,16 @@ def test_scrubbing_moves_tokens_that_were_projected_before(make_session):
     run = open_run(REAL)
     expected = run.plane(7).points[50]
     np.testing.assert_array_equal(view._tokens.points(), expected)
-    assert session.bridge.status["step"] == str(run.steps[50])
-    assert "signal 7" in session.bridge.status
+    assert said(session)["step"] == str(run.steps[50])
+    assert "signal 7" in said(session)
     view._plane.value = "components 1, 2"
     np.testing.assert_array_equal(view._tokens.points(), run.seen("components 1, 2").points[50])
-    assert not any(name.startswith("signal") for name in session.bridge.status)
+    assert not any(name.startswith("signal") for name in said(session))
+    assert view.film().shown == 50
     view.advance(1000)
     assert view.finished
     session.bridge.command = [1, "reset", None]
-    assert session.bridge.status["step"] == "0"
+    assert said(session)["step"] == "0"
 
 
 def test_survivors_follow_the_rule(make_session):
@@ -247,9 +253,9 @@ def test_survivors_follow_the_rule(make_session):
     session.view._rule.value = "an absolute signal"
     assert session.view._limit.value == 10
     run = open_run(REAL)
-    assert session.bridge.status["survivors"] == " ".join(map(str, run.survivors(threshold=10.0)))
+    assert said(session)["survivors"] == " ".join(map(str, run.survivors(threshold=10.0)))
     session.view._limit.value = 1000.0
-    assert session.bridge.status["survivors"] == "none"
+    assert said(session)["survivors"] == "none"
     session.view._limit.value = -1.0
     assert "threshold must be" in session.bridge.message[2]
 
@@ -259,7 +265,7 @@ def test_what_is_copied_is_what_is_shown_and_fitted(make_session):
     view = session.view
     view._recipe.value, view._last.value = "least squares", 200
     view._fit.clicks += 1
-    wait_for(lambda: "rollout R²" in session.bridge.status)
+    wait_for(lambda: "rollout R²" in said(session))
     view._time.value = 33
     assert "R²" in view._scores.object
     for n, plane in enumerate(("frequency 8", "components 3, 4", "axes 1, 3")):

@@ -16,7 +16,7 @@ SPOT = """([name, x, y]) => {
 }"""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tab(browser, explorer):
     with opened(browser, explorer) as found:
         yield found
@@ -103,12 +103,12 @@ def test_a_file_is_opened_scrubbed_fitted_and_exported(tab, particles, tmp_path)
     tab.wait_status("step", "value === '5'")
 
 
-@pytest.mark.parametrize("view", ["theory", "circles"])
-def test_a_phone_shows_it_without_scrolling_sideways(browser, explorer, view):
+def test_a_phone_shows_both_without_scrolling_sideways(browser, explorer):
     with opened(browser, explorer, width=390, height=844) as tab:
-        tab.choose(view)
-        tab.page.wait_for_timeout(300)
-        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+        for view in ("theory", "circles"):
+            tab.choose(view)
+            tab.page.wait_for_timeout(300)
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def _written(path, content):

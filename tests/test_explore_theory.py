@@ -165,6 +165,11 @@ def session():
     return Session(document, (TheoryView,))
 
 
+def said(session):
+    """State as the page says it."""
+    return dict(session.bridge.status)
+
+
 def tap(view, x, y):
     from bokeh.events import Tap
 
@@ -177,7 +182,7 @@ def test_taps_on_the_grid_change_the_training_set_and_what_is_said_of_it(session
     for x, y in [(2.3, 4.6), (4.8, 2.2), (0.1, -0.2), (7.9, 9.2), (-0.6, 3.0), (3.0, 11.0)]:
         tap(view, x, y)
     pairs ^= {(0, 0), (8, 9)}  # (2, 5) went in and, as (5, 2), out again; the last two taps miss the grid
-    theory, status = physics.EffectiveTheory(10, pairs=sorted(pairs)), session.bridge.status
+    theory, status = physics.EffectiveTheory(10, pairs=sorted(pairs)), said(session)
     assert status["pairs"] == f"{len(pairs)} of 55"
     assert status["parallelograms"] == str(len(theory.parallelograms))
     assert status["ground states"] == str(theory.ground_state_dimension)
@@ -189,20 +194,20 @@ def test_taps_on_the_grid_change_the_training_set_and_what_is_said_of_it(session
 def test_controls_draw_other_training_sets(session):
     view = session.view
     view._pair.value = "9, 8"
-    assert session.bridge.status["pairs"] == "46 of 55"
+    assert said(session)["pairs"] == "46 of 55"
     assert view._pair.value == ""
     view._size.value = 20
     assert view._chosen.pairs == TrainingSet.drawn(10, size=20, seed=3).pairs
     view._tokens.value = 7
-    assert session.bridge.status["pairs"] == "22 of 28"
+    assert said(session)["pairs"] == "22 of 28"
     view._modulus.value = 7
     assert view._chosen.operation.modulus == 7
     view._dim.value = 2
     assert view._chosen.embeddings.shape == (FRAMES, 7, 2)
     view._all.clicks += 1
-    assert session.bridge.status["ideal accuracy"] == "100.00 %"
+    assert said(session)["ideal accuracy"] == "100.00 %"
     view._none.clicks += 1
-    assert session.bridge.status["ground states"] == "7"
+    assert said(session)["ground states"] == "7"
     assert session.bridge.message[2] == ""
 
 
@@ -227,12 +232,12 @@ def test_time_passes_to_its_end_and_back(session):
     assert view._time.value == 30
     assert session.view.status()["time"] == f"{view._chosen.times[30]:.4g}"
     view._time.value = 110
-    assert session.bridge.status["RQI"] == f"{view._chosen.quality[150]:.4f}"
+    assert said(session)["RQI"] == f"{view._chosen.quality[110]:.4f}"
     assert not view.finished
     view.advance(1000)
     assert view.finished
     session.bridge.command = [1, "reset", None]
-    assert session.bridge.status["time"] == "0"
+    assert said(session)["time"] == "0"
 
 
 def test_what_is_copied_is_what_is_shown(session):
@@ -243,7 +248,7 @@ def test_what_is_copied_is_what_is_shown(session):
     found = {}
     exec(session.bridge.script[1], found)
     np.testing.assert_array_equal(view._shape._tokens.tokens.data["x"], found["E"][:, 0])
-    assert session.bridge.status["grokking rate"] == f"{found['lambda_3']:.6g}"
+    assert said(session)["grokking rate"] == f"{found['lambda_3']:.6g}"
     view._none.clicks += 1
     session.bridge.command = [2, "python", None]
     assert session.bridge.message[1] == "error"

@@ -1,5 +1,6 @@
 """View 4: circles of a trajectory file, which of them survive, and the law that they obey (Ding)."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,9 @@ class CirclesView(View):
     def film(self) -> Film:
         """Tokens on the plane, and signals."""
         fitted = self._fitted if self._rollout.value else None
-        return circles_film(self._run, self._seen, self._survivors(), self._run.limit(**self._rules), fitted)
+        limit = self._run.limit(**self._rules)
+        film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
+        return replace(film, shown=self._frame)
 
     # -- what the hand does ------------------------------------------------------------------------------
 

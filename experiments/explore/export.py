@@ -29,17 +29,20 @@ class Film:
         ``draw(figure, frame)`` draws one frame, 0 … frames-1, on an empty figure, from arrays of its own.
     size : tuple of float
         Width and height in inches.
+    shown : int
+        The frame on screen, which a picture shows; the last by default.
     """
 
     frames: int
     draw: "Callable[[Figure, int], None]"
     size: tuple[float, float] = (7.0, 5.0)
+    shown: int = -1
 
 
-def png(film: Film, frame: int = -1, *, dpi: float = 160) -> bytes:
-    """Return one frame as PNG; negative frames count from the end."""
+def png(film: Film, frame: int | None = None, *, dpi: float = 160) -> bytes:
+    """Return a frame as PNG, by default the one on screen; negative frames count from the end."""
     figure = _figure(film)
-    _draw(film, figure, range(film.frames)[frame])
+    _draw(film, figure, range(film.frames)[film.shown if frame is None else frame])
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=dpi, bbox_inches=None)
     return picture.getvalue()

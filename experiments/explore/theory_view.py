@@ -1,5 +1,6 @@
 """View 3: what a training set determines, and the flow that it drives (Liu §3)."""
 
+from dataclasses import replace
 from typing import Any
 
 import panel
@@ -123,7 +124,7 @@ class TheoryView(View):
 
     def film(self) -> Film:
         """Training set, parallelograms and curves."""
-        return flow_film(self._chosen)
+        return replace(flow_film(self._chosen), shown=self._frame)
 
     # -- what the hand does ------------------------------------------------------------------------------
 
