@@ -21,7 +21,7 @@ from sklearn.linear_model import Lasso, LinearRegression
 from analysis import LinearODERegressor, affine_solution, batch_lasso, fit_trajectories, match_trajectories
 from experiments import ding, reading
 from experiments.bench_theory import Row, table
-from experiments.demo import embedded_trajectory
+from experiments.files import embedded_trajectory
 from experiments.output import Budget, make_directory, write_text
 from experiments.timing import best
 from physics.trajectory import Trajectory

@@ -13,6 +13,8 @@ from typing import Any
 import tyro
 
 from experiments import commands, phases, reading, training
+from experiments.animate import animate
+from experiments.explore.server import explore
 from experiments.options import ValueNotAllowed, sentence
 from experiments.sweep import sweep
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
@@ -25,11 +27,13 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "survival": reading.survival,
     "compare": reading.compare,
     "phases": phases.phases,
+    "animate": animate,
     "import": commands.import_,
     "info": reading.info,
     "sweep": sweep,
     "reproduce": commands.reproduce,
     "bench": commands.bench,
+    "explore": explore,
     "demo": commands.demo,
 }
 

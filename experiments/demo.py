@@ -6,6 +6,7 @@ from pathlib import Path
 from analysis.comparison import compare
 from experiments import musat
 from experiments.ding import ode_section
+from experiments.files import embedded_trajectory
 from experiments.output import make_directory
 from experiments.report import Section, write_report
 from experiments.side_by_side import comparison_sections
@@ -18,15 +19,7 @@ from physics.storage import code_version
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
 
-REAL_TRAJECTORY = "ding_p59_d128_seed0.h5"
 WEIGHT_DECAY = 1.0
-
-
-def embedded_trajectory() -> Path:
-    """Path of the real trajectory: `data/` of a checkout, which a wheel carries as `experiments/data/`."""
-    here = Path(__file__).parent
-    inside = here / "data" / REAL_TRAJECTORY
-    return inside if inside.exists() else here.parent / "data" / REAL_TRAJECTORY
 
 
 def demonstrate(

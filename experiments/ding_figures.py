@@ -27,7 +27,7 @@ from analysis.ode import ODEFit, fit_trajectories
 from analysis.statistics import mean
 from experiments import ding
 from experiments.batches import Row
-from experiments.demo import embedded_trajectory
+from experiments.files import embedded_trajectory
 from experiments.output import Budget, save_figure, write_csv
 from physics.trajectory import Trajectory
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
+REAL_TRAJECTORY = "ding_p59_d128_seed0.h5"
+
 
 def natural_order(path: Path) -> list[str | int]:
     """Sort key under which ``step_9`` comes before ``step_10``."""
@@ -43,3 +45,10 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
 def trajectories(patterns: Sequence[str]) -> list[Trajectory]:
     """Open all trajectories that names and patterns stand for, lazily."""
     return [Trajectory.open(path) for path in resolve(patterns)]
+
+
+def embedded_trajectory() -> Path:
+    """Path of the real trajectory: `data/` of a checkout, which a wheel carries as `experiments/data/`."""
+    here = Path(__file__).parent
+    inside = here / "data" / REAL_TRAJECTORY
+    return inside if inside.exists() else here.parent / "data" / REAL_TRAJECTORY

@@ -8,6 +8,7 @@ from nets.interventions import keep_frequencies, scale_frequency, with_signals
 from nets.models import ConstantAttention, EmbeddingMLP, GroupDecoder, Model, ToyAddition
 from nets.networks import Networks, networks, training_sets
 from nets.recording import recording_steps
+from nets.stepwise import Training
 from nets.train import train
 from nets.transformer import TokenTransformer
 
@@ -20,6 +21,7 @@ __all__ = [
     "Networks",
     "TokenTransformer",
     "ToyAddition",
+    "Training",
     "keep_frequencies",
     "networks",
     "recording_steps",

@@ -48,7 +48,7 @@ class BatchedEngine:
     def __init__(
         self, ensemble: Ensemble, optimiser: AdamW, dtype: str, device: torch.device, chunk: int | None
     ) -> None:
-        self._ensemble, self._optimiser, self._device = ensemble, optimiser, device
+        self._ensemble, self._device = ensemble, device
         self._dtype = getattr(torch, dtype)
         self._parameters = {name: self._tensor(value) for name, value in ensemble.parameters.items()}
         self._first = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
@@ -62,10 +62,7 @@ class BatchedEngine:
             "train": torch.as_tensor(ensemble.train, device=device),
             "validation": torch.as_tensor(ensemble.validation, device=device),
         }
-        self._rates = {  # of encoder and decoder; in float64, as PyTorch computes its scalars
-            encoder: tuple(torch.as_tensor(part, device=device) for part in optimiser.rates(encoder))
-            for encoder in (True, False)
-        }
+        self.set_rates(optimiser)
         self._training = torch.arange(ensemble.runs, device=device)
         self._chunk = chunk or self._affordable()
 
@@ -76,6 +73,14 @@ class BatchedEngine:
         for offset in range(count if len(self._training) else 0):
             batch = None if batches is None else torch.as_tensor(batches[:, offset], device=self._device)
             self._update(step + offset + 1, self._gradients(step + offset, batch))
+
+    def set_rates(self, optimiser: AdamW) -> None:
+        """Take the steps from here on with other rates; the moments stay."""
+        self._optimiser = optimiser
+        self._rates = {  # of encoder and decoder; in float64, as PyTorch computes its scalars
+            encoder: tuple(torch.as_tensor(part, device=self._device) for part in optimiser.rates(encoder))
+            for encoder in (True, False)
+        }
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean loss and accuracy (runs,) on the training or the validation set."""

@@ -67,9 +67,7 @@ class FusedEngine:
             )
             for part, index in (("train", ensemble.train), ("validation", ensemble.validation))
         }
-        rates = [*optimiser.rates(encoder=True), *optimiser.rates(encoder=False)]
-        self._rates = np.stack(rates, axis=1)
-        self._betas = np.array([*optimiser.betas, optimiser.epsilon])
+        self.set_rates(optimiser)
         self._training = np.arange(ensemble.runs)
         self._threads = ThreadPoolExecutor(numba.get_num_threads())
 
@@ -96,6 +94,12 @@ class FusedEngine:
                 self._betas,
             ),
         )
+
+    def set_rates(self, optimiser: AdamW) -> None:
+        """Take the steps from here on with other rates; the moments stay."""
+        rates = [*optimiser.rates(encoder=True), *optimiser.rates(encoder=False)]
+        self._rates = np.stack(rates, axis=1)
+        self._betas = np.array([*optimiser.betas, optimiser.epsilon])
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean loss and accuracy (runs,) on the training or the validation set."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
-from nets.ensemble import Ensemble
+from nets.ensemble import AdamW, Ensemble
 from physics.checks import number
 from physics.errors import InputError
 from physics.parallelograms import representation_quality
@@ -26,6 +26,9 @@ class Engine(Protocol):
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
         """Take `count` optimiser steps, the first of them number `step`, with every member that trains."""
+
+    def set_rates(self, optimiser: AdamW) -> None:
+        """Take the steps from here on with other rates; the moments stay."""
 
     def losses(self, part: str) -> tuple[Numbers, Numbers]:
         """Mean loss and accuracy (runs,) on the training or the validation set."""

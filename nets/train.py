@@ -10,14 +10,12 @@ from time import monotonic
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from nets.batched import BatchedEngine
 from nets.checkpoint import Checkpoint
-from nets.ensemble import AdamW, Ensemble, batch_size_of, batches, draw, per_member
-from nets.fused import FusedEngine
+from nets.engines import choose_engine, optimiser
+from nets.ensemble import Ensemble, batch_size_of, batches, draw
 from nets.models import ConstantAttention, Model
 from nets.observing import (
     DIVERGED,
@@ -29,7 +27,7 @@ from nets.observing import (
     checked_thresholds,
 )
 from nets.recording import recording_steps
-from physics.checks import choice, number, whole_number
+from physics.checks import number, whole_number
 from physics.errors import InputError, OutputError
 from physics.provenance import fields, plain
 from physics.recording import Layout, Recorder, recorder
@@ -193,8 +191,6 @@ def train(
     steps = whole_number("steps", steps, 1)
     parent_seed(seed)
     schedule = recording_steps(record, steps)
-    choice("dtype", dtype, ("float32", "float64"))
-    choice("engine", engine, ("auto", "fused", "torch"))
     delta = number("delta", delta, above=0.0)
     if stop is not None and stop != "thresholds" and not callable(stop):
         raise InputError(f"stop must be 'thresholds', a callable or None, got {stop!r}")
@@ -214,7 +210,7 @@ def train(
         layer_scale=layer_scale,
         embedding_scale=embedding_scale,
     )
-    optimiser = _optimiser(
+    settings = optimiser(
         runs,
         learning_rate,
         weight_decay,
@@ -226,7 +222,7 @@ def train(
     batch_size = batch_size_of(batch_size, ensemble.train.shape[1])
     observables = checked_names(observables, ensemble)
     observer = Observer(ensemble, observables, checked_thresholds(thresholds, ensemble), delta)
-    machine = _engine(engine, ensemble, optimiser, dtype, device, chunk)
+    machine = choose_engine(engine, ensemble, settings, dtype, device, chunk)
     parameters: dict[str, Any] = {
         "program": "nets.train",
         "model": {"type": type(model).__name__, **fields(model)},
@@ -390,62 +386,6 @@ def _save(checkpoint: Checkpoint, step: int, machine: Engine, observer: Observer
     late.flush()
     engine = {f"engine/{name}": value for name, value in machine.state().items()}
     checkpoint.write(step, engine | {f"observer/{name}": v for name, v in observer.state().items()})
-
-
-def _optimiser(
-    runs: int,
-    learning_rate: Any,
-    weight_decay: Any,
-    embedding_learning_rate: Any,
-    embedding_weight_decay: Any,
-    betas: tuple[float, float],
-    epsilon: float,
-) -> AdamW:
-    """Check the optimiser's settings, and spread them over the members."""
-    if len(betas) != 2 or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
-        raise InputError(f"betas must be two numbers of at least 0 and less than 1, got {betas!r}")
-    if embedding_learning_rate is None:
-        embedding_learning_rate = learning_rate
-    if embedding_weight_decay is None:
-        embedding_weight_decay = weight_decay
-    return AdamW(
-        per_member("learning_rate", learning_rate, runs, above=0.0),
-        per_member("weight_decay", weight_decay, runs, 0.0),
-        per_member("embedding_learning_rate", embedding_learning_rate, runs, 0.0),
-        per_member("embedding_weight_decay", embedding_weight_decay, runs, 0.0),
-        (float(betas[0]), float(betas[1])),
-        number("epsilon", epsilon, above=0.0),
-    )
-
-
-def _engine(
-    name: str, ensemble: Ensemble, optimiser: AdamW, dtype: str, device: str, chunk: int | None
-) -> Engine:
-    """Return the engine that was asked for, or the best there is."""
-    place = _device(device)
-    if chunk is not None:
-        chunk = whole_number("chunk", chunk, 1)
-    can = ensemble.model.architecture is not None and place.type == "cpu"
-    if name == "fused" and not can:
-        raise InputError(
-            f"engine 'fused' trains models with an architecture on a CPU, got "
-            f"{type(ensemble.model).__name__} on {place}; use 'torch'"
-        )
-    if name == "torch" or not can:
-        return BatchedEngine(ensemble, optimiser, dtype, place, chunk)
-    return FusedEngine(ensemble, optimiser, dtype)
-
-
-def _device(device: str) -> torch.device:
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        place = torch.device(device)
-    except RuntimeError:
-        raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from None
-    if place.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device {device!r} was asked for, but this machine or this PyTorch has no CUDA")
-    return place
 
 
 def _warn(observer: Observer, numbers: Sequence[int]) -> None:

@@ -64,11 +64,11 @@ class StoredTrajectory(Trajectory):
 
     def _from_file(self, runs: slice, frames: slice) -> NDArray[Any]:
         first, last, _ = runs.indices(self.runs)
-        start, stop, _ = frames.indices(self.frames)
+        taken = range(*frames.indices(self.frames))
         with self._open() as file:
             value = file["particles/tokens/position/value"]
-            block = value[start:stop, first * self.tokens : last * self.tokens]
-        block = block.reshape(stop - start, last - first, self.tokens, self.dim)
+            block = value[taken.start : taken.stop : taken.step, first * self.tokens : last * self.tokens]
+        block = block.reshape(len(taken), last - first, self.tokens, self.dim)
         return np.ascontiguousarray(np.moveaxis(block, 1, 0))
 
     def read_observable(self, name: str) -> NDArray[Any]:

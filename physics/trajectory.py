@@ -149,18 +149,27 @@ class Trajectory:
         """One frame, (runs, tokens, dim); negative indices count from the end."""
         return self._read(slice(None), _one(index, self.frames, "frame"))[:, 0]
 
-    def run(self, index: int) -> "Trajectory":
-        """Run `index` as a trajectory of its own; its parameters make just this run again."""
+    def run(self, index: int, *, every: int = 1) -> "Trajectory":
+        """Run `index` as a trajectory of its own; its parameters make just this run again.
+
+        Of its frames, and of what was measured with them, every `every`-th is kept, and the last.
+        """
         one = _one(index, self.runs, "run")
+        kept = _every(self.frames, whole_number("every", every, 1))
         parameters = dict(self.parameters, runs=1)
         if parameters.get("run_numbers") is None and "first_run" in parameters:
             parameters["first_run"] = parameters["first_run"] + one.start
         parameters |= {name: parameters[name][one] for name in parameters.get("per_run", ())}
         return Trajectory(
-            self._read(one, slice(None)),
-            self.steps,
-            self.times,
-            observables={name: self.observables[name][one] for name in self.observables},
+            np.concatenate([self._read(one, part) for part in kept], axis=1),
+            np.concatenate([self.steps[part] for part in kept]),
+            np.concatenate([self.times[part] for part in kept]),
+            observables={
+                name: values[one]
+                if name in self._clocks
+                else np.concatenate([values[one, part] for part in kept], axis=1)
+                for name, values in self.observables.items()
+            },
             clocks=self._clocks,
             parameters=parameters,
             complete=self.complete,
@@ -260,6 +269,12 @@ def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Cloc
         at = int(np.argmax(np.diff(step_array) <= 0))
         raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
     return step_array.astype(np.int64), time_array
+
+
+def _every(length: int, every: int) -> list[slice]:
+    """Every `every`-th of `length` frames, and the last one where that is not among them."""
+    left = slice(length - 1, length) if (length - 1) % every else slice(0)
+    return [slice(None, None, every), left]
 
 
 def _one(index: int, length: int, what: str) -> slice:

@@ -24,3 +24,28 @@ def python():
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One headless Chromium for all tests; without it they are skipped."""
+    from browser import OPTIONS, chromium
+
+    path = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=list(OPTIONS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def explorer(browser):
+    """One server of the explorer for all tests of the browser."""
+    from browser import Server
+
+    server = Server()
+    yield server
+    said = server.stop()
+    assert "Traceback" not in said, said

@@ -14,7 +14,7 @@ import torch
 
 import physics
 from experiments.cli import COMMANDS, main
-from experiments.demo import embedded_trajectory
+from experiments.files import embedded_trajectory
 
 REAL = str(embedded_trajectory())
 

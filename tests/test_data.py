@@ -2,7 +2,7 @@ import numpy as np
 
 import analysis
 import physics
-from experiments.demo import embedded_trajectory
+from experiments.files import embedded_trajectory
 
 
 def test_the_embedded_trajectory_is_what_its_readme_says():

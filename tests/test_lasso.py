@@ -7,7 +7,7 @@ from sklearn.linear_model import Lasso
 
 import analysis
 import physics
-from experiments.demo import embedded_trajectory
+from experiments.files import embedded_trajectory
 from physics import InputError
 
 # -- the batch Lasso ----------------------------------------------------------------------------------------

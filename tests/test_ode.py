@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import analysis
 import physics
 from analysis.ode import FitWarning
-from experiments.demo import embedded_trajectory
+from experiments.files import embedded_trajectory
 from physics import InputError
 
 

@@ -81,6 +81,12 @@ def test_parts_are_read_without_the_whole(stored):
     np.testing.assert_array_equal(lazy.final, whole.positions[:, -1])
     np.testing.assert_array_equal(lazy.frame(7), whole.positions[:, 7])
     assert_same(lazy.run(2), whole.run(2))
+    for every in (1, 2, 5, 100):
+        kept = np.unique(np.append(np.arange(0, whole.frames, every), whole.frames - 1))
+        thinned = lazy.run(2, every=every)
+        assert_same(thinned, whole.run(2, every=every))
+        np.testing.assert_array_equal(thinned.positions[0], whole.positions[2, kept])
+        np.testing.assert_array_equal(thinned.steps, whole.steps[kept])
     blocks = list(lazy.blocks(megabytes=0.0005))
     assert len(blocks) > 5
     np.testing.assert_array_equal(np.concatenate([b for _, b in blocks], axis=1), whole.positions)

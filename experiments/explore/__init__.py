@@ -1,0 +1,1 @@
+"""The toolkit live in a browser: `grokphys explore`."""

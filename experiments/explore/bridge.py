@@ -1,0 +1,31 @@
+"""The bridge: the one model through which a page and its session talk, beside widgets and figures."""
+
+from typing import Any
+
+from bokeh.core.properties import Any as AnyValue
+from bokeh.core.properties import Int, List, String
+from bokeh.model import DataModel
+
+
+class Bridge(DataModel):
+    """What the page tells its session, and what the session tells the page.
+
+    Lists that carry an order begin with a number that increases, so that the same order twice is a change.
+    """
+
+    command: Any = List(AnyValue, default=[0, "", None], help="From the page: [number, name, value].")
+    shown: Any = Int(default=0, help="From the page: the last frame that it has drawn.")
+    frame: Any = Int(default=0, help="From the session: the last frame that was sent.")
+    view: Any = String(default="", help="From the session: the view on the stage.")
+    playing: Any = Int(default=0, help="From the session: 1 while it plays.")
+    speed: Any = Int(default=1, help="From the session: steps a frame.")
+    status: Any = List(AnyValue, default=[], help="From the session: [name, words] of its state.")
+    message: Any = List(AnyValue, default=[0, "", ""], help="From the session: [number, kind, sentence].")
+    script: Any = List(AnyValue, default=[0, ""], help="From the session: [number, Python text].")
+    download: Any = List(
+        AnyValue, default=[0, "", "", None], help="From the session: [number, name, type, content]."
+    )
+
+    def send(self, name: str, *values: Any) -> None:
+        """Give an order to the page: "message", "script" or "download"."""
+        setattr(self, name, [getattr(self, name)[0] + 1, *values])

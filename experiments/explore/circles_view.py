@@ -1,0 +1,290 @@
+"""View 4: circles of a trajectory file, which of them survive, and the law that they obey (Ding)."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import panel
+from bokeh.models import ColumnDataSource
+
+from experiments.explore import theme
+from experiments.explore.circle_plots import CoefficientPlot, SignalPlot
+from experiments.explore.circles_of import RECIPES, CircleRun, Fitted, open_run
+from experiments.explore.export import Film
+from experiments.explore.films import circles_film
+from experiments.explore.plane_plot import TokenPlot
+from experiments.explore.session import Session
+from experiments.explore.view import View
+from experiments.files import embedded_trajectory, resolve
+from physics.trajectory import Trajectory
+
+FACTOR, THRESHOLD = "times the mean signal", "an absolute signal"
+
+
+class CirclesView(View):
+    """Signals and survivors of a run, its tokens on a plane through time, and a linear ODE beside them."""
+
+    slug, name = "circles", "Circles"
+    needs = ("analysis",)
+    reads_files = True
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        widgets, react = panel.widgets, session.reaction
+        files = session.files or [embedded_trajectory()]
+        self._file = theme.control(widgets.Select, "file", options={path.name: path for path in files})
+        self._path = theme.control(widgets.TextInput, "open another", placeholder="path, and Enter")
+        self._index = theme.control(widgets.IntInput, "run", start=0, value=0)
+        self._plane = theme.control(widgets.Select, "plane", options=["-"])
+        self._rule = theme.control(widgets.Select, "a circle survives above", options=[FACTOR, THRESHOLD])
+        self._limit = theme.control(widgets.FloatInput, "limit", value=2.0, step=0.5)
+        self._recipe = theme.control(widgets.Select, "fit", options=list(RECIPES))
+        self._first = theme.control(widgets.IntInput, "from step", start=0, value=0)
+        self._last = theme.control(widgets.IntInput, "to step", start=1, value=1000)
+        self._fit = theme.control(widgets.Button, "Fit the linear ODE")
+        self._rollout = theme.control(widgets.Checkbox, "rollout over the signals", value=True)
+        self._time = theme.control(widgets.IntSlider, "time, as a frame", start=0, end=1, value=0)
+        self._tokens, self._signals = TokenPlot("", height=400), SignalPlot()
+        self._coefficients, self._scores = CoefficientPlot(), theme.heading("")
+        self._ring = ColumnDataSource({"x": [], "y": []})
+        ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
+        ring.level = "underlay"
+        self._frame = self._end = 0
+        self._fitted: Fitted | None = None
+        self._filling = False
+        self._open(files[0], 0)
+        self._file.param.watch(react(lambda event: self._open(event.new, 0)), "value")
+        self._index.param.watch(react(lambda event: self._open(self._file.value, event.new)), "value")
+        self._path.param.watch(react(lambda event: self._type(event.new)), "value")
+        self._plane.param.watch(react(lambda _event: self._look()), "value")
+        self._rule.param.watch(react(lambda event: self._change_rule(event.new)), "value")
+        self._limit.param.watch(react(lambda _event: self._change_limit()), "value")
+        self._rollout.param.watch(react(lambda _event: self._show_rollout()), "value")
+        self._fit.on_click(react(lambda _event: self._start_fit()))
+        self._time.param.watch(react(lambda event: self._go(event.new)), "value")
+
+    def panel(self) -> Any:
+        """Controls; tokens with the time, and signals; coefficients and scores."""
+        controls = [
+            theme.heading("File"),
+            self._file,
+            self._path,
+            self._index,
+            theme.heading("Look"),
+            self._plane,
+            self._rule,
+            self._limit,
+            theme.heading("Linear ODE"),
+            self._recipe,
+            self._first,
+            self._last,
+            self._fit,
+            self._rollout,
+        ]
+        stretch: Any = {"sizing_mode": "stretch_width", "margin": 0}
+        return theme.stage(
+            controls,
+            theme.grid(
+                theme.card(panel.Column(self._tokens.figure, self._time, **stretch)),
+                theme.card(self._signals.figure),
+            ),
+            theme.grid(theme.card(self._coefficients.figure), theme.card(self._scores)),
+        )
+
+    # -- the session's orders ----------------------------------------------------------------------------
+
+    def advance(self, steps: int) -> None:
+        """Let time pass, a frame a step."""
+        self._frame = min(self._frame + steps, self._end)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last frame is shown."""
+        return self._frame == self._end
+
+    def reset(self) -> None:
+        """Go back to the first frame."""
+        self._frame = 0
+
+    def show(self, *, whole: bool = True) -> None:
+        """Move the tokens and the line of the step."""
+        points = self._seen.points[self._frame]
+        self._tokens.move(points)
+        ring = points[self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
+        self._ring.data = {"x": ring[:, 0], "y": ring[:, 1]}
+        self._tokens.figure.title.text = f"Tokens at step {self._step}"
+        self._signals.point_at(self._step)
+        if whole:
+            self._time.value = self._frame
+
+    def status(self) -> dict[str, str]:
+        """Step, survivors, and the signal of the chosen frequency."""
+        run, k = self._run, self._frequency
+        status = {
+            "step": str(self._step),
+            "file": run.path.name,
+            "run": f"{run.index} of {self._runs}",
+            "survivors": " ".join(map(str, self._survivors())) or "none",
+        }
+        if k is not None:
+            steps, values = run.signals
+            near = int(np.abs(steps - self._step).argmin())
+            status[f"signal {k}"] = f"{values[near, k - 1]:.4g}"
+        if self._fitted is not None:
+            status["rollout R²"] = f"{self._fitted.scores.in_sample.rollout:.4f}"
+        return status
+
+    def python(self) -> str:
+        """Calls that read the file, project the tokens and fit the law."""
+        return self._run.python(self._plane.value, self._frame, self._fitted)
+
+    def trajectory(self) -> Trajectory:
+        """The run, as it was read."""
+        return self._run.trajectory
+
+    def film(self) -> Film:
+        """Tokens on the plane, and signals."""
+        fitted = self._fitted if self._rollout.value else None
+        limit = self._run.limit(**self._rules)
+        film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
+        return replace(film, shown=self._frame)
+
+    # -- what the hand does ------------------------------------------------------------------------------
+
+    def _open(self, path: Path, index: int) -> None:
+        """Read a run; where that cannot be, the one before stays."""
+        if self._filling:
+            return
+        run = open_run(path, index)
+        self._run, self._runs = run, Trajectory.open(path).runs
+        self._end, self._frame, self._fitted = len(run.steps) - 1, 0, None
+        self._seen = run.seen(run.planes()[0])
+        self._filling = True
+        try:
+            self._index.value = index
+            self._plane.param.update(options=run.planes(), value=run.planes()[0])
+            self._time.param.update(value=0, end=max(self._end, 1))
+        finally:
+            self._filling = False
+        self._show_signals()
+        self._show_fit()
+        self._look()
+        thinned = f"Every {run.every}th frame of {path} is shown." if run.every > 1 else ""
+        self.session.say(thinned)
+
+    def _type(self, text: str) -> None:
+        """Open files by a path or a pattern."""
+        if not text:
+            return
+        found = resolve([text])
+        self._open(found[0], 0)
+        self._filling = True
+        try:
+            self._file.param.update(
+                options=self._file.options | {path.name: path for path in found}, value=found[0]
+            )
+            self._path.value = ""
+        finally:
+            self._filling = False
+
+    def _look(self) -> None:
+        """Look at another plane."""
+        if self._filling:
+            return
+        self._seen = self._run.seen(self._plane.value)
+        self._tokens.begin(self._seen.points[self._frame], self._seen.order)
+        self._tokens.figure.xaxis.axis_label, self._tokens.figure.yaxis.axis_label = self._seen.names
+        self._show_signals()
+        self.show()
+
+    def _go(self, frame: int) -> None:
+        if frame != self._frame and not self._filling:
+            self._frame = min(frame, self._end)
+            self.show()
+
+    def _change_rule(self, rule: str) -> None:
+        self._limit.value = 2.0 if rule == FACTOR else 10.0
+        self._change_limit()
+
+    def _change_limit(self) -> None:
+        self._show_signals()
+        self._show_fit()
+
+    @property
+    def _rules(self) -> dict[str, float]:
+        return {"factor" if self._rule.value == FACTOR else "threshold": self._limit.value}
+
+    @property
+    def _step(self) -> int:
+        return int(self._run.steps[self._frame])
+
+    @property
+    def _frequency(self) -> int | None:
+        """The frequency whose plane is looked at."""
+        kind, _, number = self._plane.value.partition(" ")
+        return int(number) if kind == "frequency" else None
+
+    def _survivors(self) -> list[int]:
+        return self._run.survivors(**self._rules)
+
+    def _show_signals(self) -> None:
+        limit = self._run.limit(**self._rules)
+        self._signals.show(self._run, self._survivors(), limit, self._frequency)
+
+    # -- the law -----------------------------------------------------------------------------------------
+
+    def _start_fit(self) -> None:
+        """Let a worker fit; the page goes on."""
+        self.session.say("Fitting …")
+        run, recipe = self._run, self._recipe.value
+        work = partial(run.fit, recipe, first=self._first.value, last=self._last.value)
+        self.session.later(work, then=lambda fitted: self._deliver(run, fitted))
+
+    def _deliver(self, run: CircleRun, fitted: Fitted) -> None:
+        if run is self._run:
+            self._fitted = fitted
+            self._show_fit()
+            self.session.say("; ".join(fitted.notes))
+
+    def _show_fit(self) -> None:
+        fitted = self._fitted
+        self._show_rollout()
+        if fitted is None:
+            self._coefficients.show(None, [], "Coefficients: fit the linear ODE first")
+        else:
+            kind = "Increment map" if fitted.kind == "increment" else "Generator"
+            what = f"{kind} A: red helps (+), blue hinders (−)"
+            self._coefficients.show(fitted, self._survivors(), what)
+        self._scores.object = score_text(fitted)
+
+    def _show_rollout(self) -> None:
+        self._signals.show_rollout(self._fitted if self._rollout.value else None)
+
+
+def score_text(fitted: Fitted | None) -> str:
+    """Say how well a fit describes the signals."""
+    if fitted is None:
+        return (
+            "<h2>Scores</h2><p>No law has been fitted yet. All signals together are taken to obey "
+            "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven.</p>"
+        )
+    inside, forward = fitted.scores.in_sample, fitted.scores.forward
+    lines = [
+        f"{fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]}: {np.count_nonzero(fitted.A)} of "
+        f"{fitted.A.size} coefficients are not 0.",
+        f"In sample: R² = {_r2(inside.derivative)} of the changes, {_r2(inside.rollout)} of the rollout.",
+    ]
+    if forward is not None:
+        lines.append(
+            f"Forward, fitted to the first half and scored on the second: R² = {_r2(forward.derivative)} of "
+            f"the changes, {_r2(forward.rollout)} of the rollout. Below 0, a constant would predict better."
+        )
+    return "<h2>Scores</h2>" + "".join(f"<p>{line}</p>" for line in [*lines, *fitted.notes])
+
+
+def _r2(value: float) -> str:
+    if not np.isfinite(value):
+        return "overflow"
+    return f"{value:.4f}" if value > -10 else f"{value:,.0f}"

@@ -1,0 +1,65 @@
+"""The past of a run in bounded memory: every frame at first, then ever more thinly."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class History:
+    """Frames of a run, in order; where there are `limit` of them every other one is given up.
+
+    The first and the last frame are always there. Memory is that of `limit` frames, however long a run is.
+
+    Parameters
+    ----------
+    limit : int, default 1200
+    """
+
+    def __init__(self, limit: int = 1200) -> None:
+        self._limit = limit
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._rows: list[tuple[int, dict[str, Any]]] = []
+        self._stride, self._seen = 1, 0
+
+    def append(self, step: int, **values: Any) -> None:
+        """Keep a copy of a frame, in place of the last one if that is of the same step or none to keep."""
+        row = step, {name: np.array(value) for name, value in values.items()}
+        if self._rows and self._rows[-1][0] == step:
+            self._rows[-1] = row
+            return
+        if self._rows and (self._seen - 1) % self._stride:
+            self._rows[-1] = row
+        else:
+            self._rows.append(row)
+        self._seen += 1
+        if len(self._rows) >= self._limit:
+            kept = self._rows[::2]
+            self._stride *= 2
+            if (self._seen - 1) % self._stride:
+                kept.append(self._rows[-1])
+            self._rows = kept
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def frames(self) -> list[tuple[int, dict[str, Any]]]:
+        """Step and values of each frame; the list is the caller's, the values are not to be changed."""
+        return list(self._rows)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """Values of the last frame."""
+        return self._rows[-1][1]
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Step of each frame, (frames,)."""
+        return np.array([step for step, _ in self._rows], np.int64)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """One value of all frames, (frames, ...)."""
+        return np.array([values[name] for _, values in self._rows])

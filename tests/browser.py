@@ -1,0 +1,167 @@
+"""A real browser against a real server: what the explorer's tests share."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PATIENCE = 60_000
+"""Milliseconds to wait for something that comes at once on an idle machine."""
+
+
+def chromium():
+    """Path of Chromium, or skip."""
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    pytest.importorskip("panel", reason="panel is not installed")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("there is no Chromium (Debian: apt-get install chromium)")
+    return found
+
+
+class Server:
+    """`grokphys explore` in a process of its own."""
+
+    def __init__(self, *arguments, port=0):
+        command = [sys.executable, "-m", "experiments.cli", "explore", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            [*command, "--no-browser", "--port", str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+        self.lines = []
+        for line in self.process.stdout:
+            self.lines.append(line)
+            found = re.search(r"at (http://[\d.]+:(\d+)/)", line)
+            if found:
+                self.url, self.port = found[1], int(found[2])
+                return
+        raise AssertionError(f"the server did not start: {''.join(self.lines)}")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        """Interrupt it, and return what it said."""
+        self.process.send_signal(signal.SIGINT)
+        rest, _ = self.process.communicate(timeout=30)
+        return "".join(self.lines) + rest
+
+
+class Tab:
+    """A page that watches itself: errors on the console and requests to others are failures."""
+
+    def __init__(self, browser, server, *, width=1280, height=800):
+        self.context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.errors, self.foreign = [], []
+        own = (server.url, server.url.replace("http", "ws"), "data:", "blob:")
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on(
+            "request", lambda request: request.url.startswith(own) or self.foreign.append(request.url)
+        )
+        self.page.on(
+            "websocket", lambda socket: socket.url.startswith(own) or self.foreign.append(socket.url)
+        )
+        self.page.goto(server.url)
+        self.page.wait_for_selector("body.ready")
+        self.page.wait_for_selector("#status-step")
+
+    def _console(self, message):
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def status(self, name):
+        """Text of a readout, such as "step"."""
+        return self.page.inner_text(f"#status-{name.replace(' ', '-')}")
+
+    def wait_status(self, name, condition):
+        """Wait until the text of a readout satisfies a condition in JavaScript of `value`."""
+        self.page.wait_for_function(
+            f"id => {{ const value = document.getElementById(id)?.textContent; return {condition} }}",
+            arg=f"status-{name.replace(' ', '-')}",
+        )
+
+    def choose(self, view):
+        """Bring a view to the stage."""
+        self.page.click(f"#tab-{view}")
+        self.page.wait_for_selector(f"#tab-{view}[aria-selected=true]")
+
+    def command(self, name):
+        """Press a button of the transport."""
+        self.page.click(f"#{name}")
+
+    def wait_message(self, text):
+        """Wait for a sentence on the page."""
+        self.page.wait_for_function(
+            "text => document.getElementById('message').textContent.includes(text)", arg=text
+        )
+
+    def python(self):
+        """Text of "Copy as Python"."""
+        self.page.evaluate("document.getElementById('script-text').textContent = ''")
+        self.page.click("#python")
+        self.page.wait_for_function("document.getElementById('script-text').textContent !== ''")
+        text = self.page.inner_text("#script-text")
+        self.page.click("#script button")
+        return text
+
+    def download(self, name):
+        """Press Save, PNG or GIF, and return the bytes that the browser was given."""
+        with self.page.expect_download() as found:
+            self.page.click(f"#{name}")
+        return Path(found.value.path()).read_bytes()
+
+    def close(self):
+        """Close it; what it complained of fails the test."""
+        self.context.close()
+        assert self.errors == []
+        assert self.foreign == []
+
+
+@contextmanager
+def opened(browser, server, **options):
+    """Open a tab, and close it without a complaint."""
+    tab = Tab(browser, server, **options)
+    try:
+        yield tab
+    except BaseException:
+        tab.context.close()
+        raise
+    tab.close()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(condition, seconds=60):
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)

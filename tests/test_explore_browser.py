@@ -1,0 +1,199 @@
+"""The explorer in a real browser: play, step, drag, change, export, two tabs, a server that dies."""
+
+import asyncio
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from browser import Server, opened, wait_for
+from PIL import Image
+
+from experiments.explore.files import uploaded
+
+
+def executed(program):
+    names = {}
+    exec(program, names)
+    return names
+
+
+def number(tab, name):
+    return float(tab.status(name))
+
+
+def test_it_plays_pauses_steps_and_resets(browser, explorer):
+    with opened(browser, explorer) as tab:
+        assert tab.status("step") == "0"
+        tab.command("step")
+        tab.wait_status("step", "value === '1'")
+        tab.page.focus("#speed")
+        tab.page.keyboard.press("ArrowRight")
+        tab.page.keyboard.press("ArrowRight")
+        tab.page.wait_for_function("document.getElementById('speed-value').textContent === '3'")
+        tab.command("play")
+        tab.wait_status("step", "value > 30")
+        tab.wait_status("fps", "value > 0")
+        tab.command("play")  # it says Pause now
+        tab.page.wait_for_selector("#play[aria-pressed=false]")
+        tab.page.wait_for_timeout(300)
+        step = number(tab, "step")
+        assert (step - 1) % 3 == 0
+        assert tab.status("circle-ratio") != "0"
+        tab.page.wait_for_timeout(300)
+        assert number(tab, "step") == step
+        made = executed(tab.python())
+        assert f"steps={step:.0f}" in tab.page.text_content("#script-text")
+        kept = uploaded("run.h5", tab.download("save"))
+        np.testing.assert_array_equal(kept.final[0], made["E"])
+        assert kept.steps[-1] == step
+        assert f"{kept.observables['circle_ratio'][0, -1]:.3f}" == tab.status("circle-ratio")
+        tab.command("reset")
+        tab.wait_status("step", "value === '0'")
+
+
+def test_a_particle_is_dragged(browser, explorer):
+    with opened(browser, explorer) as tab:
+        tab.command("step")
+        tab.wait_status("step", "value === '1'")
+        before = executed(tab.python())["E"]
+        where = tab.page.evaluate(
+            """() => {
+                for (const view of Bokeh.index.roots) {
+                    for (const found of view.owner.query(v => v.model.type === "Figure")) {
+                        const source = found.model.renderers.find(r => r.data_source?.data?.name)?.data_source
+                        if (source === undefined) continue
+                        const {x, y} = source.data, {left, top} = found.el.getBoundingClientRect()
+                        const {x_scale, y_scale} = found.frame
+                        return [left + x_scale.compute(x[0]), top + y_scale.compute(y[0])]
+                    }
+                }
+            }"""
+        )
+        mouse = tab.page.mouse
+        mouse.move(*where)
+        mouse.down()
+        for k in range(1, 6):
+            mouse.move(where[0] - 8 * k, where[1] - 6 * k)
+        mouse.up()
+        tab.page.wait_for_function("document.getElementById('script') !== null")
+        moved = None
+
+        def arrived():
+            nonlocal moved
+            moved = tab.python()
+            return "E[" in moved
+
+        wait_for(arrived)
+        after = executed(moved)["E"]
+        assert np.flatnonzero((after != before).any(axis=1)).tolist() == [0]
+        shift = after[0] - before[0]
+        assert shift[0] < 0 < shift[1]
+        assert tab.status("step") == "1"
+        tab.command("step")
+        tab.wait_status("step", "value === '2'")
+        np.testing.assert_array_equal(
+            executed(tab.python())["E"], uploaded("run.h5", tab.download("save")).final[0]
+        )
+
+
+def test_pictures_and_films_come_down(browser, explorer):
+    with opened(browser, explorer) as tab:
+        for step in (1, 2, 3):
+            tab.command("step")
+            tab.wait_status("step", f"value === '{step}'")
+        picture = Image.open(io.BytesIO(tab.download("png")))
+        assert (picture.format, picture.size) == ("PNG", (1280, 864))
+        film = Image.open(io.BytesIO(tab.download("gif")))
+        assert (film.format, film.n_frames) == ("GIF", 4)
+        tab.wait_message("particles.gif is in your downloads")
+
+
+def test_two_tabs_are_two_sessions(browser, explorer):
+    with opened(browser, explorer) as one, opened(browser, explorer) as other:
+        one.command("step")
+        one.wait_status("step", "value === '1'")
+        other.command("play")
+        other.wait_status("step", "value > 5")
+        assert one.status("step") == "1"
+        assert other.page.inner_text("#play") == "Pause"
+        assert one.page.inner_text("#play") == "Play"
+
+
+def test_a_network_trains(browser, explorer):
+    with opened(browser, explorer) as tab:
+        tab.choose("networks")
+        first = number(tab, "train-loss")
+        tab.page.evaluate("document.getElementById('speed').value = 6")
+        tab.page.dispatch_event("#speed", "input")
+        tab.page.wait_for_function("document.getElementById('speed-value').textContent === '20'")
+        tab.command("play")
+        tab.wait_status("step", "value >= 100")
+        tab.command("play")
+        tab.page.wait_for_selector("#play[aria-pressed=false]")
+        tab.page.wait_for_timeout(300)
+        step = number(tab, "step")
+        assert number(tab, "train-loss") < first
+        assert number(tab, "particle-step") == step / 20
+        made = executed(tab.python())
+        kept = uploaded("run.h5", tab.download("save"))
+        np.testing.assert_array_equal(kept.final[0], made["E"])
+        tab.choose("particles")
+        assert tab.status("step") == "0"
+
+
+def test_a_value_out_of_range_is_a_sentence(browser, explorer):
+    with opened(browser, explorer, width=390, height=844) as tab:
+        field = tab.page.get_by_label("modulus (0: the tokens)")
+        field.fill("1")
+        field.press("Enter")
+        tab.wait_message("modulus must be at least 2, got 1")
+        field.fill("13")
+        field.press("Enter")
+        tab.command("step")
+        tab.wait_status("step", "value === '1'")
+        assert "modulus=13" in tab.python()
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_file_that_is_not_ours_is_a_sentence(browser, explorer):
+    with opened(browser, explorer) as tab:
+        tab.page.get_by_label("start", exact=True).select_option("from a file")
+        tab.wait_message("Choose a trajectory file")
+        tab.page.set_input_files(
+            "input[type=file] >> visible=true", {"name": "mine.h5", "mimeType": "", "buffer": b"nothing"}
+        )
+        tab.wait_message("mine.h5")
+        assert tab.page.get_attribute("#message", "class") == "error"
+        tab.command("step")
+        tab.wait_status("step", "value === '1'")
+
+
+def test_a_server_that_dies_and_returns(browser):
+    server = Server()
+    with opened(browser, server) as tab:
+        tab.command("step")
+        tab.wait_status("step", "value === '1'")
+        server.kill()
+        tab.wait_message("The connection to the server is lost")
+        tab.errors.clear()
+        again = Server(port=server.port)
+        tab.page.wait_for_selector("body.ready:not(.lost)")
+        tab.wait_status("step", "value === '0'")
+        tab.errors.clear()  # the browser's own, of a server that was not there
+        tab.command("step")
+        tab.wait_status("step", "value === '1'")
+    assert "Traceback" not in again.stop()
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null"])
+def test_another_origin_gets_no_websocket(explorer, origin):
+    from tornado.httpclient import HTTPClientError, HTTPRequest
+    from tornado.websocket import websocket_connect
+
+    async def connect():
+        request = HTTPRequest(explorer.url.replace("http", "ws") + "ws", headers={"Origin": origin})
+        await websocket_connect(request, subprotocols=["bokeh", "token"])
+
+    with ThreadPoolExecutor(1) as apart, pytest.raises(HTTPClientError, match="403"):
+        apart.submit(asyncio.run, connect()).result()
