@@ -57,17 +57,15 @@ def test_a_film_has_the_frames_size_and_pace_that_were_asked_for(particles, tmp_
 
 
 def test_the_same_file_gives_the_same_bytes(wide, tmp_path):
-    for name in ("a.gif", "b.gif", "a.png", "b.png"):
+    for name in ("a.gif", "b.gif"):
         assert animate(wide, "--out", tmp_path / name, "--frames", 2, "--size", 300) == 0
-    for ending in ("gif", "png"):
-        assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+    assert (tmp_path / "a.gif").read_bytes() == (tmp_path / "b.gif").read_bytes()
 
 
 def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
     made = [
         (particles,),
         (particles, "--run", 1),
-        (particles, "--view", "circles"),
         (particles, "--frequency", 1),
         (wide,),
         (wide, "--frequency", 2),
@@ -77,9 +75,9 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
     for n, arguments in enumerate(made):
         assert animate(*arguments, "--out", tmp_path / f"{n}.png", "--size", 300) == 0
         contents.append((tmp_path / f"{n}.png").read_bytes())
-    assert len(set(contents)) >= len(made) - 1, "the strongest frequency of the particles may be 1"
+    assert len(set(contents)) == len(made)
     assert animate(wide, "--frequency", 3, "--out", tmp_path / "three.png", "--size", 300) == 0
-    assert (tmp_path / "three.png").read_bytes() == contents[4], "3 is the strongest"
+    assert (tmp_path / "three.png").read_bytes() == contents[3], "3 is the strongest"
 
 
 @pytest.mark.parametrize(
@@ -131,8 +129,9 @@ def test_it_works_without_the_explorer_s_packages(python, particles, tmp_path):
         import sys
         for name in ("panel", "bokeh"):
             sys.modules[name] = None
-        from experiments.cli import main
-        sys.exit(main(["animate", sys.argv[1], "--out", sys.argv[2], "--size", "200"]))
+        from pathlib import Path
+        from experiments.animate import animate
+        sys.exit(animate(Path(sys.argv[1]), out=Path(sys.argv[2]), size=200))
     """
     python(code, particles, tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")

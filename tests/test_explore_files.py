@@ -103,12 +103,12 @@ def test_a_file_is_opened_scrubbed_fitted_and_exported(tab, particles, tmp_path)
     tab.wait_status("step", "value === '5'")
 
 
-def test_a_phone_shows_both_without_scrolling_sideways(browser, explorer):
-    with opened(browser, explorer, width=390, height=844) as tab:
-        for view in ("theory", "circles"):
-            tab.choose(view)
-            tab.page.wait_for_timeout(300)
-            assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+def test_a_phone_shows_both_without_scrolling_sideways(tab):
+    tab.page.set_viewport_size({"width": 390, "height": 844})
+    for view in ("theory", "circles"):
+        tab.choose(view)
+        tab.page.wait_for_timeout(300)
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def _written(path, content):

@@ -146,11 +146,10 @@ def test_the_flow_is_saved_as_a_run_of_simulate(tmp_path):
 
 
 def test_the_flow_is_drawn():
-    film = films.flow_film(TrainingSet.drawn(5))
+    film = films.flow_film(TrainingSet.drawn(5, 5, dim=2))
     assert film.frames == FRAMES
     assert export.png(film, 0, dpi=40) != export.png(film, 60, dpi=40)
-    for other in (TrainingSet.drawn(5, 5, dim=2), TrainingSet.drawn(4).filled(False)):
-        assert export.png(films.flow_film(other), 3, dpi=40).startswith(b"\x89PNG")
+    assert export.png(films.flow_film(TrainingSet.drawn(4).filled(False)), 3, dpi=40).startswith(b"\x89PNG")
 
 
 # -- the view, without a browser ----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
 
 ATTENTION, ADDITION = "constant attention", "toy addition"
-HEIGHT = 292
+HEIGHT = 280
 RATES = [digit * 10.0**-power for power in (4, 3, 2) for digit in (1, 2, 3, 5)] + [0.1, 0.2]
 PUBLISHED = {
     ATTENTION: {"_tokens": 17, "_dim": 2, "_hidden": 32, "_rate": 0.01, "_decay": 1.0},
@@ -62,6 +62,7 @@ class NetworksView(View):
         seen.level = "underlay"
         self._fresh, self._filling = True, False
         self._axes: list[Any] = [None, None]
+        self._shown: list[Any] = [None, None]
         self._run = self._begin()
         self._connect()
 
@@ -95,6 +96,9 @@ class NetworksView(View):
         sets = (run.training.embeddings[0].astype(np.float64), run.particles.positions)
         plots = ((self._embedding, self._sums), (self._particles, self._particle_sums))
         for k, (E, (tokens, sums)) in enumerate(zip(sets, plots, strict=True)):
+            if not self._fresh and np.array_equal(E, self._shown[k]):
+                continue  # particles rest while the network takes its steps
+            self._shown[k] = E
             self._axes[k] = plane_axes(E, self._plane.value, self._axes[k])
             points = E @ self._axes[k].T
             added = points[pairs].sum(axis=1)

@@ -48,7 +48,9 @@ class ParticlesView(View):
         kinds = {kind: kind for kind in starts.KINDS} | {"from a file": FROM_FILE}
         self._kind = theme.control(panel.widgets.Select, "start", options=kinds, value="normal")
         self._seed = theme.control(number, "seed", start=0, end=10**6, value=0)
-        self._noise = theme.control(slider, "noise of the start", start=0, end=1, step=0.01, value=0.1)
+        self._noise = theme.control(
+            slider, "noise of the start", start=0, end=1, step=0.01, value=0.1, visible=False
+        )
         self._file = FileChooser(session, self._renew)
         self._plane = theme.control(panel.widgets.Select, "plane", options=planes(2), value=planes(2)[0])
         self._numbers = theme.control(panel.widgets.Checkbox, "classes as numbers", value=False)

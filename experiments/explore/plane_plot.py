@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from experiments.explore import theme
 
 Array = NDArray[np.float64]
-TRAIL = 24
+TRAIL = 14
 """Frames that a trail looks back."""
 
 

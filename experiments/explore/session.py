@@ -75,7 +75,9 @@ class Session:
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
         self.bridge.on_change("shown", self._shown)
         readers = [kind for kind in kinds if kind.reads_files and self.files]
-        self.choose((readers or kinds)[0].slug)
+        first = (readers or kinds)[0]
+        _load(first.needs)
+        self.choose(first.slug)
 
     # -- what views use ----------------------------------------------------------------------------------
 

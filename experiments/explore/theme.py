@@ -7,7 +7,7 @@ import matplotlib as mpl
 import numpy as np
 import panel
 from bokeh.core.property.descriptors import UnsetValueError
-from bokeh.models import CustomJS, Range1d
+from bokeh.models import CustomJS, Plot, Range1d
 from bokeh.plotting import figure
 
 CYCLE = "twilight_shifted"
@@ -68,6 +68,7 @@ HEADING_CSS = """
 :host { margin: 0; }
 h2 { font: 600 11px var(--font);
   letter-spacing: 0.07em; text-transform: uppercase; color: #5c6773; margin: 8px 0 2px; }
+h3 { font: 600 13px var(--font); color: #1d2733; margin: 0 0 6px; }
 p { font: 12.5px/1.45 var(--font);
   color: #5c6773; margin: 2px 0 4px; }
 """
@@ -94,12 +95,14 @@ def darker(color: str) -> str:
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
     """Return an empty Bokeh figure in the design.
 
-    A `square` one shows a plane around the origin: equal units on both axes, no ticks; see `zoom`.
+    Its title is written by the `card` that it stands on. A `square` one shows a plane around the origin:
+    equal units on both axes, which are not drawn; see `zoom`.
     """
     if square:
         options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}
+        options |= {"x_axis_location": None, "y_axis_location": None}
     made = figure(
-        title=title,
+        name=title,
         height=height,
         sizing_mode="stretch_width",
         toolbar_location=None,
@@ -110,8 +113,6 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
         min_border=4,
         **options,
     )
-    made.title.text_font, made.title.text_font_size = FONT, "13px"
-    made.title.text_font_style, made.title.text_color = "bold", INK
     for axis in made.axis:
         axis.axis_label_text_font = axis.major_label_text_font = FONT
         axis.axis_label_text_font_style, axis.axis_label_text_font_size = "normal", "12px"
@@ -119,8 +120,7 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
         axis.major_label_text_font_size = "11px"
         axis.axis_line_color = axis.major_tick_line_color = LINE
         axis.minor_tick_line_color = None
-        axis.visible = not square
-    made.grid.grid_line_color = "#ece8df"
+    made.grid.grid_line_color, made.grid.visible = "#ece8df", not square
     if square:
         keep = CustomJS(args={"plot": made}, code=SQUARE)
         for owner, name in ((made, "inner_width"), (made, "inner_height"), (made.y_range, "end")):
@@ -154,8 +154,10 @@ def zoom(plane: Any, extent: float) -> None:
 
 
 def card(shown: Any) -> Any:
-    """Return a figure or panel object on a card of its own."""
-    return panel.Column(shown, stylesheets=[CARD_CSS], sizing_mode="stretch_width", margin=0)
+    """Return a figure, below its title, or a panel object on a card of its own."""
+    title = getattr(shown, "name", "") if isinstance(shown, Plot) else ""
+    above = [panel.pane.HTML(f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
+    return panel.Column(*above, shown, stylesheets=[CARD_CSS], sizing_mode="stretch_width", margin=0)
 
 
 def grid(*cards: Any, columns: int = 2) -> Any:
@@ -172,9 +174,7 @@ def grid(*cards: Any, columns: int = 2) -> Any:
 def stage(controls: Sequence[Any], *rows: Any) -> Any:
     """Return the layout of a view: controls on the left (at the end of a narrow page), rows of cards."""
     side = panel.Column(*controls, stylesheets=[CONTROLS_CSS], sizing_mode="stretch_width", margin=0)
-    main = panel.Column(
-        *rows, stylesheets=[":host { gap: 14px; min-width: 0; }"], sizing_mode="stretch_width", margin=0
-    )
+    main = panel.Column(*rows, stylesheets=[":host { min-width: 0; }"], sizing_mode="stretch_width", margin=0)
     inner = panel.Column(side, main, stylesheets=[STAGE_CSS], sizing_mode="stretch_width", margin=0)
     return panel.Column(inner, sizing_mode="stretch_width", margin=0)  # this one may be made invisible
 

@@ -1,0 +1,178 @@
+"""The explorer in a real browser, against what it must reach: one line a target.
+
+Usage: python benchmarks/explore.py [--minutes N]
+
+Measures, on this machine and with nothing else to do: the first page after the command (warm disk caches),
+frames a second of 17 particles at several steps a frame, a slider's effect on the screen, and with --minutes
+the memory of server and page over so many minutes of play (the target is ten).
+"""
+
+import argparse
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+COMMAND = [sys.executable, "-m", "experiments.cli", "explore", "--no-browser", "--port", "0"]
+
+
+def start() -> tuple[subprocess.Popen[str], str]:
+    """Start a server; return it and its address."""
+    server = subprocess.Popen(
+        COMMAND, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+    )
+    assert server.stdout is not None
+    for line in server.stdout:
+        found = re.search(r"http://\S+", line)
+        if found:
+            return server, found[0]
+    raise SystemExit("the server did not start")
+
+
+def first_page(page: Page) -> float:
+    """Seconds from the command to the first drawn page."""
+    began = time.perf_counter()
+    server, address = start()
+    page.goto(address)
+    page.wait_for_selector("body.ready")
+    page.wait_for_function(DRAWN)
+    took = time.perf_counter() - began
+    page.goto("about:blank")
+    server.terminate()
+    server.wait()
+    return took
+
+
+DRAWN = """() => {
+    const figures = (window.Bokeh?.index?.roots ?? []).flatMap(
+        view => [...view.owner.query(found => found.model.type === "Figure")])
+    return figures.length >= 4 && figures.every(figure => figure.frame.bbox.width > 0)
+}"""
+
+
+def frames_a_second(page: Page, speed: int, seconds: float = 8.0) -> float:
+    """Frames that the page has drawn, a second, at so many steps a frame."""
+    speeds = page.get_attribute("#speed", "data-speeds").split()
+    page.evaluate(f"document.getElementById('speed').value = {speeds.index(str(speed))}")
+    page.dispatch_event("#speed", "input")
+    page.click("#reset")
+    page.click("#play")
+    page.wait_for_timeout(2000)
+    before, began = _step(page), time.perf_counter()
+    page.wait_for_timeout(1000 * seconds)
+    frames = (_step(page) - before) / speed / (time.perf_counter() - began)
+    page.click("#play")
+    page.wait_for_selector("#play[aria-pressed=false]")
+    return frames
+
+
+def latency(page: Page, times: int = 20) -> list[float]:
+    """Milliseconds from a slider's step to particles that have moved on the screen, paint included."""
+    page.click("#reset")
+    slider = page.get_by_role("slider").filter(visible=True).nth(5)  # tokens: another start on each step
+    slider.focus()
+    found = []
+    for _ in range(times):
+        found.append(page.evaluate(WATCH))
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("window.arrived !== null")
+        found[-1] = page.evaluate("window.arrived - window.pressed")
+    return found
+
+
+WATCH = """() => {
+    window.arrived = null
+    addEventListener("keydown", () => { window.pressed = performance.now() }, {once: true, capture: true})
+    for (const view of Bokeh.index.roots) {
+        for (const figure of view.owner.query(found => found.model.type === "Figure")) {
+            const source = figure.model.renderers.map(r => r.data_source).find(s => s?.data?.name)
+            if (source === undefined) continue
+            const done = () => {
+                source.properties.data.change.disconnect(done)
+                requestAnimationFrame(() => setTimeout(() => { window.arrived = performance.now() }, 0))
+            }
+            source.properties.data.change.connect(done)
+            return 0
+        }
+    }
+}"""
+
+
+def memory(pid: int) -> float:
+    """Resident MiB of a process."""
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+
+
+def play(page: Page, pid: int, minutes: float) -> None:
+    """Play, and print the memory of server and page every half a minute."""
+    page.click("#reset")
+    page.click("#play")
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    for half in range(round(2 * minutes) + 1):
+        session.send("HeapProfiler.collectGarbage")
+        metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
+        heap = metrics["JSHeapUsedSize"] / 2**20
+        print(
+            f"  {half / 2:5.1f} min   server {memory(pid):7.1f} MiB   page's heap {heap:6.1f} MiB   step {_step(page)}"
+        )
+        if half < round(2 * minutes):
+            page.wait_for_timeout(30_000)
+    page.click("#play")
+
+
+def _step(page: Page) -> int:
+    return int(page.inner_text("#status-step"))
+
+
+def _line(name: str, value: str, target: str, met: bool) -> None:
+    print(f"{name:<42}{value:>14}   target {target:<10} {'met' if met else 'MISSED'}", flush=True)
+
+
+def main() -> None:
+    """Measure, and print each against its target."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=0.0, help="minutes of play to watch the memory over")
+    minutes = parser.parse_args().minutes
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        raise SystemExit("there is no Chromium (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        first_page(page)  # warms the disk caches
+        took = statistics.median(first_page(page) for _ in range(3))
+        _line("first page after the command, median of 3", f"{took:.2f} s", "3 s", took <= 3)
+        server, address = start()
+        page.goto(address)
+        page.wait_for_selector("#status-step")
+        for speed in (1, 5, 20):
+            found = frames_a_second(page, speed)
+            _line(f"17 particles, {speed} steps a frame", f"{found:.1f} fps", "25 fps", found >= 25)
+        found = latency(page)
+        middle, worst = statistics.median(found), max(found)
+        _line("slider to screen, median of 20", f"{middle:.0f} ms", "100 ms", middle <= 100)
+        _line("slider to screen, worst of 20", f"{worst:.0f} ms", "100 ms", worst <= 100)
+        if minutes:
+            play(page, server.pid, minutes)
+        server.terminate()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
