@@ -124,8 +124,8 @@ def main(runs: int, rounds: int) -> None:
                 again.append(sweep(config, out, *options))
                 print(f"  {mode}: runs {plain:.1f} s, sweep {taken:.1f} s, again {again[-1]:.1f} s")
             print(
-                f"{mode}: overhead {statistics.median(ratios):.1f} % ({min(ratios):.1f} to {max(ratios):.1f}),"
-                f" a complete sweep again {statistics.median(again):.1f} s"
+                f"{mode}: overhead {statistics.median(ratios):.1f} % ({min(ratios):.1f} to "
+                f"{max(ratios):.1f}), a complete sweep again {statistics.median(again):.1f} s"
             )
 
 

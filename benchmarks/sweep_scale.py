@@ -1,9 +1,9 @@
-"""What a sweep of many runs costs beside the runs: cutting it into packs, and its index; in seconds of a core.
+"""What a sweep of many runs costs: the runs, cutting it into packs, the index; in seconds of a core.
 
 Usage: python benchmarks/sweep_scale.py [runs a cell] [cells]
 
-The index holds drawn numbers in place of results, so that nothing need be run. A pack of each kind is run too,
-for the seconds and the bytes that a run of it takes.
+The index holds drawn numbers in place of results, so that nothing need be run. One pack of each kind is run,
+for the seconds and the bytes that a run takes.
 """
 
 import sys
