@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Pack:
     numbers: list[int]
     rows: list[int]
 
-    @property
+    @cached_property
     def name(self) -> str:
         """File name: a hash of all that determines what the file holds."""
         content = [SCHEMA, self.kind, self.common, self.columns, self.numbers]

@@ -1,0 +1,134 @@
+"""What `grokphys sweep` costs beyond the runs it holds, at about a second a run: serial, processes, Dask.
+
+Usage: python benchmarks/sweep_overhead.py [runs [rounds]]
+
+The reference is the same packs in as many processes with as many threads, which only run them, in memory, and
+have imported and compiled all they need. A sweep is the command from its start to its end: imports, files,
+index. In each round reference and sweep take turns; the overhead is a ratio of times from the same round. A
+sweep that finds all complete shows the part that does not grow with the runs.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from experiments.sweep_config import declaration
+from experiments.sweep_pack import Pack, packs
+from experiments.sweep_run import Worker, cores, flavours
+from experiments.sweep_work import warm
+from experiments.timing import seconds
+
+PACK = 6
+PROCESSES = 2
+SWEEP = [sys.executable, "-m", "experiments.cli", "sweep"]
+
+
+def content(runs: int, steps: int) -> dict[str, object]:
+    """Particles with one f_a after another, so that every cell is a pack of its own."""
+    alignments = [round(0.1 * k, 1) for k in range(-(-runs // PACK))]
+    fixed = {"tokens": 17, "runs": PACK, "steps": steps, "record_every": max(1, steps // 100)}
+    return {"kind": "simulate", "pack": PACK, "fixed": fixed, "grid": {"alignment": alignments}}
+
+
+def steps_of_a_second() -> int:
+    """Steps that one run takes a second for, on one thread."""
+    worker = Worker(1)
+    probe = packs(declaration(content(PACK, 5000) | {"pack": 1}))[:1]
+    for function in (warm, run_in_memory):
+        worker.send(function, probe)
+        answer = worker.receive()
+    worker.end()
+    assert answer is not None
+    return int(5000 / answer[0])
+
+
+def run_in_memory(part: list[Pack]) -> float:
+    """Seconds to run packs, and nothing else."""
+    return seconds(lambda: [pack.run(None) for pack in part])
+
+
+def reference(whole: list[Pack], processes: int) -> float:
+    """Seconds for all packs in processes that are ready, from the first beginning to the last end."""
+    workers = [Worker(max(1, cores() // processes)) for _ in range(processes)]
+    for worker in workers:
+        worker.send(warm, flavours(whole))
+        worker.receive()
+    began = time.perf_counter()
+    for k, worker in enumerate(workers):
+        worker.send(run_in_memory, whole[k::processes])
+    for worker in workers:
+        assert worker.receive() is not None
+    took = time.perf_counter() - began
+    for worker in workers:
+        worker.end()
+    return took
+
+
+def sweep(config: Path, out: Path, *options: str) -> float:
+    """Seconds of the command."""
+    command = [*SWEEP, str(config), "--out", str(out), *options]
+    return seconds(lambda: subprocess.run(command, check=True, capture_output=True))
+
+
+@contextmanager
+def cluster(directory: Path) -> Iterator[str]:
+    """Start a scheduler and workers of one thread on this machine, and give the scheduler's address."""
+    import distributed
+
+    with ExitStack() as stack:
+
+        def start(program: str, *options: str) -> None:
+            command = [sys.executable, "-m", f"distributed.cli.dask_{program}", "--no-dashboard", *options]
+            process = stack.enter_context(subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=directory))
+            stack.callback(process.kill)
+
+        file = directory / "scheduler.json"
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        for _ in range(PROCESSES):
+            start("worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny")
+        client = distributed.Client(scheduler_file=str(file), timeout=60)
+        client.wait_for_workers(PROCESSES)
+        address = client.scheduler.address
+        client.close()
+        yield address
+
+
+def main(runs: int, rounds: int) -> None:
+    """Print the overhead of each way to run a sweep."""
+    steps = steps_of_a_second()
+    declared = declaration(content(runs, steps))
+    whole = packs(declared)
+    total = sum(len(pack.numbers) for pack in whole)
+    print(f"{total} runs of {steps} steps in {len(whole)} files, {cores()} cores, {rounds} rounds")
+    with tempfile.TemporaryDirectory() as name, cluster(Path(name)) as address:
+        directory = Path(name)
+        config = directory / "config.json"
+        config.write_text(json.dumps(content(runs, steps)))
+        modes = {
+            "serial": (1, ()),
+            f"{PROCESSES} processes": (PROCESSES, ("--workers", str(PROCESSES))),
+            f"Dask, {PROCESSES} workers": (PROCESSES, ("--scheduler", address)),
+        }
+        for k, (mode, (processes, options)) in enumerate(modes.items()):
+            ratios, again = [], []
+            for turn in range(rounds):
+                out = directory / f"{k}-{turn}"
+                plain, taken = reference(whole, processes), sweep(config, out, *options)
+                ratios.append(100 * (taken / plain - 1))
+                again.append(sweep(config, out, *options))
+                print(f"  {mode}: runs {plain:.1f} s, sweep {taken:.1f} s, again {again[-1]:.1f} s")
+            print(
+                f"{mode}: overhead {statistics.median(ratios):.1f} % ({min(ratios):.1f} to "
+                f"{max(ratios):.1f}), a complete sweep again {statistics.median(again):.1f} s"
+            )
+
+
+if __name__ == "__main__":
+    given = [int(word) for word in sys.argv[1:]]
+    main(*given, *(240, 3)[len(given) :])
