@@ -221,7 +221,8 @@ class HonestScores:
 
     def mean(self, name: str) -> float:
         """Mean over runs of a score across runs; NaN for a single run."""
-        return float(np.nanmean([getattr(score, name) for score in self.across])) if self.across else np.nan
+        values = np.array([getattr(score, name) for score in self.across])
+        return float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else np.nan
 
     def median(self, name: str) -> float:
         """Median over runs of a score across runs; NaN for a single run."""
