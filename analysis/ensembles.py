@@ -60,6 +60,13 @@ class EnsembleOf:
     parts : sequence of Trajectory
     delta : float, default 0.01
         Tolerance of the representation quality.
+    given : Operation, optional
+        What is learned, where the trajectories are not to say it.
+
+    Raises
+    ------
+    InputError
+        If these are no trajectories, differ in tokens or dimensions, or no run is finite.
     """
 
     name: str

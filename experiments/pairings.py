@@ -79,7 +79,8 @@ def theory_and_toy(out: Path, budget: Budget) -> list[Path]:
         "flow of the effective theory from its own start and with its own training set. The networks' "
         "embeddings move by AdamW at "
         f"{LEARNING_RATE:g}, those of the theory by a plain gradient of that rate, so that one factor "
-        f"between the clocks is free; δ = {DELTA:g}."
+        "between the clocks is free, and the theory is followed further than the networks are; "
+        f" δ = {DELTA:g}."
     )
     return _publish(
         out,

@@ -33,17 +33,17 @@ def test_cliffs_delta_has_a_real_interval_where_samples_do_not_overlap():
 def test_intervals_of_effects_have_their_coverage():
     rng = np.random.default_rng(5)
     shift, delta = 0.8, 2 * stats.norm.cdf(0.8 / 2**0.5) - 1
-    samples = [(rng.normal(shift, 1, 18), rng.normal(0, 1, 14)) for _ in range(150)]
+    samples = [(rng.normal(shift, 1, 18), rng.normal(0, 1, 14)) for _ in range(100)]
     assert covered([analysis.cliffs_delta(x, y) for x, y in samples], delta) > 0.90
     means = [bootstrap(x, y, lambda a, b: a.mean(-1) - b.mean(-1), resamples=400) for x, y in samples]
     assert 0.89 < covered(means, shift) < 0.995
-    assert 0.88 < covered([analysis.hedges_g(x, y) for x, y in samples[:100]], shift) <= 1
+    assert 0.88 < covered([analysis.hedges_g(x, y) for x, y in samples[:50]], shift) <= 1
 
 
 def test_hedges_g_is_unbiased_where_cohens_d_is_not():
     rng = np.random.default_rng(1)
-    found = [analysis.hedges_g(rng.normal(1, 1, 6), rng.normal(0, 1, 6)).estimate for _ in range(200)]
-    assert np.mean(found) == pytest.approx(1.0, abs=0.13)
+    found = [analysis.hedges_g(rng.normal(1, 1, 6), rng.normal(0, 1, 6)).estimate for _ in range(120)]
+    assert np.mean(found) == pytest.approx(1.0, abs=0.15)
     x, y = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 1.0, 3.0])
     pooled = np.sqrt((2 * x.var(ddof=1) + 3 * y.var(ddof=1)) / 5)
     assert analysis.hedges_g(x, y).estimate == pytest.approx((1 - 3 / 19) * (x.mean() - y.mean()) / pooled)
@@ -89,7 +89,7 @@ def test_what_has_no_interval_says_so():
 def test_calibration_covers_the_truth():
     rng = np.random.default_rng(3)
     found = []
-    for _ in range(100):
+    for _ in range(60):
         predicted = rng.uniform(0, 1, 20)
         found.append(calibrate(predicted, 0.1 + 0.5 * predicted + rng.normal(0, 0.1, 20)))
     assert covered([one.slope for one in found], 0.5) > 0.88
