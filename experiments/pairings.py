@@ -80,7 +80,7 @@ def theory_and_toy(out: Path, budget: Budget) -> list[Path]:
         "embeddings move by AdamW at "
         f"{LEARNING_RATE:g}, those of the theory by a plain gradient of that rate, so that one factor "
         "between the clocks is free, and the theory is followed further than the networks are; "
-        f" δ = {DELTA:g}."
+        f"δ = {DELTA:g}."
     )
     return _publish(
         out,
