@@ -42,7 +42,7 @@ TOY_SIZES: dict[Budget, tuple[int, ...]] = {
 }
 TOY_SEEDS: dict[Budget, int] = {"quick": 5, "default": 8, "paper": 20}
 TOY_STEPS: dict[Budget, int] = {"quick": 2000, "default": 5000, "paper": 10_000}
-THEORY_SPAN = 200
+THEORY_SPAN = 100
 """The theory is followed to so many times the steps of the networks, in steps of the same rate."""
 MLP: dict[Budget, tuple[EmbeddingMLP, int]] = {
     "quick": (EmbeddingMLP(tokens=31, dim=64), 6),
