@@ -63,8 +63,8 @@ class Setting:
     dropout_seeds: int = 2
     rates: tuple[float, float] = (1e-3, 1e-2)
     decays: tuple[float, float] = (0.1, 30.0)
-    cells: tuple[int, int] = (3, 4)
-    refinement: Refinement = field(default_factory=lambda: Refinement(2, 4, 1, 60))
+    cells: tuple[int, int] = (2, 4)
+    refinement: Refinement = field(default_factory=lambda: Refinement(2, 4, 1, 28))
     delay: int = 200
 
     @property
@@ -89,7 +89,7 @@ SETTINGS: dict[Budget, Setting] = {
         seeds=2,
         dropouts=(0.0, 0.05),
         dropout_seeds=1,
-        cells=(2, 3),
+        cells=(1, 3),
         refinement=Refinement(2, 2, 0),
     ),
     "default": Setting(),
