@@ -179,16 +179,16 @@ def compare(
             f"{second.tokens}"
         )
     work = Parts(first, second, names, states, symmetry)
-    shapes = work.shapes()
+    ours, theirs, shapes = work.structures(first), work.structures(second), work.shapes()
     pairs, together = work.pairs(paired, shapes)
     motion = work.motion(pairs, together, align)
     return Comparison(
         names,
         (first.runs, second.runs),
-        work.structures(first),
-        work.structures(second),
+        ours,
+        theirs,
         shapes,
-        work.distributions(),
+        work.distributions(ours, theirs),
         motion,
         work.onsets(motion, thresholds),
         work.accuracy(together, accuracies),

@@ -85,6 +85,8 @@ class Parts:
             if one.runs == 1:
                 self.notes.append(f"{name} is a single run: no interval can be given for it")
         self.states = first.states or second.states if states is None else states
+        if self.states and first.dim != second.dim:
+            raise InputError(f"states must have the same number of axes, got {first.dim} and {second.dim}")
         self.planar = max(first.dim, second.dim) <= PLANAR
         self.symmetry = self._symmetry(symmetry)
 
@@ -151,10 +153,14 @@ class Parts:
             )
         if paired is None:
             paired = same and bool((first.sound == second.sound).all()) and self._same_starts()
-        if paired or shapes is None:
-            k = np.arange(min(first.runs, second.runs))
-            return np.stack([k, k], axis=1), bool(paired) or shapes is None
-        return np.stack([shapes.disparity.argmin(axis=0), np.arange(second.runs)], axis=1), False
+        if paired:
+            return np.tile(np.arange(first.runs)[:, None], 2), True
+        if shapes is not None:
+            nearest = shapes.disparity.argmin(axis=0)
+        else:
+            gaps = [((first.final - state) ** 2).sum(axis=(1, 2)) for state in second.final]
+            nearest = np.argmin(gaps, axis=1)
+        return np.stack([nearest, np.arange(second.runs)], axis=1), False
 
     def _same_starts(self) -> bool:
         starts = self.first.initial, self.second.initial
@@ -167,16 +173,15 @@ class Parts:
                 return False
         return True
 
-    def distributions(self) -> dict[str, Difference]:
+    def distributions(self, ours: Structures | None, theirs: Structures | None) -> dict[str, Difference]:
         """Final structures, and the final values of what both have measured."""
         first, second = self.first, self.second
         found: dict[str, Difference] = {}
         if not self.states:
-            shapes = self.structures(first), self.structures(second)
             flat = min(first.dim, second.dim) < 2
-            if shapes[0] is not None and shapes[1] is not None and not flat:
-                found["circles"] = compare_proportions("circles", shapes[0].circle, shapes[1].circle)
-                rest = (one.imperfections[~one.circle] for one in (shapes[0], shapes[1]))
+            if ours is not None and theirs is not None and not flat:
+                found["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
+                rest = (one.imperfections[~one.circle] for one in (ours, theirs))
                 found["grid_imperfections"] = compare_values("grid imperfections of the rest", *rest)
             names = ["quality"] if self.planar else []
             names += [] if flat else ["effective_dimension", "survivors"]

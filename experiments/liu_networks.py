@@ -62,9 +62,9 @@ class Setting:
     dropout_decay: float = 0.3
     dropout_seeds: int = 2
     rates: tuple[float, float] = (1e-3, 1e-2)
-    decays: tuple[float, float] = (0.1, 30.0)
-    cells: tuple[int, int] = (3, 4)
-    refinement: Refinement = field(default_factory=lambda: Refinement(2, 4, 1, 60))
+    decays: tuple[float, float] = (0.03, 30.0)
+    cells: tuple[int, int] = (2, 4)
+    refinement: Refinement = field(default_factory=lambda: Refinement(2, 4, 1, 28))
     delay: int = 200
 
     @property
@@ -89,8 +89,8 @@ SETTINGS: dict[Budget, Setting] = {
         seeds=2,
         dropouts=(0.0, 0.05),
         dropout_seeds=1,
-        cells=(2, 3),
-        refinement=Refinement(2, 2, 0),
+        cells=(1, 3),
+        refinement=Refinement(1, 1, 0),
     ),
     "default": Setting(),
     "paper": Setting(

@@ -42,7 +42,7 @@ TOY_SIZES: dict[Budget, tuple[int, ...]] = {
 }
 TOY_SEEDS: dict[Budget, int] = {"quick": 5, "default": 8, "paper": 20}
 TOY_STEPS: dict[Budget, int] = {"quick": 2000, "default": 5000, "paper": 10_000}
-THEORY_SPAN = 200
+THEORY_SPAN = 100
 """The theory is followed to so many times the steps of the networks, in steps of the same rate."""
 MLP: dict[Budget, tuple[EmbeddingMLP, int]] = {
     "quick": (EmbeddingMLP(tokens=31, dim=64), 6),
@@ -80,7 +80,7 @@ def theory_and_toy(out: Path, budget: Budget) -> list[Path]:
         "embeddings move by AdamW at "
         f"{LEARNING_RATE:g}, those of the theory by a plain gradient of that rate, so that one factor "
         "between the clocks is free, and the theory is followed further than the networks are; "
-        f" δ = {DELTA:g}."
+        f"δ = {DELTA:g}."
     )
     return _publish(
         out,

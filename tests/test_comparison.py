@@ -149,6 +149,10 @@ def test_states_are_compared_as_they_are():
     assert comparison.shapes is None
     assert comparison.motion.mean_error.estimate == pytest.approx(0, abs=1e-6)
     assert comparison.motion.scale.estimate == pytest.approx(1, rel=1e-3)
+    turned = Trajectory(first.positions[::-1], first.steps, first.times)
+    motion = analysis.compare(first, turned, states=True).motion
+    assert not motion.paired
+    assert motion.pairs.tolist() == [[3, 0], [2, 1], [1, 2], [0, 3]], "each beside that which ends nearest"
     swapped = Trajectory(first.positions[:, :, ::-1], first.steps, first.times)
     other = analysis.compare(first, swapped, paired=True, states=True, align="none")
     a, b = first.positions[:, 1:, :, 0], swapped.positions[:, 1:, :, 0]
@@ -263,6 +267,8 @@ def test_every_number_is_in_the_table_and_in_the_json(particles):
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2), noise(2, 5, 2, seed=9)),
                                   align="scaling"),
          "align 'scaling' is for runs that belong together"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 3)), states=True),
+         "states must have the same number of axes, got 2 and 3"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), thresholds={"mood": 1}),
          "thresholds must name what both have (circle_ratio, quality), got 'mood'"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), accuracies=([1], [1])),

@@ -312,3 +312,15 @@ def test_the_same_layers_and_split_meet_fresh_embeddings():
 
 def distinct(members):
     return len({member.tobytes() for member in np.ascontiguousarray(members)})
+
+
+def test_training_sets_need_no_layers():
+    options = {"runs": 2, "steps": 1, "seed": 4, "train_fraction": 0.5}
+    model = nets.ToyAddition(5)
+    kept = nets.train(model, observables=("layers",), **options)
+    bare = nets.train(model, **options)
+    found, examples = nets.training_sets(bare)
+    assert found == model
+    np.testing.assert_array_equal(examples, nets.networks(kept).examples("train"))
+    with pytest.raises(InputError, match=r"trajectory must be made by nets.train"):
+        nets.training_sets(physics.Trajectory(np.zeros((1, 1, 3, 2)), [0]))

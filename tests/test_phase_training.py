@@ -133,6 +133,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on_to_the_same_cells(tmp_path, python):
     words = ["phases", *TINY.split(), "--seed", "5"]
     killed = python(KILLED, *words, "--out", tmp_path / "killed", check=False)
