@@ -88,6 +88,12 @@ class TokenPlot:
         self._trails.patch({name: [(whole, values)] for name, values in self._segments().items()})
         theme.zoom(self.figure, np.abs(points).max())
 
+    def follow(self, path: Array) -> None:
+        """Show the last of the points (frames, tokens, 2), whose trail is what comes before."""
+        past = list(path[-TRAIL - 1 :])
+        self._past = [past[0]] * (TRAIL + 2 - len(past)) + past[:-1]
+        self.move(past[-1])
+
     def points(self) -> Array:
         """Where the tokens are shown, (tokens, 2): where a hand may have dragged them."""
         return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
