@@ -169,7 +169,7 @@ class Curves:
 
     def __init__(self, title: str, names: Sequence[str], *, height: int = 170, **options: Any) -> None:
         self.figure = theme.plot(title, height=height, x_axis_label="step", **options)
-        self._source = ColumnDataSource({"step": [], **{name: [] for name in names}})
+        self._source = ColumnDataSource({"step": [0], **{name: [1.0] for name in names}})
         several = len(names) > 1
         for k, name in enumerate(names):
             legend = {"legend_label": name} if several else {}
