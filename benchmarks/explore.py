@@ -8,7 +8,6 @@ the memory of server and page over so many minutes of play (the target is ten).
 """
 
 import argparse
-import os
 import re
 import shutil
 import statistics
@@ -31,9 +30,7 @@ COMMAND = [sys.executable, "-m", "experiments.cli", "explore", "--no-browser", "
 
 def start() -> tuple[subprocess.Popen[str], str]:
     """Start a server; return it and its address."""
-    server = subprocess.Popen(
-        COMMAND, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}
-    )
+    server = subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     for line in server.stdout:
         found = re.search(r"http://\S+", line)
@@ -86,10 +83,10 @@ def latency(page: Page, times: int = 20) -> list[float]:
     slider.focus()
     found = []
     for _ in range(times):
-        found.append(page.evaluate(WATCH))
+        page.evaluate(WATCH)
         page.keyboard.press("ArrowRight")
         page.wait_for_function("window.arrived !== null")
-        found[-1] = page.evaluate("window.arrived - window.pressed")
+        found.append(page.evaluate("window.arrived - window.pressed"))
     return found
 
 
@@ -126,9 +123,8 @@ def play(page: Page, pid: int, minutes: float) -> None:
         session.send("HeapProfiler.collectGarbage")
         metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
         heap = metrics["JSHeapUsedSize"] / 2**20
-        print(
-            f"  {half / 2:5.1f} min   server {memory(pid):7.1f} MiB   page's heap {heap:6.1f} MiB   step {_step(page)}"
-        )
+        sizes = f"server {memory(pid):7.1f} MiB   page's heap {heap:6.1f} MiB"
+        print(f"  {half / 2:5.1f} min   {sizes}   step {_step(page)}", flush=True)
         if half < round(2 * minutes):
             page.wait_for_timeout(30_000)
     page.click("#play")

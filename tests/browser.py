@@ -60,6 +60,7 @@ class Server:
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        self.process.stdout.close()
 
     def stop(self):
         """Interrupt it, and return what it said."""

@@ -47,7 +47,7 @@ def test_clicked_pairs_read_back_as_the_theory_says(tab):
     pairs = {tuple(pair) for pair in executed(tab.python())["pairs"]}
     for i, j, count in [(8, 9, 46), (0, 0, 45), (9, 9, 44)]:
         tab.page.wait_for_timeout(350)  # two taps at once would be a double tap
-        click(tab, "pair-grid", i, j)
+        click(tab, "Training set: click pairs in or out", i, j)
         tab.wait_status("pairs", f"value === '{count} of 55'")
         pairs ^= {(i, j)}
     theory = physics.EffectiveTheory(10, pairs=sorted(pairs))

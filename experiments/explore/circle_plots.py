@@ -5,7 +5,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from bokeh.models import BasicTicker, ColumnDataSource, HoverTool
+from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.models.annotations import Span
 from numpy.typing import NDArray
 
@@ -28,7 +28,8 @@ class SignalPlot:
 
     def __init__(self) -> None:
         self.figure = theme.plot(
-            "", height=452, x_axis_type="log", y_axis_type="log", x_axis_label="step + 1",
+            "Signals: survivors in colour, above the dotted limit", height=436, x_axis_type="log",
+            y_axis_type="log", x_axis_label="step + 1",
             y_axis_label="Fourier signal ‖F_k‖",
         )  # fmt: skip
         empty: dict[str, list[Any]] = {"xs": [], "ys": [], "name": []}
@@ -67,7 +68,6 @@ class SignalPlot:
         line = curves[chosen - 1] if chosen is not None else np.empty(0)
         self._chosen.data = {"x": x[: len(line)], "y": line}
         self._limit.location = limit
-        self.figure.title.text = f"{count} of {run.frequencies} frequencies survive, above {limit:.3g}"
 
     def show_rollout(self, fitted: Fitted | None) -> None:
         """Show what the fitted law makes of the first signals."""
@@ -93,12 +93,10 @@ class CoefficientPlot:
 
     def __init__(self) -> None:
         self.figure = theme.plot(
-            "Coefficients of the linear ODE", height=440, x_axis_label="signal of frequency",
+            "Linear ODE: red helps (+), blue hinders (−)", height=440, x_axis_label="signal of frequency",
             y_axis_label="changes frequency", x_range=(0, 1), y_range=(1, 0),
         )  # fmt: skip
         self.figure.grid.visible = False
-        for axis in self.figure.axis:
-            axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
         columns = ("of", "on", "value", "fill", "sign", "text")
         self._cells = ColumnDataSource({name: [] for name in columns})
         cells = self.figure.rect(
@@ -114,10 +112,9 @@ class CoefficientPlot:
         tips = [("", "@text"), ("coefficient", "@value{0.0000e+0}")]
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
 
-    def show(self, fitted: Fitted | None, survivors: Sequence[int], what: str) -> None:
-        """Show the coefficients of a fit, say what they are, and mark the survivors on both sides."""
-        A = np.empty((0, 0)) if fitted is None else fitted.A
-        count = len(A)
+    def show(self, fitted: Fitted, survivors: Sequence[int]) -> None:
+        """Show the coefficients of a fit, and mark the survivors on both sides."""
+        A, count = fitted.A, len(fitted.A)
         limit = float(np.abs(A).max(initial=0)) or 1.0
         shades = mpl.colormaps["RdBu_r"](
             mpl.colors.SymLogNorm(limit / 100, vmin=-limit, vmax=limit)(A.ravel())
@@ -132,16 +129,17 @@ class CoefficientPlot:
             "sign": np.where(values > 0, "+", np.where(values < 0, "−", "")).tolist(),
             "text": [f"{j} on {i}" for i, j in zip(on, of, strict=True)],
         }
-        self._signs.glyph.text_font_size = f"{max(5, min(14, round(280 / max(count, 1))))}px"
-        marked, aside = [*survivors] if count else [], [0] * (len(survivors) if count else 0)
+        self._signs.glyph.text_font_size = f"{max(5, min(14, round(280 / count)))}px"
+        marked, aside = list(survivors), [0] * len(survivors)
         self._marks.data = {
             "x": marked + aside,
             "y": aside + marked,
             "marker": ["inverted_triangle"] * len(marked) + ["triangle"] * len(marked),
         }
+        for axis in self.figure.axis:
+            axis.ticker = list(range(1, count + 1)) if count <= 12 else [1, *range(5, count + 1, 5)]
         self.figure.x_range.update(start=-0.6, end=count + 0.5)
         self.figure.y_range.update(start=count + 0.5, end=-0.6)
-        self.figure.title.text = what
 
 
 def _lines(x: Any, curves: Any, frequencies: Sequence[int]) -> dict[str, list[Any]]:

@@ -46,8 +46,12 @@ class CirclesView(View):
         self._fit = theme.control(widgets.Button, "Fit the linear ODE")
         self._rollout = theme.control(widgets.Checkbox, "rollout over the signals", value=True)
         self._time = theme.control(widgets.IntSlider, "time, as a frame", start=0, end=1, value=0)
-        self._tokens, self._signals = TokenPlot("", height=400), SignalPlot()
+        self._tokens, self._signals = (
+            TokenPlot("Tokens on a plane of the last frame", height=400),
+            SignalPlot(),
+        )
         self._coefficients, self._scores = CoefficientPlot(), theme.heading("")
+        self._map = theme.card(self._coefficients.figure)
         self._ring = ColumnDataSource({"x": [], "y": []})
         ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
         ring.level = "underlay"
@@ -83,14 +87,13 @@ class CirclesView(View):
             self._fit,
             self._rollout,
         ]
-        stretch: Any = {"sizing_mode": "stretch_width", "margin": 0}
         return theme.stage(
             controls,
             theme.grid(
-                theme.card(panel.Column(self._tokens.figure, self._time, **stretch)),
+                theme.card(self._tokens.figure, self._time),
                 theme.card(self._signals.figure),
             ),
-            theme.grid(theme.card(self._coefficients.figure), theme.card(self._scores)),
+            theme.grid(theme.card(self._scores), self._map),
         )
 
     # -- the session's orders ----------------------------------------------------------------------------
@@ -110,11 +113,10 @@ class CirclesView(View):
 
     def show(self, *, whole: bool = True) -> None:
         """Move the tokens and the line of the step."""
-        points = self._seen.points[self._frame]
-        self._tokens.move(points)
-        ring = points[self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
+        path = self._seen.points[: self._frame + 1]
+        self._tokens.follow(path)
+        ring = path[-1, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
         self._ring.data = {"x": ring[:, 0], "y": ring[:, 1]}
-        self._tokens.figure.title.text = f"Tokens at step {self._step}"
         self._signals.point_at(self._step)
         if whole:
             self._time.value = self._frame
@@ -127,6 +129,7 @@ class CirclesView(View):
             "file": run.path.name,
             "run": f"{run.index} of {self._runs}",
             "survivors": " ".join(map(str, self._survivors())) or "none",
+            "limit": f"{run.limit(**self._rules):.4g}",
         }
         if k is not None:
             steps, values = run.signals
@@ -195,7 +198,6 @@ class CirclesView(View):
             return
         self._seen = self._run.seen(self._plane.value)
         self._tokens.begin(self._seen.points[self._frame], self._seen.order)
-        self._tokens.figure.xaxis.axis_label, self._tokens.figure.yaxis.axis_label = self._seen.names
         self._show_signals()
         self.show()
 
@@ -249,15 +251,11 @@ class CirclesView(View):
             self.session.say("; ".join(fitted.notes))
 
     def _show_fit(self) -> None:
-        fitted = self._fitted
         self._show_rollout()
-        if fitted is None:
-            self._coefficients.show(None, [], "Coefficients: fit the linear ODE first")
-        else:
-            kind = "Increment map" if fitted.kind == "increment" else "Generator"
-            what = f"{kind} A: red helps (+), blue hinders (−)"
-            self._coefficients.show(fitted, self._survivors(), what)
-        self._scores.object = score_text(fitted)
+        self._map.visible = self._fitted is not None
+        if self._fitted is not None:
+            self._coefficients.show(self._fitted, self._survivors())
+        self._scores.object = score_text(self._fitted)
 
     def _show_rollout(self) -> None:
         self._signals.show_rollout(self._fitted if self._rollout.value else None)
@@ -271,9 +269,10 @@ def score_text(fitted: Fitted | None) -> str:
             "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven.</p>"
         )
     inside, forward = fitted.scores.in_sample, fitted.scores.forward
+    kind = "Increment map" if fitted.kind == "increment" else "Generator"
     lines = [
-        f"{fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]}: {np.count_nonzero(fitted.A)} of "
-        f"{fitted.A.size} coefficients are not 0.",
+        f"{kind}, {fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]}: "
+        f"{np.count_nonzero(fitted.A)} of {fitted.A.size} coefficients are not 0.",
         f"In sample: R² = {_r2(inside.derivative)} of the changes, {_r2(inside.rollout)} of the rollout.",
     ]
     if forward is not None:

@@ -55,9 +55,15 @@ class ParticleRun:
             raise InputError(
                 f"start must have the shape {(system.tokens, system.dim)}, got {self._begin.shape}"
             )
-        self.history = History()
+        self._history, self._measured = History(), False
         self.segments = [Segment(system, step_size)]
         self.reset()
+
+    @property
+    def history(self) -> History:
+        """Frames so far, the state among them; measuring loads kernels, so it waits until it is asked for."""
+        self._measure()
+        return self._history
 
     @property
     def system(self) -> ParticleSystem:
@@ -78,8 +84,8 @@ class ParticleRun:
         """Go back to the start, under the law that holds now."""
         self.segments = [Segment(self.system, self.step_size)]
         self.positions = self._begin.copy()
-        self.history.clear()
-        self._record()
+        self._history.clear()
+        self._measured = False
 
     def advance(self, steps: int) -> None:
         """Take steps.
@@ -89,6 +95,7 @@ class ParticleRun:
         SimulationError
             If the state overflows; the run stays as it was before these steps.
         """
+        self._measure()
         moved = self.positions[None].copy()
         self.system.advance(moved, self.step_size, steps)
         if not np.isfinite(moved).all():
@@ -99,21 +106,22 @@ class ParticleRun:
             )
         self.positions = moved[0]
         self.segments[-1].steps += steps
-        self._record()
+        self._measured = False
+        self._measure()
 
     def change(self, system: ParticleSystem, step_size: float) -> None:
         """Let another law of as many particles hold from here on."""
         if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
             raise InputError("system must have the same tokens and dimensions in the middle of a run")
         self._open().system, self.segments[-1].step_size = system, step_size
-        self._record()
+        self._measured = False
 
     def move(self, token: int, place: Array) -> None:
         """Put one particle elsewhere."""
         self._open().moved[token] = np.array(place, np.float64)
         self.positions = self.positions.copy()
         self.positions[token] = place
-        self._record()
+        self._measured = False
 
     def python(self) -> str:
         """Return the program that makes this run again; `E` is where it stands."""
@@ -167,16 +175,19 @@ class ParticleRun:
             self.segments.append(Segment(last.system, last.step_size))
         return self.segments[-1]
 
-    def _record(self) -> None:
+    def _measure(self) -> None:
+        """Keep the state and what is measured of it, if that is not yet done."""
+        if self._measured:
+            return
         E, system = self.positions, self.system
-        time = sum(segment.steps * segment.step_size for segment in self.segments)
-        self.history.append(
+        self._history.append(
             self.step,
             positions=E,
-            time=time,
+            time=sum(segment.steps * segment.step_size for segment in self.segments),
             circle_ratio=circle_ratio(E),
             imperfections=grid_imperfections(E, modulus=system.modulus),
         )
+        self._measured = True
 
 
 def _simulate(segment: Segment, begin: str) -> str:

@@ -88,6 +88,12 @@ class TokenPlot:
         self._trails.patch({name: [(whole, values)] for name, values in self._segments().items()})
         theme.zoom(self.figure, np.abs(points).max())
 
+    def follow(self, path: Array) -> None:
+        """Show the last of the points (frames, tokens, 2), whose trail is what comes before."""
+        past = list(path[-TRAIL - 1 :])
+        self._past = [past[0]] * (TRAIL + 2 - len(past)) + past[:-1]
+        self.move(past[-1])
+
     def points(self) -> Array:
         """Where the tokens are shown, (tokens, 2): where a hand may have dragged them."""
         return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
@@ -163,7 +169,7 @@ class Curves:
 
     def __init__(self, title: str, names: Sequence[str], *, height: int = 170, **options: Any) -> None:
         self.figure = theme.plot(title, height=height, x_axis_label="step", **options)
-        self._source = ColumnDataSource({"step": [], **{name: [] for name in names}})
+        self._source = ColumnDataSource({"step": [0], **{name: [1.0] for name in names}})
         several = len(names) > 1
         for k, name in enumerate(names):
             legend = {"legend_label": name} if several else {}

@@ -70,7 +70,7 @@ class Session:
         self.stage = Column(sizing_mode="stretch_width", margin=0)
         self._drawn: deque[float] = deque(maxlen=30)
         self._began = self._whole = 0.0
-        self._waiting = self._held = self._closed = False
+        self._waiting = self._held = self._closed = self._ready = False
         self._view: View | None = None
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
         self.bridge.on_change("shown", self._shown)
@@ -119,7 +119,7 @@ class Session:
 
     def _command(self, name: str, value: Any) -> None:
         orders: dict[str, Callable[[], Any]] = {
-            "ready": self._say_status,
+            "ready": self._begin,
             "view": lambda: self.choose(str(value)),
             "speed": lambda: self._set_speed(value),
             "play": self._play,
@@ -133,6 +133,11 @@ class Session:
         }
         if name in orders:
             self.reaction(orders[name])()
+
+    def _begin(self) -> None:
+        """The page is there: show what was not worth waiting for."""
+        self._ready = True
+        self.view.show()
 
     @property
     def view(self) -> View:
@@ -162,12 +167,13 @@ class Session:
             panel.visible = name == slug
         self._view = self._views[slug][0]
         self._view.start()
-        self._view.show()
+        self._view.show(whole=self._ready)
         if new:
             self.stage.append(self._views[slug][1])
         self.bridge.view = slug
         self._drawn.clear()
-        self._say_status()
+        if self._ready:
+            self._say_status()
 
     def _set_speed(self, value: Any) -> None:
         if value not in SPEEDS:

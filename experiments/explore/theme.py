@@ -153,11 +153,11 @@ def zoom(plane: Any, extent: float) -> None:
         plane.y_range.update(start=-1.15 * extent, end=1.15 * extent)
 
 
-def card(shown: Any) -> Any:
-    """Return a figure, below its title, or a panel object on a card of its own."""
+def card(shown: Any, *below: Any) -> Any:
+    """Return a figure, below its title, or a panel object on a card, and what belongs below it."""
     title = getattr(shown, "name", "") if isinstance(shown, Plot) else ""
     above = [panel.pane.HTML(f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
-    return panel.Column(*above, shown, stylesheets=[CARD_CSS], sizing_mode="stretch_width", margin=0)
+    return panel.Column(*above, shown, *below, stylesheets=[CARD_CSS], sizing_mode="stretch_width", margin=0)
 
 
 def grid(*cards: Any, columns: int = 2) -> Any:

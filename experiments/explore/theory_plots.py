@@ -29,14 +29,9 @@ class PairGrid:
 
     def __init__(self, clicked: Callable[[int, int], None]) -> None:
         self.figure = theme.plot(
-            "",
-            name="pair-grid",
-            height=400,
-            x_axis_label="i",
-            y_axis_label="j",
-            x_range=(0, 1),
-            y_range=(0, 1),
-        )
+            "Training set: click pairs in or out", height=436, x_axis_label="i", y_axis_label="j",
+            x_range=(0, 1), y_range=(0, 1),
+        )  # fmt: skip
         self.figure.grid.visible = False
         for axis in self.figure.axis:
             axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=11)
@@ -82,8 +77,6 @@ class PairGrid:
         self._text.glyph.text_font_size = f"{max(6, min(13, round(190 / tokens)))}px"
         for side in (self.figure.x_range, self.figure.y_range):
             side.update(start=-MARGIN, end=tokens - 1 + MARGIN)
-        found = chosen.measures
-        self.figure.title.text = f"{found.pairs} of {found.samples} pairs; click one in or out"
 
     def _tapped(self, event: Any, clicked: Callable[[int, int], None]) -> None:
         if event.x is not None and event.y is not None:
@@ -102,7 +95,7 @@ class ParallelogramPlot:
     """
 
     def __init__(self) -> None:
-        self._tokens = TokenPlot("", height=400)
+        self._tokens = TokenPlot("Parallelograms in the embedding", height=400)
         self.figure = self._tokens.figure
         self._arcs = ColumnDataSource({"x": [], "radius": [], "begin": [], "end": [], "line": []})
         self._shapes = ColumnDataSource({"xs": [], "ys": [], "line": []})
@@ -125,7 +118,9 @@ class ParallelogramPlot:
     def begin(self, chosen: TrainingSet, frame: int) -> None:
         """Show another flow, at a frame."""
         edges = np.array([theme.darker(color) for color in theme.class_colors(chosen.classes)])
-        self._tokens.begin(_points(chosen, frame))
+        path = _points(chosen, slice(frame + 1))
+        self._tokens.begin(path[-1])
+        self._tokens.follow(path)
         label = chosen.operation.label[chosen.linked]
         below = np.where(label % 2, np.pi, 0.0)
         middle, radius = chosen.arcs(frame) if chosen.dim == 1 else np.empty((2, 0))
@@ -142,25 +137,19 @@ class ParallelogramPlot:
             **(self._corners(chosen, frame) if shapes else {"xs": [], "ys": []}),
             "line": edges[chosen.parallelogram_classes].tolist() if shapes else [],
         }
-        self._say(chosen, frame)
 
     def move(self, chosen: TrainingSet, frame: int) -> None:
         """Show another frame of the same flow."""
-        self._tokens.move(_points(chosen, frame))
+        self._tokens.follow(_points(chosen, slice(frame + 1)))
         if chosen.dim == 1 and len(chosen.linked):
             middle, radius = chosen.arcs(frame)
             self._arcs.patch({"x": [(slice(None), middle)], "radius": [(slice(None), radius)]})
         elif chosen.dim > 1:
             self._shapes.data = {**self._corners(chosen, frame), "line": self._shapes.data["line"]}
-        self._say(chosen, frame)
 
     def _corners(self, chosen: TrainingSet, frame: int) -> dict[str, list[Array]]:
         corners = chosen.quadrilaterals(frame)
         return {"xs": list(corners[..., 0]), "ys": list(corners[..., 1])}
-
-    def _say(self, chosen: TrainingSet, frame: int) -> None:
-        count, time = chosen.measures.parallelograms, chosen.times[frame]
-        self.figure.title.text = f"{count} parallelograms in the embedding at time {time:.4g}"
 
 
 class FlowCurves:
@@ -201,5 +190,6 @@ class FlowCurves:
         self._now.location = time
 
 
-def _points(chosen: TrainingSet, frame: int) -> Array:
-    return np.pad(chosen.embeddings[frame], ((0, 0), (0, 2 - chosen.dim)))
+def _points(chosen: TrainingSet, frames: slice) -> Array:
+    """Embeddings (frames, tokens, 2), the second axis 0 on a line."""
+    return np.pad(chosen.embeddings[frames], ((0, 0), (0, 0), (0, 2 - chosen.dim)))

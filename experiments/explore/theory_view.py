@@ -64,10 +64,9 @@ class TheoryView(View):
             self._all,
             self._none,
         ]
-        with_time = panel.Column(self._shape.figure, self._time, sizing_mode="stretch_width", margin=0)
         return theme.stage(
             controls,
-            theme.grid(theme.card(self._grid.figure), theme.card(with_time)),
+            theme.grid(theme.card(self._grid.figure), theme.card(self._shape.figure, self._time)),
             theme.grid(theme.card(self._embedding.figure), theme.card(self._quality.figure)),
         )
 
