@@ -284,7 +284,7 @@ def test_rows_without_data_say_why(tmp_path):
     assert judged(by_recipe["liu-9"], None, tmp_path, tuple(FIGURES))["status"] == "not run"
     assert judged(by_recipe["liu-9"], None, tmp_path, ())["status"] == "no recipe"
     drawing = next(item for item in ITEMS if item.none == "a drawing")
-    assert judged(drawing, None, tmp_path, tuple(FIGURES))["status"] == "nothing to run"
+    assert judged(drawing, None, tmp_path, tuple(FIGURES))["status"] == "not made"
 
 
 QUICK = ("liu-4a", "liu-4c", "liu-9", "liu-11", "ding-2", "ding-3", "ding-11")

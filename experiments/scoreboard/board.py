@@ -130,7 +130,7 @@ def judged(item: Item, record: Record | None, out: Path, recipes: Sequence[str])
     row: Row = {"paper": item.paper, "item": item.item, "shows": item.shows, "recipe": item.recipe}
     row |= {"picture": item.picture or f"{item.recipe}.png", "results": [], "note": ""}
     if item.none:
-        return row | {"status": "nothing to run", "note": item.none}
+        return row | {"status": "not made", "note": item.none}
     if item.recipe not in recipes:
         return row | {"status": "no recipe"}
     if record is None:

@@ -219,7 +219,7 @@ ITEMS = (
                 "clear positive correlation of p and the number of circles",
                 _more_circles("ding-5", "p"),
             ),
-            Claim("right", "upward curve over d", _more_circles("ding-5", "d")),
+            Claim("right", "upward curve over d", _more_circles("ding-5", "d"), Circumstances(other=SMALL)),
             Claim("number", "3 to 5 circles at p = 59, d = 128", _usual_number, Circumstances(other=SHORT)),
         ),
     ),

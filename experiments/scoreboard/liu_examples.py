@@ -1,6 +1,7 @@
 """Liu et al., worked examples, bounds, small cases and groups (Appendices C, E, H, L), and beyond."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.statistics import Interval, mean
 from experiments.scoreboard.rows import Claim, Item, Reader, Unreadable, Written
@@ -89,15 +90,25 @@ def _chains(written: Written) -> Finding:
 
 
 def _hexagon(written: Written) -> Finding:
-    """Angles between neighbours around the centre, on the plane of components that is the most regular."""
+    """Two regular triangles, of even and odd permutations, that alternate around the centre of a plane."""
+    even = np.array([row["element"] in ("e", "(123)", "(132)") for row in written.rows("liu-17")])
     points = {k: written.column("liu-17", f"PC{k}") for k in (1, 2, 3)}
-    spread = {}
-    for plane in ((1, 2), (1, 3), (2, 3)):
-        angle = np.sort(np.angle(points[plane[0]] + 1j * points[plane[1]], deg=True))
-        spread[plane] = float(abs(np.diff([*angle, angle[0] + 360]) - 60).max())
-    best = min(spread, key=lambda plane: spread[plane])
-    text = f"on components {best[0]}, {best[1]} the angles differ from 60° by at most {spread[best]:.0f}°"
-    return Finding(spread[best] < 30, text, 1)
+    found = {}
+    for i, j in ((1, 2), (1, 3), (2, 3)):
+        angle = np.angle(points[i] + 1j * points[j], deg=True) % 360
+        gaps = [_gaps(angle[chosen]) for chosen in (even, ~even)]
+        alternate = bool((np.diff(even[np.argsort(angle)].astype(int)) != 0).all())
+        found[i, j] = alternate, float(abs(np.concatenate(gaps) - 120).max()), float(_gaps(angle).min())
+    best = min(found, key=lambda plane: (not found[plane][0], found[plane][1]))
+    alternate, error, turned = found[best]
+    text = f"components {best[0]}, {best[1]}: two triangles, regular to {error:.0f}°, turned by {turned:.0f}°"
+    return Finding(alternate and error < 30, text, 1)
+
+
+def _gaps(angle: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Angles, in degrees, between neighbours around a circle."""
+    ordered = np.sort(angle)
+    return np.diff(np.append(ordered, ordered[0] + 360))
 
 
 def _matrix_transition(written: Written) -> Interval:
@@ -195,9 +206,11 @@ ITEMS = (
         claims=(
             Claim(
                 "hexagon",
-                "on two components they form a hexagon",
+                "on two components they form a hexagon (triangles of both parities, alternating)",
                 _hexagon,
-                Circumstances("the best of a few networks has not closed it; longer training does"),
+                Circumstances(
+                    "the triangles of even and odd permutations have not become regular in so few steps"
+                ),
             ),
         ),
     ),

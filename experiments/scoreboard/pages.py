@@ -85,7 +85,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def write_gallery(directory: Path, content: Mapping[str, Any], out: Path) -> list[Path]:
     """Write small pictures to a directory, and beside it a page, DIRECTORY.md, that shows them."""
     make_directory(directory)
-    names = [row["picture"] for row in content["rows"] if (out / row["picture"]).is_file()]
+    made = [row["picture"] for row in content["rows"] if row["status"] == "complete"]
+    names = [name for name in made if (out / name).is_file()]
     pictures = [write_bytes(directory / name, small_png(out / name)) for name in names]
     page = directory.with_name(directory.name + ".md")
     return [*pictures, write_text(page, gallery_page(content, directory.name, names))]
@@ -102,7 +103,7 @@ def gallery_page(content: Mapping[str, Any], directory: str, pictures: Sequence[
     for paper, title in PAPERS.items():
         lines += [f"## {title}", ""]
         for row in content["rows"]:
-            if row["paper"] != paper or row["status"] != "complete" or row["picture"] not in pictures:
+            if row["paper"] != paper or row["picture"] not in pictures:
                 continue
             budget = content["records"][row["recipe"]]["budget"]
             lines += [f"**{row['item'][0].upper()}{row['item'][1:]}.** {row['shows']}", ""]
