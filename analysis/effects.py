@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from analysis.statistics import CONFIDENCE, Interval, mean, proportion
+from analysis.statistics import CONFIDENCE, Interval, difference, mean, proportion
 
 Array = NDArray[np.float64]
 RESAMPLES = 4000
@@ -61,7 +61,7 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
         (x.astype(float), y.astype(float)),
         ours,
         theirs,
-        newcombe(ours, theirs),
+        difference(ours, theirs),
         {"Cohen's h": cohens_h(ours, theirs)},
         p_value,
         "Fisher's exact test",
@@ -87,20 +87,12 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
 # -- proportions -------------------------------------------------------------------------------------------
 
 
-def newcombe(first: Interval, second: Interval) -> Interval:
-    """Difference of two proportions with Newcombe's hybrid of their (Wilson's) intervals."""
-    estimate = first.estimate - second.estimate
-    low = math.hypot(first.estimate - first.low, second.high - second.estimate)
-    high = math.hypot(first.high - first.estimate, second.estimate - second.low)
-    return Interval(estimate, estimate - low, estimate + high, first.count + second.count)
-
-
 def cohens_h(first: Interval, second: Interval) -> Interval:
-    """Cohen's h of two proportions, ``2 asin √p - 2 asin √q``, its interval hybrid as that of `newcombe`."""
+    """Cohen's h of two proportions, ``2 asin √p - 2 asin √q``, its interval like that of `difference`."""
     if not first.count or not second.count:
         return _unknown(first.count + second.count)
     angles = (one.map(lambda p: 2 * math.asin(math.sqrt(min(max(p, 0.0), 1.0)))) for one in (first, second))
-    return newcombe(*angles)
+    return difference(*angles)
 
 
 # -- values ------------------------------------------------------------------------------------------------

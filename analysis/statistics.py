@@ -1,5 +1,6 @@
 """Estimates with their 95 % intervals, the one form in which this package states a result."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +54,14 @@ def proportion(successes: float, count: float) -> Interval:
     half = (weight * fraction * (1 - fraction) + weight**2 / 4) ** 0.5 / (1 + weight)
     low, high = max(centre - half, 0.0), min(centre + half, 1.0)
     return Interval(fraction, low if successes else 0.0, high if successes < count else 1.0, round(count))
+
+
+def difference(first: Interval, second: Interval) -> Interval:
+    """First minus second of two independent estimates, the interval from theirs (Newcombe 1998, Zou 2007)."""
+    estimate = first.estimate - second.estimate
+    low = math.hypot(first.estimate - first.low, second.high - second.estimate)
+    high = math.hypot(first.high - first.estimate, second.estimate - second.low)
+    return Interval(estimate, estimate - low, estimate + high, first.count + second.count)
 
 
 def mean(values: Any) -> Interval:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from analysis.calibration import Calibration, calibrate
 from analysis.comparison import Comparison, compare
-from analysis.effects import cliffs_delta, newcombe
+from analysis.effects import cliffs_delta
 from analysis.fourier import survives
 from analysis.motion import Paths
 from analysis.ode import fit_trajectories
 from analysis.relabelling import no_relabelling
-from analysis.statistics import Interval, proportion
+from analysis.statistics import Interval, difference, proportion
 from analysis.structures import Structures, structures
 from analysis.survival import StoppingRule
 from experiments import ding, musat
@@ -209,8 +209,8 @@ def _paper_table(particles: Mapping[float, Trajectory], networks: Mapping[float,
     for f_a, left in ours.items():
         for decay, right in theirs.items():
             printed = musat.TABLE_2[f_a], musat.TABLE_1[decay]
-            circles = newcombe(*(proportion(one.circles, musat.PAPER_RUNS) for one in printed))
-            found = newcombe(left.circles, right.circles)
+            circles = difference(*(proportion(one.circles, musat.PAPER_RUNS) for one in printed))
+            found = difference(left.circles, right.circles)
             grids = _distance(printed[0].imperfections, printed[1].imperfections)
             own = _distance(left.grid_imperfections, right.grid_imperfections)
             effect = cliffs_delta(_rest(left), _rest(right))

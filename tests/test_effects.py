@@ -5,7 +5,8 @@ from scipy import stats
 
 import analysis
 from analysis.calibration import calibrate
-from analysis.effects import bootstrap, newcombe, permutation_p_value
+from analysis.effects import bootstrap, permutation_p_value
+from analysis.statistics import difference
 from physics import InputError
 
 
@@ -52,7 +53,7 @@ def test_hedges_g_is_unbiased_where_cohens_d_is_not():
 def test_proportions_have_newcombes_interval_and_cohens_h():
     # Newcombe 1998, Table II, row (a): 56/70 and 48/80, method 10.
     ours, theirs = analysis.proportion(56, 70), analysis.proportion(48, 80)
-    found = newcombe(ours, theirs)
+    found = difference(ours, theirs)
     assert (found.low, found.high) == (pytest.approx(0.0524, abs=1e-4), pytest.approx(0.3339, abs=1e-4))
     h = analysis.cohens_h(ours, theirs)
     assert h.estimate == pytest.approx(2 * np.arcsin(0.8**0.5) - 2 * np.arcsin(0.6**0.5))

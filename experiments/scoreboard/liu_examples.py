@@ -3,13 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics import Interval, mean
+from analysis.statistics import Interval, difference, mean
 from experiments.scoreboard.rows import Claim, Item, Reader, Unreadable, Written
 from experiments.scoreboard.verdicts import (
     Circumstances,
     Finding,
     Printed,
-    difference,
     exact,
     interval,
     rare,

@@ -1,8 +1,8 @@
 """Simulated and trained dynamics in pairs: what the comparisons of `experiments.pairings` found."""
 
-from analysis.statistics import Interval
+from analysis.statistics import Interval, difference
 from experiments.scoreboard.rows import Claim, Item, Reader, Written
-from experiments.scoreboard.verdicts import Circumstances, Finding, difference, interval
+from experiments.scoreboard.verdicts import Circumstances, Finding, interval
 
 
 def _estimate(written: Written, recipe: str, quantity: str, statistic: str) -> Interval:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from analysis.statistics import Interval, proportion
+from analysis.statistics import Interval, difference, proportion
 
 Word = Literal["covered", "not covered", "holds", "does not hold", "undetermined", "other setting"]
 UNEXPLAINED = "no reason known"
@@ -131,14 +131,6 @@ class Circumstances:
 
     reason: str = ""
     other: Mapping[str, str] = field(default_factory=dict)
-
-
-def difference(first: Interval, second: Interval) -> Interval:
-    """First minus second of two independent estimates, with its 95 % interval from theirs (Zou, 2007)."""
-    estimate = first.estimate - second.estimate
-    below = np.hypot(first.estimate - first.low, second.high - second.estimate)
-    above = np.hypot(first.high - first.estimate, second.estimate - second.low)
-    return Interval(estimate, estimate - float(below), estimate + float(above), first.count + second.count)
 
 
 def judge_number(ours: Interval, paper: Printed, budget: str, about: Circumstances) -> Verdict:
