@@ -70,7 +70,7 @@ class DaskCluster:
         """Packs that have come back."""
         with contextlib.suppress(queue.Empty):
             future = self._done.get(timeout=seconds)
-            if future.status in ("finished", "error"):
+            if future.status in ("finished", "error") or self._client.status == "running":
                 return [(self._running.pop(future), _outcome(future))]
         if self._client.status != "running":
             raise InputError("scheduler no longer answers; run the same sweep again to go on with it")
@@ -78,7 +78,8 @@ class DaskCluster:
 
     def warm(self, packs: list[Pack]) -> None:
         """Let one worker compile, while the others wait."""
-        self._client.submit(warm, packs, pure=False).result()
+        with contextlib.suppress(Exception):  # what is wrong, the packs will tell
+            self._client.submit(warm, packs, pure=False).result()
 
     def __enter__(self) -> Self:
         return self
@@ -143,7 +144,9 @@ def sees_directory(directory: str) -> bool:
 def _outcome(future: Any) -> Outcome:
     if future.status == "finished":
         return future.result()
-    return Outcome("failed", error=f"{type(future.exception()).__name__}: {future.exception()}")
+    if future.status == "error":
+        return Outcome("failed", error=f"{type(future.exception()).__name__}: {future.exception()}")
+    return Outcome("failed", error="the cluster lost it")
 
 
 async def _greet(address: str) -> None:
