@@ -569,6 +569,7 @@ def test_a_killed_worker_is_replaced(long, config, tmp_path):
     same(out, long)
 
 
+@pytest.mark.slow
 def test_two_drivers_share_a_directory(long, config, tmp_path):
     out = tmp_path / "out"
     drivers = [sweep_process(config(LONG), out) for _ in range(2)]
@@ -716,7 +717,7 @@ def test_a_killed_scheduler_ends_in_a_sentence(long, config, tmp_path, cluster):
     assert driver.poll() is None, driver.communicate()
     worker.scheduler.kill()
     _, told = driver.communicate(timeout=120)
-    assert driver.returncode == 2
+    assert driver.returncode == 2, told
     assert "scheduler no longer answers; run the same sweep again to go on with it" in told
     run(LONG, out)
     same(out, long)
