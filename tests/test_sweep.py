@@ -552,8 +552,8 @@ def test_a_killed_driver_loses_nothing(long, config, tmp_path):
     wait_for(lambda: not any("spawn_main" in command_of(worker) for worker in workers))
     assert not (out / "index.h5").exists()
     report, told = run(LONG, out)
-    assert told == []
-    assert report.counts.get("found", 0) >= 1
+    assert all("it is begun anew" in note for note in told), told  # one killed before its first frame
+    assert report.counts.get("found", 0) >= 1, report.counts
     same(out, long)
 
 
