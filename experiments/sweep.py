@@ -2,47 +2,9 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
 from tyro.conf import Positional
-
-from experiments.output import make_directory, write_text
-from experiments.sweep_config import Declaration, read_declaration
-from experiments.sweep_dask import DaskCluster
-from experiments.sweep_index import Known, index_path, open_sweep, read_known, write_index
-from experiments.sweep_pack import Pack, packs, shard_of
-from experiments.sweep_run import Executor, LocalPool, Serial, flavours, settle_all
-from experiments.sweep_work import Outcome
-from physics.checks import whole_number
-from physics.errors import InputError
-
-__all__ = ["Report", "open_sweep", "run_sweep", "sweep"]
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a sweep has done.
-
-    Attributes
-    ----------
-    index : Path
-        The index file.
-    packs, runs : int
-        How many there are.
-    counts : dict of str to int
-        Packs by what has become of them: "known" from the index, or the status of `Outcome`.
-    failures : dict of str to str
-        Why a file could not be made.
-    """
-
-    index: Path
-    packs: int
-    runs: int
-    counts: dict[str, int]
-    failures: dict[str, str]
 
 
 def sweep(
@@ -70,11 +32,15 @@ def sweep(
         verify: read every complete file through, and not only those that the index does not know.
         dry_run: only say what there is to run.
     """
+    from experiments.sweep_config import read_declaration
+    from experiments.sweep_driver import chosen_packs, run_sweep  # h5py and more, which others do without
+
     declared = read_declaration(config)
     directory = Path("results/sweep") / config.stem if out is None else out
     if dry_run:
-        chosen = _chosen(declared, shard)
-        print(f"{len(declared.cells)} cells, {_size(chosen)}: would be in {directory}")
+        chosen = chosen_packs(declared, shard)
+        runs = sum(len(pack.numbers) for pack in chosen)
+        print(f"{len(declared.cells)} cells, {runs} runs in {len(chosen)} files: would be in {directory}")
         return 0
     report = run_sweep(
         declared,
@@ -86,115 +52,10 @@ def sweep(
         verify=verify,
         progress=True,
     )
-    print(f"{report.runs} runs in {report.packs} files ({_said(report.counts)}), index in {report.index}")
+    counts = ", ".join(f"{count} {status}" for status, count in report.counts.items())
+    print(f"{report.runs} runs in {report.packs} files ({counts}), index in {report.index}")
     for reason, count in Counter(report.failures.values()).items():
         first = next(name for name, why in report.failures.items() if why == reason)
         others = f" and {count - 1} more" if count > 1 else ""
         print(f"grokphys: error: {first}{others} failed: {reason}", file=sys.stderr)
     return 1 if report.failures else 0
-
-
-def run_sweep(
-    declared: Declaration,
-    directory: Path,
-    *,
-    workers: int = 1,
-    scheduler: str | None = None,
-    shard: str | None = None,
-    retries: int = 2,
-    verify: bool = False,
-    progress: bool = False,
-    tell: Callable[[str], None] | None = None,
-) -> Report:
-    """Run what a sweep declares into the files of a directory, and write its index.
-
-    Nothing but these files is kept: a sweep that was killed goes on when it is run again, by whom and in how
-    many processes ever, to the same bits.
-
-    Parameters
-    ----------
-    declared : Declaration
-        See `experiments.sweep_config`.
-    directory : Path
-        Made if it is not there.
-    workers, scheduler, shard, retries, verify
-        See `sweep`.
-    progress : bool, default False
-        Show a bar on stderr, if that is a terminal.
-    tell : callable, optional
-        Takes sentences for the user; by default they go to stderr.
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    InputError
-        If an argument or a declared value is not allowed, or the scheduler or a worker is not fit.
-    OutputError
-        If the directory or the index cannot be written.
-    """
-    tell = _tell if tell is None else tell
-    whole_number("workers", workers, 1)
-    whole_number("retries", retries, 0)
-    if scheduler is not None and workers != 1:
-        raise InputError(f"workers must be 1 where a scheduler has its own, got {workers}")
-    chosen = _chosen(declared, shard)
-    make_directory(directory)
-    write_text(directory / "sweep.json", declared.text)
-    known, notes = read_known(directory, declared)
-    for note in notes:
-        tell(note)
-    if verify:
-        known = Known()
-    left = [pack for pack in chosen if pack.name not in known.finals]
-    counts, failures = Counter({"known": len(chosen) - len(left)}), {}
-
-    with tqdm(
-        total=sum(len(pack.numbers) for pack in chosen),
-        initial=sum(len(pack.numbers) for pack in chosen if pack.name in known.finals),
-        unit="run",
-        desc="sweep",
-        disable=None if progress else True,
-    ) as bar:
-
-        def done(pack: Pack, outcome: Outcome) -> None:
-            counts[outcome.status] += 1
-            if outcome.stamp is None:
-                failures[pack.name] = outcome.error
-            else:
-                known.add(pack.name, outcome.finals, outcome.stamp)
-            bar.update(len(pack.numbers))
-
-        if left:
-            with _executor(directory, workers, scheduler) as executor:
-                executor.warm(flavours(left))
-                settle_all(left, executor, retries=retries, tell=tell, done=done)
-    index = index_path(directory, shard)
-    write_index(index, declared, chosen, known)
-    runs = sum(len(pack.numbers) for pack in chosen)
-    return Report(index, len(chosen), runs, {k: n for k, n in counts.items() if n}, failures)
-
-
-def _executor(directory: Path, workers: int, scheduler: str | None) -> Executor:
-    if scheduler is not None:
-        return DaskCluster(directory, scheduler)
-    return Serial(directory) if workers == 1 else LocalPool(directory, workers)
-
-
-def _chosen(declared: Declaration, shard: str | None) -> list[Pack]:
-    whole = packs(declared)
-    return whole if shard is None else shard_of(whole, shard)
-
-
-def _size(chosen: list[Pack]) -> str:
-    return f"{sum(len(pack.numbers) for pack in chosen)} runs in {len(chosen)} files"
-
-
-def _said(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {status}" for status, count in counts.items())
-
-
-def _tell(note: str) -> None:
-    tqdm.write(f"grokphys: {note}", file=sys.stderr)

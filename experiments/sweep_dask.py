@@ -6,7 +6,8 @@ import logging
 import queue
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from physics.storage import code_version
 
 ANSWER_SECONDS = 10.0
 """How long a scheduler has to answer, and then its first worker to show."""
+GONE = "scheduler no longer answers; run the same sweep again to go on with it"
 AHEAD = 2
 """Packs handed over for each thread of a worker, so that none waits for the next."""
 
@@ -55,14 +57,15 @@ class DaskCluster:
 
     def free(self) -> bool:
         """Whether another pack may be handed over."""
-        return len(self._running) < AHEAD * max(1, sum(self._client.nthreads().values()))
+        return len(self._running) < AHEAD * max(1, sum(self._slots().values()))
 
     def submit(self, pack: Pack) -> None:
         """Hand a pack over."""
         self._attempts[pack.name] += 1
         key = f"{pack.name}-{self._attempts[pack.name]}"
         arguments = (pack, self._directory, self._threads, self._version)
-        future = self._client.submit(settle_there, *arguments, key=key, pure=False)
+        with _sentence():
+            future = self._client.submit(settle_there, *arguments, key=key, pure=False)
         self._running[future] = pack
         future.add_done_callback(self._done.put)
 
@@ -70,15 +73,17 @@ class DaskCluster:
         """Packs that have come back."""
         with contextlib.suppress(queue.Empty):
             future = self._done.get(timeout=seconds)
-            if future.status in ("finished", "error"):
+            if future.status not in ("finished", "error"):
+                raise InputError(GONE)
+            with _sentence():
                 return [(self._running.pop(future), _outcome(future))]
-        if self._client.status != "running":
-            raise InputError("scheduler no longer answers; run the same sweep again to go on with it")
+        self._slots()
         return []
 
     def warm(self, packs: list[Pack]) -> None:
         """Let one worker compile, while the others wait."""
-        self._client.submit(warm, packs, pure=False).result()
+        with contextlib.suppress(Exception):  # what is wrong, the packs will tell
+            self._client.submit(warm, packs, pure=False).result()
 
     def __enter__(self) -> Self:
         return self
@@ -86,11 +91,16 @@ class DaskCluster:
     def __exit__(self, *error: object) -> None:
         self._client.close()
 
+    def _slots(self) -> dict[str, int]:
+        """Threads of each worker, as the scheduler knows them now."""
+        with _sentence():
+            return dict(self._client.nthreads())
+
     @property
     def _threads(self) -> int:
         """Threads for one pack: the cores of a worker's machine, shared among all that run there."""
         hosts: Counter[str] = Counter()
-        threads = self._client.nthreads()
+        threads = self._slots()
         for worker, count in threads.items():
             hosts[_host(worker)] += count
         shares = [self._workers.get(worker, 1) // hosts[_host(worker)] for worker in threads]
@@ -144,6 +154,15 @@ def _outcome(future: Any) -> Outcome:
     if future.status == "finished":
         return future.result()
     return Outcome("failed", error=f"{type(future.exception()).__name__}: {future.exception()}")
+
+
+@contextlib.contextmanager
+def _sentence() -> Iterator[None]:
+    """Turn what Dask says when its scheduler is gone into a sentence."""
+    try:
+        yield
+    except (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, CancelledError):
+        raise InputError(GONE) from None
 
 
 async def _greet(address: str) -> None:
