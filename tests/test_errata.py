@@ -5,9 +5,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import analysis
-from experiments import ding_selection, liu_images, liu_networks
+from experiments import ding_selection, liu_images, phase_training
 from experiments.ding_training import Circles
-from experiments.liu_phases import phase
 from physics import EffectiveTheory
 
 
@@ -49,10 +48,10 @@ def test_eigenvalues_are_singular_values_squared_but_for_a_factor():
 
 def test_thresholds_are_those_of_table_1():
     """Liu, Table 1 has 90 %; Appendix J says 95 %, and takes 60 % for images."""
-    assert liu_networks.HIGH == {"train_accuracy": 0.9, "validation_accuracy": 0.9}
+    assert phase_training.ACCURACIES == {"train_accuracy": 0.9, "validation_accuracy": 0.9}
     assert liu_images.THRESHOLDS == {"train_accuracy": 0.9, "validation_accuracy": 0.6}
-    assert phase(100, 100 + 999, 1000) == "comprehension"
-    assert phase(100, 100 + 1000, 1000) == "grokking"
+    phases = analysis.classify_phases([100, 100], [100 + 999, 100 + 1000])
+    assert phases.tolist() == ["comprehension", "grokking"]
 
 
 def test_the_printed_signal_of_a_perfect_circle_is_zero():
