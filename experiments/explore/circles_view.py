@@ -11,7 +11,7 @@ from bokeh.models import ColumnDataSource
 
 from experiments.explore import theme
 from experiments.explore.circle_plots import CoefficientPlot, SignalPlot
-from experiments.explore.circles_of import RECIPES, CircleRun, Fitted, open_run
+from experiments.explore.circle_run import RECIPES, CircleRun, Fitted, open_run
 from experiments.explore.export import Film
 from experiments.explore.films import circles_film
 from experiments.explore.plane_plot import TokenPlot
