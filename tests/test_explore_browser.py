@@ -76,7 +76,6 @@ def test_a_particle_is_dragged(browser, explorer):
         for k in range(1, 6):
             mouse.move(where[0] - 8 * k, where[1] - 6 * k)
         mouse.up()
-        tab.page.wait_for_function("document.getElementById('script') !== null")
         moved = None
 
         def arrived():

@@ -16,7 +16,7 @@ from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
 
 ATTENTION, ADDITION = "constant attention", "toy addition"
-HEIGHT = 280
+HEIGHT = 258
 RATES = [digit * 10.0**-power for power in (4, 3, 2) for digit in (1, 2, 3, 5)] + [0.1, 0.2]
 PUBLISHED = {
     ATTENTION: {"_tokens": 17, "_dim": 2, "_hidden": 32, "_rate": 0.01, "_decay": 1.0},
@@ -46,7 +46,7 @@ class NetworksView(View):
         self._alignment = theme.control(slider, "alignment f_a", start=0, end=4, step=0.05, value=1.0)
         self._ratio = theme.control(whole, "optimiser steps for one of theirs", start=1, end=100, value=20)
         self._plane = theme.control(panel.widgets.Select, "plane", options=planes(2), value=planes(2)[0])
-        self._numbers = theme.control(panel.widgets.Checkbox, "classes as numbers", value=False)
+        self._numbers = theme.control(panel.widgets.Select, "classes as", options=["colours", "numbers"])
 
         self._embedding = TokenPlot("Network: embedding", height=HEIGHT)
         self._sums = SumPlot("Network: pair sums over its classifier", height=HEIGHT)
@@ -111,6 +111,7 @@ class NetworksView(View):
         if self._fresh:
             colors = theme.class_colors(run.classes)
             self._colors.update(palette=colors, high=run.classes - 0.5)
+        if self._fresh or self._bounds() not in (None, run.map_bounds):  # the figure has zoomed
             run.look(self._bounds())
         self._fresh = False
         self._show_map()
@@ -164,7 +165,7 @@ class NetworksView(View):
         self._alignment.param.watch(react(lambda _event: self._run.change_law(self._law())), "value")
         self._ratio.param.watch(react(lambda event: setattr(self._run, "ratio", event.new)), "value")
         self._plane.param.watch(react(lambda _event: self._look()), "value")
-        self._numbers.param.watch(react(lambda event: self._as_numbers(event.new)), "value")
+        self._numbers.param.watch(react(lambda event: self._as_numbers(event.new == "numbers")), "value")
 
     def _begin(self) -> Any:
         from experiments.explore.network_run import NetworkRun

@@ -53,7 +53,7 @@ class ParticlesView(View):
         )
         self._file = FileChooser(session, self._renew)
         self._plane = theme.control(panel.widgets.Select, "plane", options=planes(2), value=planes(2)[0])
-        self._numbers = theme.control(panel.widgets.Checkbox, "classes as numbers", value=False)
+        self._numbers = theme.control(panel.widgets.Select, "classes as", options=["colours", "numbers"])
 
         self._particles = TokenPlot("Particles, drag them")
         self._sums = SumPlot("Pair sums, by class")
@@ -154,7 +154,9 @@ class ParticlesView(View):
         for widget in (self._tokens, self._dim, self._kind, self._seed, self._noise):
             widget.param.watch(react(lambda _event: self._renew()), "value")
         self._plane.param.watch(react(lambda _event: self.show()), "value")
-        self._numbers.param.watch(react(lambda event: self._sums.show_numbers(event.new)), "value")
+        self._numbers.param.watch(
+            react(lambda event: self._sums.show_numbers(event.new == "numbers")), "value"
+        )
 
     def _system(self) -> ParticleSystem:
         law = {name: widget.value for name, widget in self._law.items()}
