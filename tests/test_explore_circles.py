@@ -230,6 +230,10 @@ def test_files_are_opened_by_path_and_those_that_are_not_ours_are_refused(make_s
     assert session.bridge.message[2] == ""
     session.view._file.value = REAL
     assert said(session)["survivors"] == "7 8 11 13 25"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "particles.h5").write_bytes(particles.read_bytes())
+    session.view._path.value = str(tmp_path / "other" / "particles.h5")
+    assert len(session.view._file.options) == 3, "two files of one name are told apart by their folders"
 
 
 def test_scrubbing_moves_tokens_that_were_projected_before(make_session):
