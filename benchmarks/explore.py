@@ -10,6 +10,7 @@ the memory of server and page over so many minutes of play (the target is ten).
 import argparse
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -25,7 +26,10 @@ OPTIONS = [
     "--no-first-run",
     "--disable-background-networking",
 ]
-COMMAND = [sys.executable, "-m", "experiments.cli", "explore", "--no-browser", "--port", "0"]
+with socket.socket() as probe:  # one port for all servers: the browser's cache goes by it
+    probe.bind(("127.0.0.1", 0))
+    PORT = str(probe.getsockname()[1])
+COMMAND = [sys.executable, "-m", "experiments.cli", "explore", "--no-browser", "--port", PORT]
 
 
 def start() -> tuple[subprocess.Popen[str], str]:

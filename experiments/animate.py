@@ -12,7 +12,7 @@ from physics.errors import InputError, OutputError
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from experiments.explore.circles_of import CircleRun
+    from experiments.explore.circle_run import CircleRun
     from experiments.explore.export import Film
 
 SMALLEST, LARGEST = 200, 4000
@@ -46,7 +46,7 @@ def animate(
         overwrite: replace the file if it exists.
     """
     from experiments.explore import export
-    from experiments.explore.circles_of import open_run
+    from experiments.explore.circle_run import open_run
 
     _check_output(out, overwrite)
     number("fps", fps, above=0.0)

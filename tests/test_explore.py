@@ -304,6 +304,18 @@ def test_an_unforeseen_error_is_said_to_be_ours(page, capsys):
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
+def test_a_first_view_that_cannot_be_made_gives_way_to_another():
+    class Broken(VIEWS[0]):
+        slug, name, reads_files = "broken", "Broken", True
+
+        def __init__(self, session):
+            raise FileFormatError("mine.h5 is no trajectory")
+
+    opened = session.Session(Document(), [VIEWS[0], Broken], [Path("mine.h5")])
+    assert opened.bridge.view == "particles"
+    assert opened.bridge.message[1:] == ["error", "mine.h5 is no trajectory"]
+
+
 def test_sliders_change_the_law_and_the_start(page):
     view = page.view
     view._law["alignment"].value = 2.5

@@ -7,8 +7,8 @@ import pytest
 
 import analysis
 import physics
-from experiments.explore import circles_of, export, films
-from experiments.explore.circles_of import open_run
+from experiments.explore import circle_run, export, films
+from experiments.explore.circle_run import open_run
 from experiments.files import embedded_trajectory
 
 REAL = embedded_trajectory()
@@ -124,7 +124,7 @@ def test_uneven_steps_are_fitted_by_a_generator_and_warnings_become_notes(partic
 
 
 def test_a_long_run_is_thinned_and_keeps_its_end(particles, monkeypatch):
-    monkeypatch.setattr(circles_of, "LARGEST_FRAMES", 10)
+    monkeypatch.setattr(circle_run, "LARGEST_FRAMES", 10)
     run, whole = open_run(particles, 2), physics.load(particles)
     assert run.every == 5
     np.testing.assert_array_equal(run.embeddings, whole.positions[2, [*range(0, 41, 5)]])
@@ -175,7 +175,13 @@ def make_session():
 
     # There is no event loop here: what a worker hands over is done in the worker.
     document.add_next_tick_callback = lambda function: function()
-    return lambda *files: Session(document, (CirclesView,), files)
+
+    def make(*files):
+        session = Session(document, (CirclesView,), files)
+        session.bridge.command = [0, "ready", None]
+        return session
+
+    return make
 
 
 def said(session):
@@ -224,6 +230,10 @@ def test_files_are_opened_by_path_and_those_that_are_not_ours_are_refused(make_s
     assert session.bridge.message[2] == ""
     session.view._file.value = REAL
     assert said(session)["survivors"] == "7 8 11 13 25"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "particles.h5").write_bytes(particles.read_bytes())
+    session.view._path.value = str(tmp_path / "other" / "particles.h5")
+    assert len(session.view._file.options) == 3, "two files of one name are told apart by their folders"
 
 
 def test_scrubbing_moves_tokens_that_were_projected_before(make_session):

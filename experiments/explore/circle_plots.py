@@ -10,7 +10,7 @@ from bokeh.models.annotations import Span
 from numpy.typing import NDArray
 
 from experiments.explore import theme
-from experiments.explore.circles_of import CircleRun, Fitted
+from experiments.explore.circle_run import CircleRun, Fitted
 
 Array = NDArray[np.float64]
 DEAD = "#b5b0a6"

@@ -1,5 +1,6 @@
 """View 4: circles of a trajectory file, which of them survive, and the law that they obey (Ding)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from bokeh.models import ColumnDataSource
 
 from experiments.explore import theme
 from experiments.explore.circle_plots import CoefficientPlot, SignalPlot
-from experiments.explore.circles_of import RECIPES, CircleRun, Fitted, open_run
+from experiments.explore.circle_run import RECIPES, CircleRun, Fitted, open_run
 from experiments.explore.export import Film
 from experiments.explore.films import circles_film
 from experiments.explore.plane_plot import TokenPlot
@@ -34,7 +35,7 @@ class CirclesView(View):
         super().__init__(session)
         widgets, react = panel.widgets, session.reaction
         files = session.files or [embedded_trajectory()]
-        self._file = theme.control(widgets.Select, "file", options={path.name: path for path in files})
+        self._file = theme.control(widgets.Select, "file", options=labels(files))
         self._path = theme.control(widgets.TextInput, "open another", placeholder="path, and Enter")
         self._index = theme.control(widgets.IntInput, "run", start=0, value=0)
         self._plane = theme.control(widgets.Select, "plane", options=["-"])
@@ -185,9 +186,8 @@ class CirclesView(View):
         self._open(found[0], 0)
         self._filling = True
         try:
-            self._file.param.update(
-                options=self._file.options | {path.name: path for path in found}, value=found[0]
-            )
+            known = dict.fromkeys([*self._file.options.values(), *found])
+            self._file.param.update(options=labels(list(known)), value=found[0])
             self._path.value = ""
         finally:
             self._filling = False
@@ -261,6 +261,12 @@ class CirclesView(View):
         self._signals.show_rollout(self._fitted if self._rollout.value else None)
 
 
+def labels(paths: Sequence[Path]) -> dict[str, Path]:
+    """Names of files to choose from, with their folders where several have one name."""
+    names = [path.name for path in paths]
+    return {path.name if names.count(path.name) == 1 else str(path): path for path in paths}
+
+
 def score_text(fitted: Fitted | None) -> str:
     """Say how well a fit describes the signals."""
     if fitted is None:
@@ -285,5 +291,5 @@ def score_text(fitted: Fitted | None) -> str:
 
 def _r2(value: float) -> str:
     if not np.isfinite(value):
-        return "overflow"
+        return "undefined" if np.isnan(value) else "overflow"
     return f"{value:.4f}" if value > -10 else f"{value:,.0f}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.explore.circles_of import CircleRun, Fitted, Projection
+from experiments.explore.circle_run import CircleRun, Fitted, Projection
 from experiments.explore.export import Film
 from experiments.explore.training_set import TrainingSet
 

@@ -57,6 +57,7 @@ def particle_film(
         right.scatter(sums[:, 0], sums[:, 1], s=16, c=colors, edgecolors="#444444", linewidths=0.4)
         right.set(xticks=[], yticks=[], title="pair sums, by class", aspect="equal")
         right.set(xlim=(-2 * reach, 2 * reach), ylim=(-2 * reach, 2 * reach))
+        right.spines[:].set(visible=True, color="#cccccc")
         for k, (name, values) in enumerate(curves.items()):
             ax = figure.add_subplot(grid[1, k])
             ax.plot(steps, np.where(np.isfinite(values), values, np.nan), color="#d8d3c7", linewidth=1.2)

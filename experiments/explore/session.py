@@ -22,7 +22,7 @@ from experiments.explore import export
 from experiments.explore.bridge import Bridge
 from experiments.explore.view import View
 from experiments.options import sentence
-from physics.errors import InputError, SimulationError
+from physics.errors import FileFormatError, InputError, SimulationError
 from physics.trajectory import Trajectory
 
 SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
@@ -33,7 +33,7 @@ IN_FLIGHT = 2
 """Frames that may be on their way to the page: one is drawn while the next is computed."""
 WHOLE_EVERY = 0.2
 """Seconds between the whole updates while it plays."""
-EXPECTED = (ValueError, OSError, SimulationError)
+EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
 """What becomes a plain sentence; anything else is a mistake of ours, and said to be."""
 
 WORK = ThreadPoolExecutor(1, "explore-work")
@@ -77,7 +77,11 @@ class Session:
         readers = [kind for kind in kinds if kind.reads_files and self.files]
         first = (readers or kinds)[0]
         _load(first.needs)
-        self.choose(first.slug)
+        try:
+            self.choose(first.slug)
+        except EXPECTED as error:  # a file that is not ours
+            self.choose(kinds[0].slug)
+            self._fail(error)
 
     # -- what views use ----------------------------------------------------------------------------------
 
@@ -182,6 +186,8 @@ class Session:
 
     def _play(self) -> None:
         self.say("")
+        if self.view.finished:
+            self._reset()
         self.bridge.playing = 1
         self._drawn.clear()
         self._schedule()
