@@ -33,11 +33,7 @@ def place(item: str) -> tuple[int, int, str]:
 _MODULES = (musat, liu, liu_examples, liu_networks, ding, ding_laws, side_by_side)
 ITEMS: tuple[Item, ...] = tuple(
     sorted(
-        (
-            item
-            for module in (musat, liu, liu_examples, liu_networks, ding, ding_laws)
-            for item in module.ITEMS
-        ),
+        (item for module in _MODULES for item in module.ITEMS),
         key=lambda item: (list(PAPERS).index(item.paper), place(item.item)),
     )
 )
