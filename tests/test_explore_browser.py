@@ -10,6 +10,8 @@ import pytest
 from browser import Server, opened, wait_for
 from PIL import Image
 
+pytest.importorskip("panel", reason="panel is not installed")
+
 from experiments.explore.files import uploaded
 
 
