@@ -63,8 +63,8 @@ class Server:
         self.process.stdout.close()
 
     def stop(self):
-        """Interrupt it, and return what it said."""
-        self.process.send_signal(signal.SIGINT)
+        """End it, and return what it said."""
+        self.process.terminate()
         rest, _ = self.process.communicate(timeout=30)
         return "".join(self.lines) + rest
 

@@ -335,6 +335,20 @@ def test_sliders_change_the_law_and_the_start(page):
     np.testing.assert_array_equal(executed(view.python())["E"], view._run.positions)
 
 
+def test_classes_are_written_where_colours_do_not_do(page):
+    view, texts = page.view, page.view._sums._texts
+    assert len(texts.data["x"]) == 0
+    view._numbers.value = "numbers"
+    view.advance(2)
+    view.show()
+    operation = view._run.system.operation
+    assert texts.data["class"] == [str(label) for label in operation.label]
+    sums = view._run.positions[operation.samples].sum(axis=1)
+    np.testing.assert_allclose(texts.data["x"], sums[:, 0], rtol=1e-5, atol=1e-5)
+    view._numbers.value = "colours"
+    assert len(texts.data["x"]) == 0
+
+
 def test_a_start_from_a_file(page, tmp_path):
     path = tmp_path / "run.h5"
     physics.simulate(ParticleSystem(6, 3), steps=5, seed=1, runs=2, out=path)

@@ -2,12 +2,15 @@
 
 import asyncio
 import io
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from browser import Server, opened, wait_for
 from PIL import Image
+
+pytest.importorskip("panel", reason="panel is not installed")
 
 from experiments.explore.files import uploaded
 
@@ -183,6 +186,13 @@ def test_a_server_that_dies_and_returns(browser):
         tab.command("step")
         tab.wait_status("step", "value === '1'")
     assert "Traceback" not in again.stop()
+
+
+def test_ctrl_c_ends_it_quietly():
+    server = Server()
+    server.process.send_signal(signal.SIGINT)
+    said, _ = server.process.communicate(timeout=60)
+    assert (server.process.returncode, said) == (0, "")
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null"])

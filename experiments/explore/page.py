@@ -34,7 +34,9 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path]) -> Callable[[], Any
         shell = panel.Template(template)
         for name, value in fixed.items():
             shell.add_variable(name, value)
-        shell.add_panel("stage", session.stage, tags=[session.bridge])
+        root = panel.Column(sizing_mode="stretch_width", margin=0)
+        shell.add_panel("stage", root, tags=[session.bridge])  # it spells out what it is given: nothing yet
+        root.append(session.stage)
         document.js_on_event("document_ready", CustomJS(args={"bridge": session.bridge}, code=CONNECT))
         document.js_on_event("connection_lost", CustomJS(code=LOST))
         return shell

@@ -121,8 +121,10 @@ class SumPlot:
             "x", "y", size=9, marker="marker", source=self._sums, fill_color="fill", line_color="#444444",
             line_width=0.6,
         )  # fmt: skip
+        # Texts of their own: Bokeh lays out every text that is sent, whether it is visible or not.
+        self._texts = ColumnDataSource({"x": [], "y": [], "class": [], "ink": []})
         self._numbers = self.figure.text(
-            "x", "y", text="class", source=self._sums, text_color="ink", text_font_size="10px",
+            "x", "y", text="class", source=self._texts, text_color="ink", text_font_size="10px",
             text_font=value(theme.FONT), text_align="center", text_baseline="middle", visible=False,
         )  # fmt: skip
         hover = HoverTool(renderers=[self._discs], tooltips=[("tokens", "@pair"), ("class", "@class")])
@@ -145,18 +147,28 @@ class SumPlot:
             "pair": [f"{i}, {j}" for i, j in pairs],
             "marker": np.where(apart, "diamond", "circle").tolist(),
         }
+        self._write()
         theme.zoom(self.figure, np.abs(points).max())
 
     def move(self, points: Array) -> None:
         """Show the same pair sums elsewhere."""
         x, y = points.astype(np.float32).T
-        self._sums.patch({"x": [(slice(None), x.copy())], "y": [(slice(None), y.copy())]})
+        moved = {"x": [(slice(None), x.copy())], "y": [(slice(None), y.copy())]}
+        self._sums.patch(moved)
+        if self._numbers.visible:
+            self._texts.patch(moved)
         theme.zoom(self.figure, np.abs(points).max())
 
     def show_numbers(self, numbers: bool) -> None:
         """Show the numbers of classes in place of discs: readable without colour."""
         self._numbers.visible, self._discs.glyph.fill_alpha = numbers, 0.0 if numbers else 1.0
         self._discs.glyph.line_alpha = 0.0 if numbers else 1.0
+        self._write()
+
+    def _write(self) -> None:
+        """Send the texts, or none where they are not shown."""
+        shown = slice(None) if self._numbers.visible else slice(0)
+        self._texts.data = {name: self._sums.data[name][shown] for name in self._texts.data}
 
 
 class Curves:

@@ -31,7 +31,7 @@ INTERVAL = 1 / 32
 """Shortest time from frame to frame, in seconds."""
 IN_FLIGHT = 2
 """Frames that may be on their way to the page: one is drawn while the next is computed."""
-WHOLE_EVERY = 0.2
+WHOLE_EVERY = 0.3
 """Seconds between the whole updates while it plays."""
 EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
 """What becomes a plain sentence; anything else is a mistake of ours, and said to be."""
