@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Two or more processes share the test files: many tests wait for a process, a browser or one core.
+SPREAD := -n auto --maxprocesses=4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint types contracts format clean
@@ -13,10 +15,10 @@ demo: $(VENV)/.installed   ## the main job on embedded real data; ends with resu
 	$(BIN)/grokphys demo
 
 test: lint types contracts   ## lint, types, import contracts and the default suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SPREAD)
 
 test-all: lint types contracts   ## the same and the slow statistical reproductions
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python -m pytest -m "slow or not slow" $(SPREAD)
 
 lint: $(VENV)/.installed-dev   ## ruff: rules and format
 	$(BIN)/ruff check .

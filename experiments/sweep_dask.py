@@ -7,7 +7,7 @@ import queue
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -188,7 +188,8 @@ def _connected(address: str) -> Any:
         raise InputError(f"scheduler must be an address such as tcp://host:8786, got {address!r}")
     try:
         if not address.startswith("tls://"):  # a client waits for one that takes calls and says nothing
-            asyncio.run(_greet(address))
+            with ThreadPoolExecutor(1) as thread:  # a notebook has a loop running in its own
+                thread.submit(lambda: asyncio.run(_greet(address))).result()
         return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError):
         raise InputError(

@@ -235,7 +235,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, engine, steps):
         return 0
 
     resumed_from = [0]
-    for _ in range(3):
+    for _ in range(2):
         process = subprocess.Popen([sys.executable, "-c", TRAIN, str(path), str(steps), engine])
         began = time.monotonic()
         while time.monotonic() - began < 180 and process.poll() is None and reached() <= resumed_from[-1]:
@@ -244,7 +244,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, engine, steps):
         process.wait()
         assert not path.exists(), "the run was over before it was killed"
         resumed_from.append(reached())
-    assert 0 < resumed_from[1] < resumed_from[2] < resumed_from[3] < steps
+    assert 0 < resumed_from[1] < resumed_from[2] < steps
     options = {
         "runs": 3,
         "steps": steps,
