@@ -35,7 +35,7 @@ from nets.train import train
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 DEAD, ALIVE = "#0b6e99", "#d1603d"
-EMBEDDINGS: dict[Budget, int] = {"quick": 4, "default": 10, "paper": 10}
+EMBEDDINGS: dict[Budget, int] = {"quick": 3, "default": 10, "paper": 10}
 TRIALS: dict[Budget, int] = {"quick": 8, "default": 8, "paper": 50}
 """Fresh layers and splits for each embedding; the paper has 10 embeddings and 50 trials each."""
 ROUND: dict[Budget, int] = {"quick": 16, "default": 60, "paper": 500}
@@ -54,7 +54,7 @@ RATIOS: dict[Budget, Sequence[float]] = {
     "default": (0.1, 0.4, 0.7, 1.0),
     "paper": tuple(np.linspace(0, 1, 11).round(2)),
 }
-PAIRS: dict[Budget, int] = {"quick": 6, "default": 6, "paper": 50}
+PAIRS: dict[Budget, int] = {"quick": 4, "default": 6, "paper": 50}
 """Constructed pairs for each ratio, all trained to the end."""
 EPSILON = 1e-6
 

@@ -110,9 +110,7 @@ def distances(paper: PaperRow, found: Structures, accuracy: NDArray[np.float64])
         "grid imperfections": float(((ours.estimate - paper.imperfections.estimate) / error) ** 2),
         "accuracy of circles": _accuracy(paper.circle_accuracy, paper.circles, accuracy[found.circle]),
         "accuracy of the rest": _accuracy(paper.rest_accuracy, rest, accuracy[~found.circle]),
-        "correlation": float(
-            (np.arctanh(related) - np.arctanh(theirs)) ** 2 / (1 / (count - circles - 3) + 1 / (rest - 3))
-        ),
+        "correlation": _correlation(theirs, rest, related, count - circles),
     }
 
 
@@ -120,8 +118,14 @@ def _error(low: float, high: float) -> float:
     return (high - low) / (2 * 1.96)
 
 
+def _correlation(paper: float, count: int, ours: float, our_count: int) -> float:
+    if min(count, our_count) <= 3:
+        return float("nan")
+    return float((np.arctanh(ours) - np.arctanh(paper)) ** 2 / (1 / (our_count - 3) + 1 / (count - 3)))
+
+
 def _accuracy(paper: float, count: int, ours: NDArray[np.float64]) -> float:
-    if len(ours) < 2 or not count or not np.isfinite(paper):
+    if len(ours) < 2 or not ours.var() or not count or not np.isfinite(paper):
         return float("nan")
     return float((ours.mean() - paper) ** 2 / (ours.var(ddof=1) * (1 / count + 1 / len(ours))))
 

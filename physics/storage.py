@@ -323,7 +323,7 @@ class TrajectoryWriter:
         chunk = (
             chunk_shape(frame_shape, np.dtype(dtype).itemsize, 0)
             if large
-            else (max(1, min(1024, CHUNK_BYTES // frame_bytes)), *frame_shape)
+            else (max(1, min(self.layout.frames or 1024, 1024, CHUNK_BYTES // frame_bytes)), *frame_shape)
         )
         if large and not own_clock and chunk[1:] == frame_shape:  # filled in step with the positions
             chunk = (self._file["particles/tokens/position/value"].chunks[0], *chunk[1:])

@@ -20,6 +20,13 @@ def ring(p, frequency, radius=1.0):
 # -- circularity --------------------------------------------------------------------------------------------
 
 
+def test_the_circularity_of_a_random_embedding_goes_with_its_signal():
+    """Why Ding's Figure 11 (right) can be decided: survival depends on the signal."""
+    E = np.random.default_rng(0).standard_normal((400, 59, 128))
+    signals, circularities = analysis.fourier_signals(E), np.array([analysis.circularity(e) for e in E])
+    assert np.corrcoef(signals.ravel(), circularities.ravel())[0, 1] == pytest.approx(0.56, abs=0.03)
+
+
 @pytest.mark.parametrize("p", [7, 11, 12, 15])
 def test_circularity_equals_its_definition(p):
     E = embedding(p, 5)

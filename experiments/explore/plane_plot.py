@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, HoverTool, LabelSet, Span
+from bokeh.models import ColumnDataSource, HoverTool, Span
 from numpy.typing import NDArray
 
 from experiments.explore import theme
 
 Array = NDArray[np.float64]
-TRAIL = 14
+TRAIL = 8
 """Frames that a trail looks back."""
 
 
@@ -38,20 +38,11 @@ class TokenPlot:
             "x", "y", size=21, source=self.tokens, fill_color="fill", line_color="#444444", line_width=0.8,
             nonselection_fill_alpha=1.0, nonselection_line_alpha=1.0,
         )  # fmt: skip
-        self.figure.add_layout(
-            LabelSet(
-                x="x",
-                y="y",
-                text="name",
-                source=self.tokens,
-                text_color="ink",
-                text_align="center",
-                text_baseline="middle",
-                text_font=value(theme.FONT),
-                text_font_size="11px",
-                text_font_style="bold",
-            )
-        )
+        self.figure.text(
+            "x", "y", text="name", source=self.tokens, text_color="ink", text_align="center",
+            text_baseline="middle", text_font=value(theme.FONT), text_font_size="11px",
+            text_font_style="bold",
+        )  # fmt: skip
 
     def begin(self, points: Array, order: Any = None) -> None:
         """Show tokens at points (tokens, 2) without a past; their number may be another.

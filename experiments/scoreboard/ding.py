@@ -176,6 +176,11 @@ IMBALANCE = Circumstances(
     "does not say what that scores there",
     SMALL,
 )
+CONCLUSIVE = Circumstances(
+    "the circularity of a random embedding goes with its signal (correlation 0.56), on which survival "
+    "depends; enough runs show it"
+)
+ONE_EACH = Circumstances("few networks of each modulus: the interval of the slope is wider than the trend")
 ITEMS = (
     Item("Ding", "Figure 1", "The method in pictures.", none="a drawing"),
     Item(
@@ -287,13 +292,13 @@ ITEMS = (
         "Figure 11, right; Appendix B",
         "Initial roundness does not tell survivors.",
         "ding-11b",
-        claims=(Claim("survival", "inconclusive", _inconclusive),),
+        claims=(Claim("survival", "inconclusive", _inconclusive, CONCLUSIVE),),
     ),
     Item(
         "Ding",
         "Figure 14; Appendix F",
         "Circles over all moduli, prime or not.",
         "ding-14",
-        claims=(Claim("trend", "more variation, but upward", _more_circles("ding-14", "p")),),
+        claims=(Claim("trend", "more variation, but upward", _more_circles("ding-14", "p"), ONE_EACH),),
     ),
 )
