@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import NullFormatter
 
 from analysis.figures import style
 from analysis.phase_diagram import Cell, PhaseDiagram
@@ -28,12 +29,14 @@ def show_phases(
         ax = Figure().subplots() if ax is None else ax
         for cell in diagram.cells:
             _draw(diagram, cell, ax)
-        for axis, scale, limits in (
-            (diagram.x, ax.set_xscale, ax.set_xlim),
-            (diagram.y, ax.set_yscale, ax.set_ylim),
+        for axis, ticks, scale, limits in (
+            (diagram.x, ax.xaxis, ax.set_xscale, ax.set_xlim),
+            (diagram.y, ax.yaxis, ax.set_yscale, ax.set_ylim),
         ):
             scale(axis.scale)
             limits(axis.value(0.0), axis.value(1.0))
+            if axis.scale == "log" and axis.value(1.0) >= 10 * axis.value(0.0):
+                ticks.set_minor_formatter(NullFormatter())  # the decades are enough
         for phase in PHASES:
             _name(diagram, phase, ax)
         ax.set(xlabel=diagram.x.label, ylabel=diagram.y.label, title=title)
