@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from experiments.sweep_config import declaration
-from experiments.sweep_pack import Pack, packs
-from experiments.sweep_run import Worker, cores, flavours
-from experiments.sweep_work import warm
+from experiments.sweeps.config import declaration
+from experiments.sweeps.pack import Pack, packs
+from experiments.sweeps.run import Worker, cores, flavours
+from experiments.sweeps.work import warm
 from experiments.timing import seconds
 
 PACK = 6

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.sweep_config import Declaration, declaration
-from experiments.sweep_index import Known, index_path, open_sweep, read_known, write_index
-from experiments.sweep_pack import Pack, packs
-from experiments.sweep_work import settle
+from experiments.sweeps.config import Declaration, declaration
+from experiments.sweeps.index import Known, index_path, open_sweep, read_known, write_index
+from experiments.sweeps.pack import Pack, packs
+from experiments.sweeps.work import settle
 
 OUTCOMES = (
     "circle",

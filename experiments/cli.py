@@ -16,7 +16,7 @@ from experiments import commands, phases, reading, training
 from experiments.animate import animate
 from experiments.explore.server import explore
 from experiments.options import ValueNotAllowed, sentence
-from experiments.sweep import sweep
+from experiments.sweeps.command import sweep
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
 COMMANDS: dict[str, Callable[..., Any]] = {

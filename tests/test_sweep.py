@@ -15,13 +15,15 @@ import pytest
 
 import nets
 import physics
-from experiments import sweep_dask, sweep_run, sweep_work
 from experiments.cli import main
-from experiments.sweep_claim import claim
-from experiments.sweep_config import declaration, read_declaration
-from experiments.sweep_driver import run_sweep
-from experiments.sweep_index import open_sweep
-from experiments.sweep_pack import packs, shard_of
+from experiments.sweeps import dask as sweep_dask
+from experiments.sweeps import run as sweep_run
+from experiments.sweeps import work as sweep_work
+from experiments.sweeps.claim import claim
+from experiments.sweeps.config import declaration, read_declaration
+from experiments.sweeps.driver import run_sweep
+from experiments.sweeps.index import open_sweep
+from experiments.sweeps.pack import packs, shard_of
 from physics import FileFormatError, InputError, OutputError
 
 xarray = pytest.importorskip("xarray")
@@ -488,7 +490,7 @@ def test_a_partial_file_is_resumed_or_begun_anew(kept, tmp_path):
 
 def test_a_claim_ends_with_its_holder(tmp_path, python):
     path = tmp_path / "t.h5"
-    code = "import sys\nfrom pathlib import Path\nfrom experiments.sweep_claim import claim\n"
+    code = "import sys\nfrom pathlib import Path\nfrom experiments.sweeps.claim import claim\n"
     code += "with claim(Path(sys.argv[1])) as ours:\n    print(ours, flush=True)\n    sys.stdin.read()\n"
     command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
@@ -688,7 +690,7 @@ def cluster(tmp_path):
 
 def path_with(*first):
     """PYTHONPATH under which the workers find this package, after what comes first."""
-    here = str(Path(sweep_dask.__file__).parents[1])
+    here = str(Path(sweep_dask.__file__).parents[2])
     return os.pathsep.join([*map(str, first), here, os.environ.get("PYTHONPATH", "")])
 
 

@@ -11,9 +11,9 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.sweep_pack import Pack
-from experiments.sweep_run import cores
-from experiments.sweep_work import Outcome, settle, warm
+from experiments.sweeps.pack import Pack
+from experiments.sweeps.run import cores
+from experiments.sweeps.work import Outcome, settle, warm
 from physics.errors import InputError
 from physics.storage import code_version
 

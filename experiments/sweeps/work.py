@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.options import sentence
-from experiments.sweep_claim import claim
-from experiments.sweep_pack import Pack
+from experiments.sweeps.claim import claim
+from experiments.sweeps.pack import Pack
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 from physics.structure import grid_imperfections, is_circle
 from physics.systems.particles import ParticleSystem

@@ -14,8 +14,8 @@ from typing import Any, Protocol, Self
 
 from tqdm import tqdm
 
-from experiments.sweep_pack import Pack
-from experiments.sweep_work import Outcome, settle, warm
+from experiments.sweeps.pack import Pack
+from experiments.sweeps.work import Outcome, settle, warm
 
 DEATH_SECONDS, END_SECONDS = 5.0, 0.5
 LOOK_AGAIN = 1.0

@@ -9,12 +9,12 @@ from pathlib import Path
 from tqdm import tqdm
 
 from experiments.output import make_directory, write_text
-from experiments.sweep_config import Declaration
-from experiments.sweep_dask import DaskCluster
-from experiments.sweep_index import Known, index_path, read_known, write_index
-from experiments.sweep_pack import Pack, packs, shard_of
-from experiments.sweep_run import Executor, LocalPool, Serial, flavours, settle_all
-from experiments.sweep_work import Outcome
+from experiments.sweeps.config import Declaration
+from experiments.sweeps.dask import DaskCluster
+from experiments.sweeps.index import Known, index_path, read_known, write_index
+from experiments.sweeps.pack import Pack, packs, shard_of
+from experiments.sweeps.run import Executor, LocalPool, Serial, flavours, settle_all
+from experiments.sweeps.work import Outcome
 from physics.checks import whole_number
 from physics.errors import InputError
 
@@ -62,7 +62,7 @@ def run_sweep(
     Parameters
     ----------
     declared : Declaration
-        See `experiments.sweep_config`.
+        See `experiments.sweeps.config`.
     directory : Path
         Made if it is not there.
     workers, scheduler, shard, retries, verify

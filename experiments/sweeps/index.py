@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.output import write_bytes
-from experiments.sweep_claim import claim
-from experiments.sweep_config import Declaration, canonical
-from experiments.sweep_pack import Pack
-from experiments.sweep_work import Finals, Stamp, stamp_of
+from experiments.sweeps.claim import claim
+from experiments.sweeps.config import Declaration, canonical
+from experiments.sweeps.pack import Pack
+from experiments.sweeps.work import Finals, Stamp, stamp_of
 from physics.errors import FileFormatError
 from physics.hdf5 import attach, scale
 

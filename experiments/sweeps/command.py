@@ -32,8 +32,8 @@ def sweep(
         verify: read every complete file through, and not only those that the index does not know.
         dry_run: only say what there is to run.
     """
-    from experiments.sweep_config import read_declaration
-    from experiments.sweep_driver import chosen_packs, run_sweep  # h5py and more, which others do without
+    from experiments.sweeps.config import read_declaration
+    from experiments.sweeps.driver import chosen_packs, run_sweep  # h5py and more, which others do without
 
     declared = read_declaration(config)
     directory = Path("results/sweep") / config.stem if out is None else out

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.sweep_config import PER_MEMBER, SYSTEMS, Cell, Declaration, Values, canonical
+from experiments.sweeps.config import PER_MEMBER, SYSTEMS, Cell, Declaration, Values, canonical
 from experiments.training import MODEL_OPTIONS, build, named_group, named_value
 from physics.errors import InputError
 from physics.provenance import plain
