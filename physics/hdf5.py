@@ -1,7 +1,6 @@
-"""What HDF5 and the file system leave to us: chunks, dimension scales, locks."""
+"""What HDF5 and the file system leave to us: chunks, dimension scales."""
 
 import zlib
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -71,19 +70,3 @@ def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
     """Attach one scale to each axis of a dataset."""
     for axis, scale in enumerate(scales):
         dataset.dims[axis].attach_scale(scale)
-
-
-def locked(path: Path) -> bool:
-    """Whether another process holds the lock that HDF5 takes on a file, without touching the file."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system; opening the file will tell
-        return False
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:  # a file system without locks
-            return False
-    return False

@@ -37,10 +37,10 @@ from physics.hdf5 import (
     attach,
     chunk_shape,
     extend,
-    locked,
     scale,
     whole_chunk,
 )
+from physics.locks import locked
 from physics.recording import Layout
 from physics.stored import SCHEMA, SCHEMA_VERSION, StoredTrajectory
 from physics.trajectory import Clock, Path, Trajectory

@@ -15,6 +15,8 @@ import struct
 import zlib
 from pathlib import Path
 
+from physics.locks import lock
+
 FOOTER = struct.Struct("<QQI8s")  # end of the file once committed, bytes of the journal, their checksum, mark
 WRITE = struct.Struct("<QQ")  # address and length of one waiting write
 MARK = b"GROKJRNL"
@@ -46,7 +48,7 @@ class TransactionalFile(io.RawIOBase):
         super().__init__()
         self._raw = io.FileIO(path, {"x": "x+", "r+": "r+", "r": "r"}[mode])
         try:
-            _lock(self._raw, shared=mode == "r")
+            lock(self._raw, shared=mode == "r")
             self._waiting, size = _journal(self._raw)
         except BaseException:
             self._raw.close()
@@ -194,17 +196,3 @@ def _journal(file: io.FileIO) -> tuple[list[tuple[int, bytes]], int | None]:
         at += WRITE.size + count
         writes.append((address, body[at - count : at]))
     return writes, size
-
-
-def _lock(file: io.FileIO, *, shared: bool) -> None:
-    """Take the lock that HDF5 takes, on systems that have it."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:  # a file system without locks
-        return

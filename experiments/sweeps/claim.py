@@ -6,11 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from physics.errors import OutputError
-
-try:
-    import fcntl
-except ImportError:  # no such locks on this system: one driver a sweep is then up to the user
-    fcntl = None  # type: ignore[assignment]
+from physics.locks import lock as take
 
 
 @contextlib.contextmanager
@@ -18,7 +14,8 @@ def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold ``path.lock`` and yield True, or yield False where another process holds it.
 
     The lock file is removed before the lock is given back. Whoever has opened it by then finds, with the lock
-    in hand, that it is no longer the file of that name, and begins again.
+    in hand, that it is no longer the file of that name, and begins again. Where a system has no such locks,
+    one driver a sweep is up to the user.
 
     Raises
     ------
@@ -44,13 +41,10 @@ def _locked(lock: Path, wait: bool) -> int | None:
         except OSError as error:
             raise OutputError(f"cannot write {lock}: {error.strerror}") from None
         try:
-            if fcntl is not None:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            take(descriptor, wait=wait)
         except BlockingIOError:
             os.close(descriptor)
             return None
-        except OSError:  # a file system without locks
-            return descriptor
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), lock.stat()):
                 return descriptor
