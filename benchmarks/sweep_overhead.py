@@ -4,7 +4,8 @@ Usage: python benchmarks/sweep_overhead.py [runs [rounds]]
 
 The reference is the same packs in as many processes with as many threads, which only run them, in memory, and
 have imported and compiled all they need. A sweep is the command from its start to its end: imports, files,
-index. In each round reference and sweep take turns; the overhead is a ratio of times from the same round. A
+index. Every run has a file of its own, which is the hardest case: packs of several runs share the cost of
+one. In each round reference and sweep take turns; the overhead is a ratio of times from the same round. A
 sweep that finds all complete shows the part that does not grow with the runs.
 """
 
@@ -24,22 +25,20 @@ from experiments.sweeps.run import Worker, cores, flavours
 from experiments.sweeps.work import warm
 from experiments.timing import seconds
 
-PACK = 6
 PROCESSES = 2
 SWEEP = [sys.executable, "-m", "experiments.cli", "sweep"]
 
 
 def content(runs: int, steps: int) -> dict[str, object]:
-    """Particles with one f_a after another, so that every cell is a pack of its own."""
-    alignments = [round(0.1 * k, 1) for k in range(-(-runs // PACK))]
-    fixed = {"tokens": 17, "runs": PACK, "steps": steps, "record_every": max(1, steps // 100)}
-    return {"kind": "simulate", "pack": PACK, "fixed": fixed, "grid": {"alignment": alignments}}
+    """Particles, one run in each file."""
+    fixed = {"tokens": 17, "runs": runs, "steps": steps, "record_every": max(1, steps // 100)}
+    return {"kind": "simulate", "pack": 1, "fixed": fixed, "grid": {"alignment": [1.0]}}
 
 
 def steps_of_a_second() -> int:
     """Steps that one run takes a second for, on one thread."""
     worker = Worker(1)
-    probe = packs(declaration(content(PACK, 5000) | {"pack": 1}))[:1]
+    probe = packs(declaration(content(1, 5000)))
     for function in (warm, run_in_memory):
         worker.send(function, probe)
         answer = worker.receive()
@@ -104,8 +103,7 @@ def main(runs: int, rounds: int) -> None:
     steps = steps_of_a_second()
     declared = declaration(content(runs, steps))
     whole = packs(declared)
-    total = sum(len(pack.numbers) for pack in whole)
-    print(f"{total} runs of {steps} steps in {len(whole)} files, {cores()} cores, {rounds} rounds")
+    print(f"{runs} runs of {steps} steps, {cores()} cores, {rounds} rounds")
     with tempfile.TemporaryDirectory() as name, cluster(Path(name)) as address:
         directory = Path(name)
         config = directory / "config.json"
@@ -131,4 +129,4 @@ def main(runs: int, rounds: int) -> None:
 
 if __name__ == "__main__":
     given = [int(word) for word in sys.argv[1:]]
-    main(*given, *(240, 3)[len(given) :])
+    main(*given, *(120, 3)[len(given) :])

@@ -159,7 +159,7 @@ class TrajectoryWriter:
     @property
     def _room(self) -> int:
         """Frames that the last chunk of the positions still takes, those waiting included."""
-        return self._chunk_frames - len(self._step) % self._chunk_frames
+        return self._chunk_frames - (self.frames - len(self._buffer)) % self._chunk_frames
 
     def _write(self, name: str | None, dataset: h5py.Dataset, frames: NDArray[Any], last: bool) -> None:
         """Append frames that do not reach beyond the last chunk."""

@@ -121,6 +121,8 @@ class LocalPool:
             self._workers[0].end()
 
     def __enter__(self) -> Self:
+        for worker in self._workers:  # all import at once, while the first already compiles
+            worker.start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -129,15 +131,15 @@ class LocalPool:
 
 
 class Worker:
-    """A process that calls functions for us, one after the other; it is started when it is first needed."""
+    """A process that calls functions for us, one after the other, started when it is first needed at the latest."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._process: Any = None
         self._connection: Connection[Any, Any] | None = None
 
-    def send(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Let it call a function, started anew if need be."""
+    def start(self) -> None:
+        """Start it, if it is not running."""
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._connection, theirs = context.Pipe()
@@ -145,6 +147,10 @@ class Worker:
             with _threads_of_children(self.threads):
                 self._process.start()
             theirs.close()
+
+    def send(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Let it call a function, started anew if need be."""
+        self.start()
         with contextlib.suppress(OSError):  # it has died; whoever waits for its answer will see
             self.answers.send((function, arguments))
 
