@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -157,9 +159,10 @@ print(run_recipes(("one", "two"), {"one": one, "two": two}, out, "quick", again=
 
 def test_records_of_another_program_beside_are_kept(tmp_path):
     board = tmp_path / "scoreboard.json"
-    for name in ("mine", "theirs"):
-        add_record(board, Record(name, "quick", "", "", "", 1.0, [], []))
-    assert set(records_of(read_board(board))) == {"mine", "theirs"}
+    records = [Record(f"recipe {k}", "quick", "", "", "", 1.0, [], []) for k in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(partial(add_record, board), records))
+    assert records_of(read_board(board)) == {record.recipe: record for record in records}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "grokphys-scoreboard", "schema_version": 99}'])

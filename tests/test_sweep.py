@@ -15,11 +15,11 @@ import pytest
 
 import nets
 import physics
+from experiments.claim import claim
 from experiments.cli import main
 from experiments.sweeps import dask as sweep_dask
 from experiments.sweeps import run as sweep_run
 from experiments.sweeps import work as sweep_work
-from experiments.sweeps.claim import claim
 from experiments.sweeps.config import declaration, read_declaration
 from experiments.sweeps.driver import run_sweep
 from experiments.sweeps.index import open_sweep
@@ -490,7 +490,7 @@ def test_a_partial_file_is_resumed_or_begun_anew(kept, tmp_path):
 
 def test_a_claim_ends_with_its_holder(tmp_path, python):
     path = tmp_path / "t.h5"
-    code = "import sys\nfrom pathlib import Path\nfrom experiments.sweeps.claim import claim\n"
+    code = "import sys\nfrom pathlib import Path\nfrom experiments.claim import claim\n"
     code += "with claim(Path(sys.argv[1])) as ours:\n    print(ours, flush=True)\n    sys.stdin.read()\n"
     command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:

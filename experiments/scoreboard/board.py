@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.claim import claim
 from experiments.output import write_text
 from experiments.scoreboard import ding, ding_laws, liu, liu_examples, liu_networks, musat, side_by_side
 from experiments.scoreboard.rows import Item, Row, Written
@@ -104,9 +105,10 @@ def records_of(content: Row) -> dict[str, Record]:
 
 def add_record(path: Path, record: Record) -> None:
     """Put a record into the scoreboard at `path`, beside what others may have put there meanwhile."""
-    content = read_board(path)
-    content["records"][record.recipe] = asdict(record)
-    write_board(path, content)
+    with claim(path, wait=True):
+        content = read_board(path)
+        content["records"][record.recipe] = asdict(record)
+        write_board(path, content)
 
 
 def write_board(path: Path, content: Row) -> None:

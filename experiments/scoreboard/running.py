@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from experiments.claim import claim
 from experiments.output import Budget, write_text
 from experiments.scoreboard.board import (
     ITEMS,
@@ -94,11 +95,12 @@ def publish_board(
     items: Sequence[Item] = ITEMS,
 ) -> list[Path]:
     """Judge all rows; write data and page to `out` and to `scoreboard`, and the gallery."""
-    content = assemble(read_board(out / BOARD), out, tuple(figures), items)
     written = []
-    for page in {out / "scoreboard.md", scoreboard or out / "scoreboard.md"}:
-        write_board(page.with_suffix(".json"), content)
-        written.append(write_text(page, scoreboard_page(content)))
+    with claim(out / BOARD, wait=True):
+        content = assemble(read_board(out / BOARD), out, tuple(figures), items)
+        for page in {out / "scoreboard.md", scoreboard or out / "scoreboard.md"}:
+            write_board(page.with_suffix(".json"), content)
+            written.append(write_text(page, scoreboard_page(content)))
     if gallery is not None:
         written += write_gallery(gallery, content, out)
     print("scoreboard: " + ", ".join(f"{count} {word}" for word, count in tally(content["rows"]).items()))

@@ -13,8 +13,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.claim import claim
 from experiments.output import write_bytes
-from experiments.sweeps.claim import claim
 from experiments.sweeps.config import Declaration, canonical
 from experiments.sweeps.pack import Pack
 from experiments.sweeps.work import Finals, Stamp, stamp_of

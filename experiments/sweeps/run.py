@@ -131,7 +131,7 @@ class LocalPool:
 
 
 class Worker:
-    """A process that calls functions for us, one after the other, started when it is first needed at the latest."""
+    """A process that calls functions for us, one after the other; it starts when it is first needed."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

@@ -12,8 +12,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.claim import claim
 from experiments.options import sentence
-from experiments.sweeps.claim import claim
 from experiments.sweeps.pack import Pack
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 from physics.structure import grid_imperfections, is_circle
