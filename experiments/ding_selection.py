@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 Row = dict[str, Any]
 DEAD, ALIVE = "#0b6e99", "#d1603d"
 EMBEDDINGS: dict[Budget, int] = {"quick": 3, "default": 10, "paper": 10}
-TRIALS: dict[Budget, int] = {"quick": 8, "default": 8, "paper": 50}
+TRIALS: dict[Budget, int] = {"quick": 6, "default": 8, "paper": 50}
 """Fresh layers and splits for each embedding; the paper has 10 embeddings and 50 trials each."""
 ROUND: dict[Budget, int] = {"quick": 16, "default": 60, "paper": 500}
 """Embeddings of Figure 11, each trained once."""
@@ -47,7 +47,7 @@ FACTORS: dict[Budget, Sequence[float]] = {
     "default": (0.85, 0.95, 1.05, 1.15),
     "paper": tuple(np.linspace(0.85, 1.15, 13).round(3)),
 }
-SCALED: dict[Budget, tuple[int, int]] = {"quick": (2, 6), "default": (3, 6), "paper": (5, 50)}
+SCALED: dict[Budget, tuple[int, int]] = {"quick": (2, 4), "default": (3, 6), "paper": (5, 50)}
 """Embeddings, and trials for each of them and each factor."""
 RATIOS: dict[Budget, Sequence[float]] = {
     "quick": (0.2, 0.6, 1.0),
