@@ -16,20 +16,12 @@ from analysis.phase_diagram import PhaseDiagram, Point, Refinement, phase_diagra
 from analysis.phases import DELAY
 from analysis.statistics import Interval
 from experiments.output import make_directory, write_csv
+from experiments.training import PER_MEMBER
 from physics.checks import number, whole_number
 from physics.errors import FileFormatError, InputError
 from physics.provenance import fields, plain
 from physics.trajectory import Trajectory
 
-PER_MEMBER = (
-    "learning_rate",
-    "weight_decay",
-    "embedding_learning_rate",
-    "embedding_weight_decay",
-    "layer_scale",
-    "embedding_scale",
-)
-"""Settings of which each network of an ensemble may have its own; others take an ensemble each."""
 SETTINGS = (*PER_MEMBER, "batch_size", "train_fraction", "epsilon")
 PACK = 128
 """Networks of one ensemble, at most: its memory stays bounded."""

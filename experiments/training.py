@@ -33,6 +33,15 @@ MODEL_OPTIONS = (
     "data",
 )
 """Options of `train` that are the model's; each model has some of them."""
+PER_MEMBER = (
+    "learning_rate",
+    "weight_decay",
+    "embedding_learning_rate",
+    "embedding_weight_decay",
+    "layer_scale",
+    "embedding_scale",
+)
+"""Rates and scales of which each network of an ensemble may have its own; others take an ensemble each."""
 GROUPS = {
     "Z": groups.cyclic,
     "S": groups.symmetric,

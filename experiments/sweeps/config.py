@@ -41,15 +41,6 @@ SYSTEMS: dict[str, Callable[..., Any]] = {"particles": ParticleSystem, "effectiv
 SECTIONS = ("kind", "pack", "fixed", "grid", "list")
 EXECUTION = ("out", "overwrite", "resume")
 """Options of the command lines that say how a run is stored, not what it is."""
-PER_MEMBER = (
-    "learning_rate",
-    "weight_decay",
-    "embedding_learning_rate",
-    "embedding_weight_decay",
-    "layer_scale",
-    "embedding_scale",
-)
-"""What the networks of one ensemble may differ in."""
 MOST_RUNS = 10**8
 
 
@@ -232,7 +223,7 @@ def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
 def _train_parameters(_: Mapping[str, Any]) -> dict[str, Parameter]:
     """As on the command line, but one rate a cell, and by default the processor that every machine has."""
     table = dict(_parameters(training.train))
-    for name in PER_MEMBER:
+    for name in training.PER_MEMBER:
         default = table[name].default
         one = Parameter(float, default[0]) if default else Parameter(float | None, None)
         table[name] = one

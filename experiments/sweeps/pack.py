@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.sweeps.config import PER_MEMBER, SYSTEMS, Cell, Declaration, Values, canonical
-from experiments.training import MODEL_OPTIONS, build, named_group, named_value
+from experiments.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
+from experiments.training import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from physics.errors import InputError
 from physics.provenance import plain
 from physics.simulate import simulate
