@@ -121,9 +121,10 @@ def publish(
 
 def draw(diagram: PhaseDiagram, ax: Axes, title: str, *, downwards: bool = True) -> Axes:
     """Draw a diagram with its number of networks."""
-    each = {len(cell.runs) for cell in diagram.cells}
-    networks = f"{min(each)} to {max(each)}" if len(each) > 1 else str(*each)
-    show_phases(diagram, ax, title=f"{title}\n{len(diagram.cells)} cells, {networks} networks each")
+    each = sorted({len(cell.runs) for cell in diagram.cells})
+    counts = " to ".join(map(str, dict.fromkeys((each[0], each[-1]))))
+    networks = "network" if each[-1] == 1 else "networks"
+    show_phases(diagram, ax, title=f"{title}\n{len(diagram.cells)} cells, {counts} {networks} each")
     if downwards:
         ax.invert_yaxis()
     return ax
