@@ -1,4 +1,4 @@
-"""The tutorial runs, and what the errata name exists."""
+"""The tutorial and the README run, and what the errata name exists."""
 
 import ast
 import re
@@ -14,9 +14,14 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(path):
+def blocks(text):
     """Language and text of the code blocks of a page."""
-    return BLOCK.findall(path.read_text(encoding="utf-8"))
+    return BLOCK.findall(text)
+
+
+def tutorial():
+    """Code blocks of the tutorial."""
+    return blocks((DOCS / "tutorial.md").read_text(encoding="utf-8"))
 
 
 def commands(text):
@@ -25,7 +30,7 @@ def commands(text):
 
 
 def test_the_tutorial_has_blocks_of_all_kinds():
-    found = blocks(DOCS / "tutorial.md")
+    found = tutorial()
     assert {language for language, _ in found} == {"sh", "console", "python"}
     used = {words[1] for language, text in found if language == "console" for words in commands(text)}
     assert {"simulate", "train", "analyze", "fit-ode", "compare", "survival", "import", "reproduce"} <= used
@@ -40,7 +45,7 @@ def test_the_tutorial_has_blocks_of_all_kinds():
 def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
-    for language, text in blocks(DOCS / "tutorial.md"):
+    for language, text in tutorial():
         if language == "python":
             exec(compile(text, "docs/tutorial.md", "exec"), names)
         elif language == "console":
@@ -57,6 +62,21 @@ def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
         "mine.h5",
         "figures",
     } <= made
+
+
+@pytest.mark.slow
+def test_the_readme_s_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    names = {}
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## From Python")[1].split("\n## ")[0]
+    for language, text in blocks(section):
+        assert language == "python"
+        exec(compile(text, "README.md", "exec"), names)
+    assert names["comparison"].shapes.nearest.shape == (100,)
+    assert names["sets"].shape[0] == 10_000
+    assert (tmp_path / "networks.h5").is_file()
+    assert (tmp_path / "sweep.h5").is_file()
 
 
 # -- errata -------------------------------------------------------------------------------------------------
