@@ -212,7 +212,7 @@ class ParticlesView(View):
         plot.toolbar.active_drag = tool
         plot.on_event(PanStart, react(lambda _event: self._drag(True)))
         plot.on_event(PanEnd, react(lambda _event: self._drop()))
-        self._particles.tokens.on_change("data", react(lambda _name, _old, _new: self._dragged()))
+        self._particles.tokens.on_change("data", lambda _name, _old, _new: self._dragged())
 
     def _drag(self, dragging: bool) -> None:
         self._dragging = dragging

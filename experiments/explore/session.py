@@ -27,10 +27,10 @@ from physics.trajectory import Trajectory
 
 SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 """Steps a frame that the page offers."""
-INTERVAL = 1 / 32
+INTERVAL = 1 / 35
 """Shortest time from frame to frame, in seconds."""
-IN_FLIGHT = 2
-"""Frames that may be on their way to the page: one is drawn while the next is computed."""
+IN_FLIGHT = 3
+"""Frames that may be on their way: one is painted and one waits for it while the next is computed."""
 WHOLE_EVERY = 0.3
 """Seconds between the whole updates while it plays."""
 EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
