@@ -13,6 +13,8 @@ from experiments.explore import theme
 Array = NDArray[np.float64]
 TRAIL = 8
 """Frames that a trail looks back."""
+LONG = 500
+"""Points that are sent as numbers of a text, not as an array."""
 
 
 class TokenPlot:
@@ -74,7 +76,8 @@ class TokenPlot:
         """Show the next points (tokens, 2); a trail leads to them."""
         whole = slice(None)
         x, y = points.T
-        self.tokens.patch({"x": [(whole, x.tolist())], "y": [(whole, y.tolist())]})  # dragged: all their digits
+        # They come back when one is dragged, and are compared: these keep all their digits.
+        self.tokens.patch({"x": [(whole, x.tolist())], "y": [(whole, y.tolist())]})
         self._past = [*self._past[1:], points]
         self._trails.patch({name: [(whole, values)] for name, values in self._segments().items()})
         theme.zoom(self.figure, np.abs(points).max())
@@ -89,7 +92,7 @@ class TokenPlot:
         """Where the tokens are shown, (tokens, 2): where a hand may have dragged them."""
         return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
 
-    def _segments(self) -> dict[str, list[float]]:
+    def _segments(self) -> dict[str, Any]:
         past = np.array(self._past)
         begin, end = _drawn(past[:-1].reshape(-1, 2)), _drawn(past[1:].reshape(-1, 2))
         return {"x0": begin[0], "y0": begin[1], "x1": end[0], "y1": end[1]}
@@ -198,12 +201,13 @@ class Curves:
         }
 
 
-def _drawn(points: Array) -> list[list[float]]:
+def _drawn(points: Array) -> Any:
     """Return x and y of points (n, 2), to some hundred-thousandths of their extent.
 
-    Lists travel within the message of a frame; each array would be two more for the page to take in.
+    Lists travel within the message of a frame; each array is two more messages, and pays where it is long.
     """
+    if len(points) > LONG:
+        return points.T.astype(np.float32)
     extent = np.abs(points).max(initial=0.0)
     digits = 5 - int(np.floor(np.log10(extent))) if 0 < extent < np.inf else 5
-    written: list[list[float]] = points.T.round(digits).tolist()
-    return written
+    return points.T.round(digits).tolist()

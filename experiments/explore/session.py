@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 from bokeh.document import Document
-from panel.io import unlocked
-from panel.layout import Column
 from tornado.ioloop import IOLoop
 
-from experiments.explore import export
+from experiments.explore import export, theme
 from experiments.explore.bridge import Bridge
 from experiments.explore.view import View
 from experiments.options import sentence
@@ -57,7 +55,7 @@ class Session:
     ----------
     bridge : Bridge
         The models that the page's script talks to.
-    stage : panel.layout.Column
+    stage : bokeh.models.Column
         Where views stand, the chosen one visible.
     files : list of Path
     """
@@ -67,7 +65,7 @@ class Session:
         self._kinds = {kind.slug: kind for kind in kinds}
         self._views: dict[str, tuple[View, Any]] = {}
         self.bridge = Bridge()
-        self.stage = Column(sizing_mode="stretch_width", margin=0)
+        self.stage = theme.column()
         self._drawn: deque[float] = deque(maxlen=30)
         self._began = self._whole = 0.0
         self._waiting = self._held = self._closed = self._ready = False
@@ -91,9 +89,8 @@ class Session:
         @wraps(function)
         def reacting(*arguments: Any, **named: Any) -> None:
             try:
-                with unlocked():
-                    function(*arguments, **named)
-                    self._say_status()
+                function(*arguments, **named)
+                self._say_status()
             except Exception as error:
                 self._fail(error)
 
@@ -103,6 +100,10 @@ class Session:
         """Put a sentence on the page; an empty one takes the last away."""
         if text or self.bridge.message[2]:
             self.bridge.send("message", kind, text)
+
+    def soon(self, function: Callable[[], Any]) -> None:
+        """Do something when all that has come with a change is there, such as the name of an uploaded file."""
+        self.document.add_next_tick_callback(self.reaction(function))
 
     def hold(self, held: bool) -> None:
         """Let play wait while a point is dragged, and go on after."""
@@ -167,13 +168,13 @@ class Session:
         if new:
             view = kind(self)
             self._views[slug] = view, view.panel()
-        for name, (_, panel) in self._views.items():
-            panel.visible = name == slug
+        for name, (_, shown) in self._views.items():
+            shown.visible = name == slug
         self._view = self._views[slug][0]
         self._view.start()
         self._view.show(whole=self._ready)
         if new:
-            self.stage.append(self._views[slug][1])
+            self.stage.children = [*self.stage.children, self._views[slug][1]]
         self.bridge.view = slug
         self._drawn.clear()
         if self._ready:
@@ -237,12 +238,11 @@ class Session:
                 self.bridge.playing = 0
             now = monotonic()
             whole = not self.playing or now - self._whole > WHOLE_EVERY
-            with unlocked():
-                view.show(whole=whole)
-                if whole:
-                    self._whole = now
-                    self._say_status()
-                self.bridge.frame += 1
+            view.show(whole=whole)
+            if whole:
+                self._whole = now
+                self._say_status()
+            self.bridge.frame += 1
         except Exception as error:
             self._fail(error)
 
@@ -273,9 +273,8 @@ class Session:
         if not isinstance(error, EXPECTED):
             traceback.print_exception(error, file=sys.stderr)
             text = f"A mistake of the program, not yours: {type(error).__name__}: {error}"
-        with unlocked():
-            self.bridge.playing = 0
-            self.say(text, "error")
+        self.bridge.playing = 0
+        self.say(text, "error")
 
     def _file(self) -> Callable[[], bytes]:
         return partial(file_bytes, self.view.trajectory())

@@ -36,7 +36,7 @@ class View(ABC):
 
     @abstractmethod
     def panel(self) -> Any:
-        """Return what stands on the stage, a Panel object made once; see `theme.stage`."""
+        """Return what stands on the stage, a Bokeh model made once; see `theme.stage`."""
 
     @abstractmethod
     def advance(self, steps: int) -> None:
