@@ -30,6 +30,7 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path]) -> Callable[[Docume
         document.on_session_destroyed(lambda _context: session.close())
         document.template = template
         document.template_variables.update(fixed)
+        document.config.update(reconnect_session=False, notify_connection_status=False)  # page.js sees to it
         session.stage.update(name="stage", tags=[session.bridge])
         document.add_root(session.stage)
         document.js_on_event("document_ready", CustomJS(args={"bridge": session.bridge}, code=CONNECT))

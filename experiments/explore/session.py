@@ -1,6 +1,5 @@
 """A session: one browser tab, its views, and the loop that plays the one on the stage."""
 
-import importlib
 import sys
 import tempfile
 import traceback
@@ -37,7 +36,9 @@ EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
 WORK = ThreadPoolExecutor(1, "explore-work")
 """Advances every session, one after the other: they take turns, and the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
-"""Draws exports, as matplotlib wants one thread, and imports what takes long."""
+"""Draws exports, as matplotlib wants one thread, and prepares views."""
+PREPARED: set[type[View]] = set()
+"""Kinds of views of which one can be made at once."""
 
 
 class Session:
@@ -73,12 +74,10 @@ class Session:
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
         self.bridge.on_change("shown", self._shown)
         readers = [kind for kind in kinds if kind.reads_files and self.files]
-        first = (readers or kinds)[0]
-        _load(first.needs)
         try:
-            self.choose(first.slug)
+            self._begin_with((readers or kinds)[0])
         except EXPECTED as error:  # a file that is not ours
-            self.choose(kinds[0].slug)
+            self._begin_with(kinds[0])
             self._fail(error)
 
     # -- what views use ----------------------------------------------------------------------------------
@@ -102,7 +101,7 @@ class Session:
             self.bridge.send("message", kind, text)
 
     def soon(self, function: Callable[[], Any]) -> None:
-        """Do something when all that has come with a change is there, such as the name of an uploaded file."""
+        """Do something when all that came with a change is there, such as the name of an uploaded file."""
         self.document.add_next_tick_callback(self.reaction(function))
 
     def hold(self, held: bool) -> None:
@@ -144,6 +143,11 @@ class Session:
         self._ready = True
         self.view.show()
 
+    def _begin_with(self, kind: type[View]) -> None:
+        """Choose the first view; the page waits for it."""
+        _prepare(kind)
+        self.choose(kind.slug)
+
     @property
     def view(self) -> View:
         """The view on the stage."""
@@ -155,10 +159,9 @@ class Session:
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
         kind = self._kinds[slug]
-        missing = [module for module in kind.needs if module not in sys.modules]
-        if missing:
+        if kind not in PREPARED:
             self.say(f"Loading {kind.name} …")
-            self.later(_load, missing, then=lambda _nothing: self.choose(slug))
+            self.later(_prepare, kind, then=lambda _nothing: self.choose(slug))
             return
         if self._view is not None:
             self.bridge.playing = 0
@@ -309,9 +312,10 @@ class Session:
         self._views.clear()
 
 
-def _load(modules: Sequence[str]) -> None:
-    for module in modules:
-        importlib.import_module(module)
+def _prepare(kind: type[View]) -> None:
+    if kind not in PREPARED:
+        kind.prepare()
+        PREPARED.add(kind)
 
 
 def file_bytes(trajectory: Trajectory) -> bytes:

@@ -21,6 +21,13 @@ class TheoryView(View):
 
     slug, name = "theory", "Effective theory"
 
+    @classmethod
+    def prepare(cls) -> None:
+        """Load the kernels, which are compiled where they have never run."""
+        for dim in (1, 2):
+            chosen = TrainingSet.drawn(4, size=8, dim=dim)
+            _ = chosen.measures, chosen.quality, chosen.accuracy, chosen.follows, chosen.diagonals
+
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._tokens = theme.slider("symbols p", 3, LARGEST, 10)
