@@ -29,7 +29,7 @@ PATIENCE = 60_000
 def chromium():
     """Path of Chromium, or skip."""
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    pytest.importorskip("panel", reason="panel is not installed")
+    pytest.importorskip("bokeh", reason="bokeh is not installed")
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
         pytest.skip("there is no Chromium (Debian: apt-get install chromium)")

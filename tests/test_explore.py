@@ -1,10 +1,12 @@
 """The explorer without a browser: runs, scripts, exports, sessions, the server's sentences."""
 
+import asyncio
 import io
 import re
 import socket
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -15,13 +17,18 @@ from experiments.cli import main
 from physics.errors import FileFormatError, InputError, SimulationError
 from physics.systems.particles import ParticleSystem
 
-pytest.importorskip("panel", reason="panel is not installed")
+pytest.importorskip("bokeh", reason="bokeh is not installed")
 
 from bokeh.document import Document
 from bokeh.model import DataModel
+from bokeh.models import ColumnDataSource
+from bokeh.protocol import Protocol
+from bokeh.server.session import ServerSession
 from PIL import Image
 
-from experiments.explore import export, files, planes, server, session, starts, theme
+from experiments.explore import export, files, plane_plot, planes, server, session, starts, theme
+from experiments.explore.application import Connection
+from experiments.explore.bridge import Bridge
 from experiments.explore.history import History
 from experiments.explore.network_film import network_film
 from experiments.explore.network_run import NetworkRun
@@ -358,7 +365,7 @@ def test_a_start_from_a_file(page, tmp_path):
     assert "Choose a trajectory file" in opened.bridge.message[2]
     view._file._frame.value = -1
     view._file._run.value = 1
-    view._file._given.value = path
+    view._file._given.value = str(path)
     np.testing.assert_array_equal(view._run.positions, physics.load(path).final[1])
     view.advance(3)
     np.testing.assert_array_equal(executed(view.python())["E"], view._run.positions)
@@ -379,8 +386,6 @@ def test_a_closed_session_computes_no_more(page):
 
 
 def test_the_bridge_is_a_model_of_data():
-    from experiments.explore.bridge import Bridge
-
     assert issubclass(Bridge, DataModel)
     bridge = Bridge()
     bridge.send("message", "note", "hello")
@@ -418,7 +423,7 @@ def test_what_the_command_refuses(arguments, status, words, capsys):
 def test_a_missing_extra_is_a_sentence(monkeypatch, capsys):
     monkeypatch.setattr(server.importlib.util, "find_spec", lambda name: None)
     assert main(["explore", "--no-browser", "--port", "0"]) == 1
-    assert "explore needs Panel: pip install 'grokphys[explore]'" in capsys.readouterr().err
+    assert "explore needs Bokeh: pip install 'grokphys[explore]'" in capsys.readouterr().err
 
 
 def test_who_may_open_a_websocket():
@@ -428,6 +433,50 @@ def test_who_may_open_a_websocket():
     everywhere = server._names("0.0.0.0")
     assert socket.gethostname() in everywhere
     assert "*" not in "".join(everywhere)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 17, 59, 64, 113, 256])
+def test_classes_have_the_colours_that_they_have_in_figures(count):
+    expected = [mpl.colors.to_hex(color) for color in figures.token_colors(count)]
+    assert theme.class_colors(count) == expected
+
+
+@pytest.mark.parametrize(("extent", "digits"), [(1e-4, 9), (0.7, 6), (1.3, 5), (40.0, 4), (2e7, -2)])
+def test_what_is_drawn_is_rounded_by_its_extent(extent, digits):
+    points = np.random.default_rng(0).uniform(-1, 1, (40, 2)) * extent
+    points[0] = extent
+    assert plane_plot._drawn(points) == points.T.round(digits).tolist()
+    assert plane_plot._drawn(0 * points) == [[0.0] * 40] * 2
+    many = np.tile(points, (20, 1))
+    np.testing.assert_array_equal(plane_plot._drawn(many), many.T.astype(np.float32))
+
+
+def test_changes_of_one_reaction_are_one_message():
+    sent = []
+
+    class Socket:
+        async def send_message(self, message):
+            sent.append(message)
+
+    document = Document()
+    held = ServerSession("one", document)
+    Connection(Protocol(), Socket(), None, held)
+    source, bridge = ColumnDataSource({"x": [0, 0]}), Bridge()
+
+    def begin():
+        document.add_root(source)
+        document.add_root(bridge)
+
+    def reaction():
+        source.patch({"x": [(slice(None), [1, 2])]})
+        bridge.frame = 7
+        bridge.playing = 1
+
+    for work in (begin, reaction, lambda: None):
+        asyncio.run(held.with_document_locked(work))
+    assert [len(message.content["events"]) for message in sent] == [2, 3]
+    kinds = [event["kind"] for event in sent[1].content["events"]]
+    assert kinds == ["ColumnsPatched", "ModelChanged", "ModelChanged"]
 
 
 def test_the_page_names_no_other_host():

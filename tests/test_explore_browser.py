@@ -10,7 +10,7 @@ import pytest
 from browser import Server, opened, wait_for
 from PIL import Image
 
-pytest.importorskip("panel", reason="panel is not installed")
+pytest.importorskip("bokeh", reason="bokeh is not installed")
 
 from experiments.explore.files import uploaded
 

@@ -166,6 +166,12 @@ def session():
     return made
 
 
+def press(button):
+    from bokeh.events import ButtonClick
+
+    button._trigger_event(ButtonClick(button))
+
+
 def said(session):
     """State as the page says it."""
     return dict(session.bridge.status)
@@ -205,9 +211,9 @@ def test_controls_draw_other_training_sets(session):
     assert view._chosen.operation.modulus == 7
     view._dim.value = 2
     assert view._chosen.embeddings.shape == (FRAMES, 7, 2)
-    view._all.clicks += 1
+    press(view._all)
     assert said(session)["ideal accuracy"] == "100.00 %"
-    view._none.clicks += 1
+    press(view._none)
     assert said(session)["ground states"] == "7"
     assert session.bridge.message[2] == ""
 
@@ -250,7 +256,7 @@ def test_what_is_copied_is_what_is_shown(session):
     exec(session.bridge.script[1], found)
     np.testing.assert_array_equal(view._shape._tokens.tokens.data["x"], found["E"][:, 0])
     assert said(session)["grokking rate"] == f"{found['lambda_3']:.6g}"
-    view._none.clicks += 1
+    press(view._none)
     session.bridge.command = [2, "python", None]
     assert session.bridge.message[1] == "error"
     assert "at least 1 pair" in session.bridge.message[2]

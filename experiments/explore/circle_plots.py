@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.models.annotations import Span
@@ -116,6 +115,8 @@ class CoefficientPlot:
         """Show the coefficients of a fit, and mark the survivors on both sides."""
         A, count = fitted.A, len(fitted.A)
         limit = float(np.abs(A).max(initial=0)) or 1.0
+        import matplotlib as mpl
+
         shades = mpl.colormaps["RdBu_r"](
             mpl.colors.SymLogNorm(limit / 100, vmin=-limit, vmax=limit)(A.ravel())
         )

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import panel
-from bokeh.models import ColumnDataSource
+from bokeh.models import Button, Checkbox, ColumnDataSource, TextInput
 
 from experiments.explore import theme
 from experiments.explore.circle_plots import CoefficientPlot, SignalPlot
@@ -33,20 +32,20 @@ class CirclesView(View):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        widgets, react = panel.widgets, session.reaction
+        react = session.reaction
         files = session.files or [embedded_trajectory()]
-        self._file = theme.control(widgets.Select, "file", options=labels(files))
-        self._path = theme.control(widgets.TextInput, "open another", placeholder="path, and Enter")
-        self._index = theme.control(widgets.IntInput, "run", start=0, value=0)
-        self._plane = theme.control(widgets.Select, "plane", options=["-"])
-        self._rule = theme.control(widgets.Select, "a circle survives above", options=[FACTOR, THRESHOLD])
-        self._limit = theme.control(widgets.FloatInput, "limit", value=2.0, step=0.5)
-        self._recipe = theme.control(widgets.Select, "fit", options=list(RECIPES))
-        self._first = theme.control(widgets.IntInput, "from step", start=0, value=0)
-        self._last = theme.control(widgets.IntInput, "to step", start=1, value=1000)
-        self._fit = theme.control(widgets.Button, "Fit the linear ODE")
-        self._rollout = theme.control(widgets.Checkbox, "rollout over the signals", value=True)
-        self._time = theme.control(widgets.IntSlider, "time, as a frame", start=0, end=1, value=0)
+        self._file = theme.chooser("file", labels(files))
+        self._path = theme.control(TextInput, "open another", placeholder="path, and Enter")
+        self._index = theme.number("run", 0, 0)
+        self._plane = theme.chooser("plane", ["-"])
+        self._rule = theme.chooser("a circle survives above", [FACTOR, THRESHOLD])
+        self._limit = theme.number("limit", 2.0, mode="float", step=0.5)
+        self._recipe = theme.chooser("fit", list(RECIPES))
+        self._first = theme.number("from step", 0, 0)
+        self._last = theme.number("to step", 1000, 1)
+        self._fit = theme.control(Button, "Fit the linear ODE")
+        self._rollout = theme.control(Checkbox, "rollout over the signals", active=True)
+        self._time = theme.slider("time, as a frame", 0, 1, 0)
         self._tokens, self._signals = (
             TokenPlot("Tokens on a plane of the last frame", height=400),
             SignalPlot(),
@@ -60,15 +59,15 @@ class CirclesView(View):
         self._fitted: Fitted | None = None
         self._filling = False
         self._open(files[0], 0)
-        self._file.param.watch(react(lambda event: self._open(event.new, 0)), "value")
-        self._index.param.watch(react(lambda event: self._open(self._file.value, event.new)), "value")
-        self._path.param.watch(react(lambda event: self._type(event.new)), "value")
-        self._plane.param.watch(react(lambda _event: self._look()), "value")
-        self._rule.param.watch(react(lambda event: self._change_rule(event.new)), "value")
-        self._limit.param.watch(react(lambda _event: self._change_limit()), "value")
-        self._rollout.param.watch(react(lambda _event: self._show_rollout()), "value")
+        self._file.on_change("value", react(lambda _name, _old, new: self._open(Path(new), 0)))
+        self._index.on_change("value", react(lambda _name, _old, new: self._reopen(new)))
+        self._path.on_change("value", react(lambda _name, _old, new: self._type(new)))
+        self._plane.on_change("value", react(lambda _name, _old, _new: self._look()))
+        self._rule.on_change("value", react(lambda _name, _old, new: self._change_rule(new)))
+        self._limit.on_change("value", react(lambda _name, _old, _new: self._change_limit()))
+        self._rollout.on_change("active", react(lambda _name, _old, _new: self._show_rollout()))
         self._fit.on_click(react(lambda _event: self._start_fit()))
-        self._time.param.watch(react(lambda event: self._go(event.new)), "value")
+        self._time.on_change("value", react(lambda _name, _old, new: self._go(new)))
 
     def panel(self) -> Any:
         """Controls; tokens with the time, and signals; coefficients and scores."""
@@ -150,7 +149,7 @@ class CirclesView(View):
 
     def film(self) -> Film:
         """Tokens on the plane, and signals."""
-        fitted = self._fitted if self._rollout.value else None
+        fitted = self._fitted if self._rollout.active else None
         limit = self._run.limit(**self._rules)
         film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
         return replace(film, shown=self._frame)
@@ -168,8 +167,8 @@ class CirclesView(View):
         self._filling = True
         try:
             self._index.value = index
-            self._plane.param.update(options=run.planes(), value=run.planes()[0])
-            self._time.param.update(value=0, end=max(self._end, 1))
+            self._plane.update(options=run.planes(), value=run.planes()[0])
+            self._time.update(value=0, end=max(self._end, 1))
         finally:
             self._filling = False
         self._show_signals()
@@ -177,6 +176,10 @@ class CirclesView(View):
         self._look()
         thinned = f"Every {run.every}th frame of {path} is shown." if run.every > 1 else ""
         self.session.say(thinned)
+
+    def _reopen(self, index: int) -> None:
+        """Read another run of the file."""
+        self._open(Path(self._file.value), index)
 
     def _type(self, text: str) -> None:
         """Open files by a path or a pattern."""
@@ -186,8 +189,8 @@ class CirclesView(View):
         self._open(found[0], 0)
         self._filling = True
         try:
-            known = dict.fromkeys([*self._file.options.values(), *found])
-            self._file.param.update(options=labels(list(known)), value=found[0])
+            known = dict.fromkeys([*(Path(path) for path, _ in self._file.options), *found])
+            self._file.update(options=theme.choices(labels(list(known))), value=str(found[0]))
             self._path.value = ""
         finally:
             self._filling = False
@@ -255,16 +258,16 @@ class CirclesView(View):
         self._map.visible = self._fitted is not None
         if self._fitted is not None:
             self._coefficients.show(self._fitted, self._survivors())
-        self._scores.object = score_text(self._fitted)
+        self._scores.text = score_text(self._fitted)
 
     def _show_rollout(self) -> None:
-        self._signals.show_rollout(self._fitted if self._rollout.value else None)
+        self._signals.show_rollout(self._fitted if self._rollout.active else None)
 
 
-def labels(paths: Sequence[Path]) -> dict[str, Path]:
+def labels(paths: Sequence[Path]) -> dict[str, str]:
     """Names of files to choose from, with their folders where several have one name."""
     names = [path.name for path in paths]
-    return {path.name if names.count(path.name) == 1 else str(path): path for path in paths}
+    return {path.name if names.count(path.name) == 1 else str(path): str(path) for path in paths}
 
 
 def score_text(fitted: Fitted | None) -> str:

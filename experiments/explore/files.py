@@ -1,11 +1,11 @@
 """Trajectory files that a page is given: by the command line, or uploaded from the browser."""
 
+import base64
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import panel
+from bokeh.models import FileInput
 
 from experiments.explore import starts, theme
 from experiments.explore.session import Session
@@ -37,41 +37,38 @@ class FileChooser:
     ----------
     trajectory : Trajectory or None
         The chosen one.
-    panel : panel object
+    panel : model
     """
 
     def __init__(self, session: Session, chosen: Callable[[], None]) -> None:
         self.trajectory: Trajectory | None = None
         self._name = ""
-        names = {"choose …": None} | {path.name: path for path in session.files}
-        self._given = theme.control(panel.widgets.Select, "file", options=names, visible=len(names) > 1)
-        self._upload = theme.control(panel.widgets.FileInput, "upload", accept=".h5,.hdf5,.partial")
-        self._run = theme.control(panel.widgets.IntInput, "run", start=0, value=0)
-        self._frame = theme.control(panel.widgets.IntInput, "frame (-1: the last)", start=-1, value=0)
-        self.panel = panel.Column(
-            self._given, self._upload, self._run, self._frame, visible=False, margin=0,
-            sizing_mode="stretch_width",
-        )  # fmt: skip
+        names = {"choose …": ""} | {path.name: str(path) for path in session.files}
+        self._given = theme.chooser("file", names, visible=len(names) > 1)
+        self._upload = theme.control(FileInput, "upload", accept=".h5,.hdf5,.partial")
+        self._run = theme.number("run", 0, 0)
+        self._frame = theme.number("frame (-1: the last)", 0, -1)
+        self.panel = theme.column(self._given, self._upload, self._run, self._frame, visible=False)
 
-        def given(event: Any) -> None:
-            if event.new is not None:
-                self.trajectory, self._name = Trajectory.open(event.new), str(event.new)
+        def given(_attribute: str, _old: str, new: str) -> None:
+            if new:
+                self.trajectory, self._name = Trajectory.open(new), new
                 chosen()
 
-        def upload(event: Any) -> None:
-            if event.new:
+        def upload() -> None:
+            if self._upload.value:
                 self._name = str(self._upload.filename)
-                self.trajectory = uploaded(self._name, event.new)
+                self.trajectory = uploaded(self._name, base64.b64decode(self._upload.value))
                 chosen()
 
-        def other(_event: Any) -> None:
+        def other(_attribute: str, _old: int, _new: int) -> None:
             if self.trajectory is not None:
                 chosen()
 
-        self._given.param.watch(session.reaction(given), "value")
-        self._upload.param.watch(session.reaction(upload), "value")
+        self._given.on_change("value", session.reaction(given))
+        self._upload.on_change("value", lambda _name, _old, _new: session.soon(upload))
         for widget in (self._run, self._frame):
-            widget.param.watch(session.reaction(other), "value")
+            widget.on_change("value", session.reaction(other))
 
     def start(self) -> starts.Start:
         """Return the chosen frame as a start.

@@ -3,8 +3,7 @@
 from typing import Any
 
 import numpy as np
-import panel
-from bokeh.models import ColumnDataSource, LinearColorMapper
+from bokeh.models import CategoricalSlider, ColumnDataSource, LinearColorMapper
 
 from experiments.explore import theme
 from experiments.explore.export import Film
@@ -17,10 +16,10 @@ from physics.trajectory import Trajectory
 
 ATTENTION, ADDITION = "constant attention", "toy addition"
 HEIGHT = 258
-RATES = [digit * 10.0**-power for power in (4, 3, 2) for digit in (1, 2, 3, 5)] + [0.1, 0.2]
+RATES = [f"{digit * 10.0**-power:.4g}" for power in (4, 3, 2) for digit in (1, 2, 3, 5)] + ["0.1", "0.2"]
 PUBLISHED = {
-    ATTENTION: {"_tokens": 17, "_dim": 2, "_hidden": 32, "_rate": 0.01, "_decay": 1.0},
-    ADDITION: {"_tokens": 10, "_dim": 1, "_hidden": 200, "_rate": 0.001, "_decay": 0.0},
+    ATTENTION: {"_tokens": 17, "_dim": 2, "_hidden": 32, "_rate": "0.01", "_decay": 1.0},
+    ADDITION: {"_tokens": 10, "_dim": 1, "_hidden": 200, "_rate": "0.001", "_decay": 0.0},
 }
 """The papers' sizes and rates."""
 TOY = {"embedding_learning_rate": 0.001, "embedding_weight_decay": 0.0, "train_fraction": 45 / 55}
@@ -35,18 +34,17 @@ class NetworksView(View):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        slider, whole = panel.widgets.FloatSlider, panel.widgets.IntSlider
-        self._kind = theme.control(panel.widgets.Select, "network", options=[ATTENTION, ADDITION])
-        self._tokens = theme.control(whole, "tokens N", start=3, end=41, value=17)
-        self._dim = theme.control(whole, "dimensions D", start=1, end=4, value=2)
-        self._hidden = theme.control(whole, "hidden units", start=4, end=256, step=4, value=32)
-        self._seed = theme.control(panel.widgets.IntInput, "seed", start=0, end=10**6, value=0)
-        self._rate = theme.control(panel.widgets.DiscreteSlider, "learning rate", options=RATES, value=0.01)
-        self._decay = theme.control(slider, "weight decay", start=0, end=5, step=0.05, value=1.0)
-        self._alignment = theme.control(slider, "alignment f_a", start=0, end=4, step=0.05, value=1.0)
-        self._ratio = theme.control(whole, "optimiser steps for one of theirs", start=1, end=100, value=20)
-        self._plane = theme.control(panel.widgets.Select, "plane", options=planes(2), value=planes(2)[0])
-        self._numbers = theme.control(panel.widgets.Select, "classes as", options=["colours", "numbers"])
+        self._kind = theme.chooser("network", [ATTENTION, ADDITION])
+        self._tokens = theme.slider("tokens N", 3, 41, 17)
+        self._dim = theme.slider("dimensions D", 1, 4, 2)
+        self._hidden = theme.slider("hidden units", 4, 256, 32, 4)
+        self._seed = theme.number("seed", 0, 0, 10**6)
+        self._rate = theme.control(CategoricalSlider, "learning rate", categories=RATES, value="0.01")
+        self._decay = theme.slider("weight decay", 0, 5, 1.0, 0.05)
+        self._alignment = theme.slider("alignment f_a", 0, 4, 1.0, 0.05)
+        self._ratio = theme.slider("optimiser steps for one of theirs", 1, 100, 20)
+        self._plane = theme.chooser("plane", planes(2))
+        self._numbers = theme.chooser("classes as", ["colours", "numbers"])
 
         self._embedding = TokenPlot("Network: embedding", height=HEIGHT)
         self._sums = SumPlot("Network: pair sums over its classifier", height=HEIGHT)
@@ -158,14 +156,14 @@ class NetworksView(View):
     def _connect(self) -> None:
         react = self.session.reaction
         for widget in (self._tokens, self._dim, self._hidden, self._seed):
-            widget.param.watch(react(lambda _event: self._renew()), "value")
-        self._kind.param.watch(react(lambda _event: self._other_kind()), "value")
+            widget.on_change("value", react(lambda _name, _old, _new: self._renew()))
+        self._kind.on_change("value", react(lambda _name, _old, _new: self._other_kind()))
         for widget in (self._rate, self._decay):
-            widget.param.watch(react(lambda _event: self._change()), "value")
-        self._alignment.param.watch(react(lambda _event: self._run.change_law(self._law())), "value")
-        self._ratio.param.watch(react(lambda event: setattr(self._run, "ratio", event.new)), "value")
-        self._plane.param.watch(react(lambda _event: self._look()), "value")
-        self._numbers.param.watch(react(lambda event: self._as_numbers(event.new == "numbers")), "value")
+            widget.on_change("value", react(lambda _name, _old, _new: self._change()))
+        self._alignment.on_change("value", react(lambda _name, _old, _new: self._run.change_law(self._law())))
+        self._ratio.on_change("value", react(lambda _name, _old, new: setattr(self._run, "ratio", new)))
+        self._plane.on_change("value", react(lambda _name, _old, _new: self._look()))
+        self._numbers.on_change("value", react(lambda _name, _old, new: self._as_numbers(new == "numbers")))
 
     def _begin(self) -> Any:
         from experiments.explore.network_run import NetworkRun
@@ -188,7 +186,7 @@ class NetworksView(View):
         return ParticleSystem(tokens, self._dim.value, alignment=self._alignment.value, modulus=modulus)
 
     def _rates(self) -> tuple[float, float]:
-        return self._rate.value, self._decay.value
+        return float(self._rate.value), self._decay.value
 
     def _renew(self) -> None:
         """Another network."""
@@ -197,7 +195,7 @@ class NetworksView(View):
         self._run = self._begin()
         names = planes(self._dim.value)
         if names != self._plane.options:
-            self._plane.param.update(options=names, value=names[0])
+            self._plane.update(options=names, value=names[0])
         self._fresh = True
         self.show()
 

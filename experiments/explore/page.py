@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import Any
 
-import panel
+from bokeh.core.templates import get_env
+from bokeh.document import Document
+from bokeh.models import CustomJS
 
 from experiments.explore.session import SPEEDS, Session
 from experiments.explore.view import View
@@ -14,9 +15,9 @@ CONNECT = "window.grokphys.connect(bridge)"
 LOST = "window.grokphys.lost()"
 
 
-def page(kinds: Sequence[type[View]], paths: Sequence[Path]) -> Callable[[], Any]:
+def page(kinds: Sequence[type[View]], paths: Sequence[Path]) -> Callable[[Document], None]:
     """Return the function that makes the page of a new tab."""
-    template = _read("page.html")
+    template = get_env().from_string(_read("page.html"))
     fixed = {
         "page_css": _read("page.css"),
         "page_js": _read("page.js"),
@@ -24,22 +25,16 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path]) -> Callable[[], Any
         "speeds": SPEEDS,
     }
 
-    def open_page() -> Any:
-        from bokeh.models import CustomJS
-
-        document = panel.state.curdoc
-        assert document is not None
+    def open_page(document: Document) -> None:
         session = Session(document, kinds, paths)
-        panel.state.on_session_destroyed(lambda _context: session.close())
-        shell = panel.Template(template)
-        for name, value in fixed.items():
-            shell.add_variable(name, value)
-        root = panel.Column(sizing_mode="stretch_width", margin=0)
-        shell.add_panel("stage", root, tags=[session.bridge])  # it spells out what it is given: nothing yet
-        root.append(session.stage)
+        document.on_session_destroyed(lambda _context: session.close())
+        document.template = template
+        document.template_variables.update(fixed)
+        document.config.update(reconnect_session=False, notify_connection_status=False)  # page.js sees to it
+        session.stage.update(name="stage", tags=[session.bridge])
+        document.add_root(session.stage)
         document.js_on_event("document_ready", CustomJS(args={"bridge": session.bridge}, code=CONNECT))
         document.js_on_event("connection_lost", CustomJS(code=LOST))
-        return shell
 
     return open_page
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import panel
 from bokeh.events import PanEnd, PanStart
 from bokeh.models import PointDrawTool
 from numpy.typing import NDArray
@@ -32,28 +31,23 @@ class ParticlesView(View):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        slider, number = panel.widgets.FloatSlider, panel.widgets.IntInput
         self._law = {
-            "alignment": theme.control(slider, "alignment f_a", start=0, end=4, step=0.05, value=1.0),
-            "attraction": theme.control(slider, "attraction g_a", start=0, end=4, step=0.05, value=1.0),
-            "repulsion": theme.control(slider, "repulsion g_r", start=0, end=4, step=0.05, value=1.0),
-            "softening": theme.control(slider, "softening ε", start=0, end=0.5, step=0.01, value=0.1),
+            "alignment": theme.slider("alignment f_a", 0, 4, 1.0, 0.05),
+            "attraction": theme.slider("attraction g_a", 0, 4, 1.0, 0.05),
+            "repulsion": theme.slider("repulsion g_r", 0, 4, 1.0, 0.05),
+            "softening": theme.slider("softening ε", 0, 0.5, 0.1, 0.01, format="0.00"),
         }
-        self._step_size = theme.control(
-            slider, "step η", start=0.001, end=0.1, step=0.001, value=0.02, format="0.000"
-        )
-        self._modulus = theme.control(number, "modulus (0: the tokens)", start=0, end=200, value=0)
-        self._tokens = theme.control(panel.widgets.IntSlider, "tokens N", start=3, end=64, value=17)
-        self._dim = theme.control(panel.widgets.IntSlider, "dimensions D", start=1, end=8, value=2)
+        self._step_size = theme.slider("step η", 0.001, 0.1, 0.02, 0.001, format="0.000")
+        self._modulus = theme.number("modulus (0: the tokens)", 0, 0, 200)
+        self._tokens = theme.slider("tokens N", 3, 64, 17)
+        self._dim = theme.slider("dimensions D", 1, 8, 2)
         kinds = {kind: kind for kind in starts.KINDS} | {"from a file": FROM_FILE}
-        self._kind = theme.control(panel.widgets.Select, "start", options=kinds, value="normal")
-        self._seed = theme.control(number, "seed", start=0, end=10**6, value=0)
-        self._noise = theme.control(
-            slider, "noise of the start", start=0, end=1, step=0.01, value=0.1, visible=False
-        )
+        self._kind = theme.chooser("start", kinds)
+        self._seed = theme.number("seed", 0, 0, 10**6)
+        self._noise = theme.slider("noise of the start", 0, 1, 0.1, 0.01, visible=False)
         self._file = FileChooser(session, self._renew)
-        self._plane = theme.control(panel.widgets.Select, "plane", options=planes(2), value=planes(2)[0])
-        self._numbers = theme.control(panel.widgets.Select, "classes as", options=["colours", "numbers"])
+        self._plane = theme.chooser("plane", planes(2))
+        self._numbers = theme.chooser("classes as", ["colours", "numbers"])
 
         self._particles = TokenPlot("Particles, drag them")
         self._sums = SumPlot("Pair sums, by class")
@@ -150,12 +144,12 @@ class ParticlesView(View):
     def _connect(self) -> None:
         react = self.session.reaction
         for widget in (*self._law.values(), self._step_size, self._modulus):
-            widget.param.watch(react(lambda _event: self._change()), "value")
+            widget.on_change("value", react(lambda _name, _old, _new: self._change()))
         for widget in (self._tokens, self._dim, self._kind, self._seed, self._noise):
-            widget.param.watch(react(lambda _event: self._renew()), "value")
-        self._plane.param.watch(react(lambda _event: self.show()), "value")
-        self._numbers.param.watch(
-            react(lambda event: self._sums.show_numbers(event.new == "numbers")), "value"
+            widget.on_change("value", react(lambda _name, _old, _new: self._renew()))
+        self._plane.on_change("value", react(lambda _name, _old, _new: self.show()))
+        self._numbers.on_change(
+            "value", react(lambda _name, _old, new: self._sums.show_numbers(new == "numbers"))
         )
 
     def _system(self) -> ParticleSystem:
@@ -183,7 +177,7 @@ class ParticlesView(View):
         self._run = ParticleRun(self._system(), self._step_size.value, begin)
         names = planes(self._dim.value)
         if names != self._plane.options:
-            self._plane.param.update(options=names, value=names[0])
+            self._plane.update(options=names, value=names[0])
         self._shown_law = None
         self.show()
 
@@ -212,7 +206,7 @@ class ParticlesView(View):
         plot.toolbar.active_drag = tool
         plot.on_event(PanStart, react(lambda _event: self._drag(True)))
         plot.on_event(PanEnd, react(lambda _event: self._drop()))
-        self._particles.tokens.on_change("data", react(lambda _name, _old, _new: self._dragged()))
+        self._particles.tokens.on_change("data", lambda _name, _old, _new: self._dragged())
 
     def _drag(self, dragging: bool) -> None:
         self._dragging = dragging

@@ -13,6 +13,8 @@ from experiments.explore import theme
 Array = NDArray[np.float64]
 TRAIL = 8
 """Frames that a trail looks back."""
+LONG = 500
+"""Points that are sent as numbers of a text, not as an array."""
 
 
 class TokenPlot:
@@ -55,18 +57,18 @@ class TokenPlot:
         x, y = points.T
         self.disc.glyph.size = 21 if count <= 40 else 16
         self.tokens.data = {
-            "x": x.copy(),
-            "y": y.copy(),
+            "x": x.tolist(),
+            "y": y.tolist(),
             "fill": fill,
             "ink": theme.text_colors(fill),
             "name": [str(token) for token in range(count)],
         }
         self._past = [points] * (TRAIL + 1)
-        fading = np.linspace(0.05, 0.6, TRAIL, dtype=np.float32)
+        fading = np.linspace(0.05, 0.6, TRAIL).round(3)
         self._trails.data = {
             **self._segments(),
             "color": np.tile(fill, TRAIL).tolist(),
-            "alpha": np.repeat(fading, count),
+            "alpha": np.repeat(fading, count).tolist(),
         }
         theme.zoom(self.figure, np.abs(points).max())
 
@@ -74,7 +76,8 @@ class TokenPlot:
         """Show the next points (tokens, 2); a trail leads to them."""
         whole = slice(None)
         x, y = points.T
-        self.tokens.patch({"x": [(whole, x.copy())], "y": [(whole, y.copy())]})
+        # They come back when one is dragged, and are compared: these keep all their digits.
+        self.tokens.patch({"x": [(whole, x.tolist())], "y": [(whole, y.tolist())]})
         self._past = [*self._past[1:], points]
         self._trails.patch({name: [(whole, values)] for name, values in self._segments().items()})
         theme.zoom(self.figure, np.abs(points).max())
@@ -89,10 +92,10 @@ class TokenPlot:
         """Where the tokens are shown, (tokens, 2): where a hand may have dragged them."""
         return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
 
-    def _segments(self) -> dict[str, NDArray[np.float32]]:
-        past = np.array(self._past, np.float32)
-        begin, end = past[:-1].reshape(-1, 2), past[1:].reshape(-1, 2)
-        return {"x0": begin[:, 0], "y0": begin[:, 1], "x1": end[:, 0], "y1": end[:, 1]}
+    def _segments(self) -> dict[str, Any]:
+        past = np.array(self._past)
+        begin, end = _drawn(past[:-1].reshape(-1, 2)), _drawn(past[1:].reshape(-1, 2))
+        return {"x0": begin[0], "y0": begin[1], "x1": end[0], "y1": end[1]}
 
 
 class SumPlot:
@@ -129,9 +132,10 @@ class SumPlot:
         apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out)
         fill = colors[np.asarray(classes)]
         self._discs.glyph.size = 9 if len(points) <= 400 else 5
+        x, y = _drawn(points)
         self._sums.data = {
-            "x": points[:, 0].astype(np.float32),
-            "y": points[:, 1].astype(np.float32),
+            "x": x,
+            "y": y,
             "fill": fill.tolist(),
             "ink": np.array([theme.darker(color) for color in colors])[np.asarray(classes)].tolist(),
             "class": [str(label) for label in classes],
@@ -143,8 +147,8 @@ class SumPlot:
 
     def move(self, points: Array) -> None:
         """Show the same pair sums elsewhere."""
-        x, y = points.astype(np.float32).T
-        moved = {"x": [(slice(None), x.copy())], "y": [(slice(None), y.copy())]}
+        x, y = _drawn(points)
+        moved = {"x": [(slice(None), x)], "y": [(slice(None), y)]}
         self._sums.patch(moved)
         if self._numbers.visible:
             self._texts.patch(moved)
@@ -195,3 +199,15 @@ class Curves:
             "step": steps,
             **{name: np.where(np.isfinite(curve), curve, np.nan) for name, curve in values.items()},
         }
+
+
+def _drawn(points: Array) -> Any:
+    """Return x and y of points (n, 2), to some hundred-thousandths of their extent.
+
+    Lists travel within the message of a frame; each array is two more messages, and pays where it is long.
+    """
+    if len(points) > LONG:
+        return points.T.astype(np.float32)
+    extent = np.abs(points).max(initial=0.0)
+    digits = 5 - int(np.floor(np.log10(extent))) if 0 < extent < np.inf else 5
+    return points.T.round(digits).tolist()

@@ -44,10 +44,11 @@ def explore(
         raise InputError(f"port must be at most 65535, got {port}")
     if ":" in host:
         raise InputError(f"host must be an IPv4 address or a name, got {host!r}")
-    if importlib.util.find_spec("panel") is None:
-        raise OutputError("explore needs Panel: pip install 'grokphys[explore]'")
+    if importlib.util.find_spec("bokeh") is None:
+        raise OutputError("explore needs Bokeh: pip install 'grokphys[explore]'")
     paths = resolve(files) if files else []
-    port = _free(host, port)
+    listening = _listen(host, port)
+    port = listening.getsockname()[1]
     if not _is_loopback(host):
         print(
             f"grokphys: {host} can be reached by other machines: whoever reaches port {port} can run "
@@ -55,40 +56,38 @@ def explore(
             flush=True,
         )
     _hush()
-    server = make_server(paths, host, port)
     address = f"http://{host}:{port}/"
-    print(f"grokphys explore at {address} (end with Ctrl-C)", flush=True)
-    if browser:
-        webbrowser.open(address)
     with contextlib.suppress(KeyboardInterrupt):
+        print(f"grokphys explore at {address} (end with Ctrl-C)", flush=True)
+        if browser:  # it starts, and waits for its answer, while the server is made
+            webbrowser.open(address)
+        server = make_server(paths, listening, [f"{name}:{port}" for name in _names(host)])
+        server.start()
         server.io_loop.start()
-    server.stop()
     return 0
 
 
-def make_server(paths: list[Path], host: str, port: int) -> Any:
-    """Return the server, listening; its `io_loop` is not yet running."""
-    import panel
+def make_server(paths: list[Path], listening: socket.socket, origins: list[str]) -> Any:
+    """Return the server of a listening socket; neither it nor its `io_loop` has been started."""
+    from bokeh.server.server import BaseServer
+    from tornado.httpserver import HTTPServer
+    from tornado.ioloop import IOLoop
 
+    from experiments.explore.application import Application
     from experiments.explore.page import page
     from experiments.explore.views import VIEWS
 
-    try:
-        return panel.serve(
-            {"/": page(VIEWS, paths)},
-            address=host,
-            port=port,
-            websocket_origin=[f"{name}:{port}" for name in _names(host)],
-            show=False,
-            start=False,
-            title="GrokPhys explorer",
-            verbose=False,
-            check_unused_sessions_milliseconds=1000,
-            unused_session_lifetime_milliseconds=1000 * UNUSED_SECONDS,
-            websocket_max_message_size=LARGEST_UPLOAD,
-        )
-    except OSError as error:
-        raise _cannot_listen(host, port, error) from None
+    application = Application(
+        page(VIEWS, paths),
+        extra_websocket_origins=origins,
+        check_unused_sessions_milliseconds=1000,
+        unused_session_lifetime_milliseconds=1000 * UNUSED_SECONDS,
+        websocket_max_message_size_bytes=LARGEST_UPLOAD,
+        ico_path="none",
+    )
+    http = HTTPServer(application)
+    http.add_socket(listening)
+    return BaseServer(IOLoop.current(), application, http)
 
 
 def _hush() -> None:
@@ -102,24 +101,18 @@ def _hush() -> None:
     logging.getLogger("asyncio").addFilter(matters)
 
 
-def _free(host: str, port: int) -> int:
-    """Return `port`, or a free one for 0, or say why it cannot be listened on."""
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on `port`, or on a free one for 0, or say why that cannot be."""
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)[
-            0
-        ]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(where)
-            return int(probe.getsockname()[1])
+        listening = socket.create_server((host, port), backlog=128)
     except OSError as error:
-        raise _cannot_listen(host, port, error) from None
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> OutputError:
-    if error.errno == errno.EADDRINUSE:
-        return OutputError(f"port {port} of {host} is in use; choose another with --port, or 0 for any")
-    return OutputError(f"cannot listen on port {port} of {host}: {sentence(error)}")
+        if error.errno == errno.EADDRINUSE:
+            raise OutputError(
+                f"port {port} of {host} is in use; choose another with --port, or 0 for any"
+            ) from None
+        raise OutputError(f"cannot listen on port {port} of {host}: {sentence(error)}") from None
+    listening.setblocking(False)
+    return listening
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,6 +1,5 @@
 """A session: one browser tab, its views, and the loop that plays the one on the stage."""
 
-import importlib
 import sys
 import tempfile
 import traceback
@@ -14,11 +13,9 @@ from typing import Any
 
 import numpy as np
 from bokeh.document import Document
-from panel.io import unlocked
-from panel.layout import Column
 from tornado.ioloop import IOLoop
 
-from experiments.explore import export
+from experiments.explore import export, theme
 from experiments.explore.bridge import Bridge
 from experiments.explore.view import View
 from experiments.options import sentence
@@ -27,10 +24,10 @@ from physics.trajectory import Trajectory
 
 SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 """Steps a frame that the page offers."""
-INTERVAL = 1 / 32
+INTERVAL = 1 / 35
 """Shortest time from frame to frame, in seconds."""
-IN_FLIGHT = 2
-"""Frames that may be on their way to the page: one is drawn while the next is computed."""
+IN_FLIGHT = 3
+"""Frames that may be on their way: one is painted and one waits for it while the next is computed."""
 WHOLE_EVERY = 0.3
 """Seconds between the whole updates while it plays."""
 EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
@@ -39,7 +36,9 @@ EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
 WORK = ThreadPoolExecutor(1, "explore-work")
 """Advances every session, one after the other: they take turns, and the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
-"""Draws exports, as matplotlib wants one thread, and imports what takes long."""
+"""Draws exports, as matplotlib wants one thread, and prepares views."""
+PREPARED: set[type[View]] = set()
+"""Kinds of views of which one can be made at once."""
 
 
 class Session:
@@ -57,7 +56,7 @@ class Session:
     ----------
     bridge : Bridge
         The models that the page's script talks to.
-    stage : panel.layout.Column
+    stage : bokeh.models.Column
         Where views stand, the chosen one visible.
     files : list of Path
     """
@@ -67,7 +66,7 @@ class Session:
         self._kinds = {kind.slug: kind for kind in kinds}
         self._views: dict[str, tuple[View, Any]] = {}
         self.bridge = Bridge()
-        self.stage = Column(sizing_mode="stretch_width", margin=0)
+        self.stage = theme.column()
         self._drawn: deque[float] = deque(maxlen=30)
         self._began = self._whole = 0.0
         self._waiting = self._held = self._closed = self._ready = False
@@ -75,12 +74,10 @@ class Session:
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
         self.bridge.on_change("shown", self._shown)
         readers = [kind for kind in kinds if kind.reads_files and self.files]
-        first = (readers or kinds)[0]
-        _load(first.needs)
         try:
-            self.choose(first.slug)
+            self._begin_with((readers or kinds)[0])
         except EXPECTED as error:  # a file that is not ours
-            self.choose(kinds[0].slug)
+            self._begin_with(kinds[0])
             self._fail(error)
 
     # -- what views use ----------------------------------------------------------------------------------
@@ -91,9 +88,8 @@ class Session:
         @wraps(function)
         def reacting(*arguments: Any, **named: Any) -> None:
             try:
-                with unlocked():
-                    function(*arguments, **named)
-                    self._say_status()
+                function(*arguments, **named)
+                self._say_status()
             except Exception as error:
                 self._fail(error)
 
@@ -103,6 +99,10 @@ class Session:
         """Put a sentence on the page; an empty one takes the last away."""
         if text or self.bridge.message[2]:
             self.bridge.send("message", kind, text)
+
+    def soon(self, function: Callable[[], Any]) -> None:
+        """Do something when all that came with a change is there, such as the name of an uploaded file."""
+        self.document.add_next_tick_callback(self.reaction(function))
 
     def hold(self, held: bool) -> None:
         """Let play wait while a point is dragged, and go on after."""
@@ -143,6 +143,11 @@ class Session:
         self._ready = True
         self.view.show()
 
+    def _begin_with(self, kind: type[View]) -> None:
+        """Choose the first view; the page waits for it."""
+        _prepare(kind)
+        self.choose(kind.slug)
+
     @property
     def view(self) -> View:
         """The view on the stage."""
@@ -154,10 +159,9 @@ class Session:
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
         kind = self._kinds[slug]
-        missing = [module for module in kind.needs if module not in sys.modules]
-        if missing:
+        if kind not in PREPARED:
             self.say(f"Loading {kind.name} …")
-            self.later(_load, missing, then=lambda _nothing: self.choose(slug))
+            self.later(_prepare, kind, then=lambda _nothing: self.choose(slug))
             return
         if self._view is not None:
             self.bridge.playing = 0
@@ -167,13 +171,13 @@ class Session:
         if new:
             view = kind(self)
             self._views[slug] = view, view.panel()
-        for name, (_, panel) in self._views.items():
-            panel.visible = name == slug
+        for name, (_, shown) in self._views.items():
+            shown.visible = name == slug
         self._view = self._views[slug][0]
         self._view.start()
         self._view.show(whole=self._ready)
         if new:
-            self.stage.append(self._views[slug][1])
+            self.stage.children = [*self.stage.children, self._views[slug][1]]
         self.bridge.view = slug
         self._drawn.clear()
         if self._ready:
@@ -237,12 +241,11 @@ class Session:
                 self.bridge.playing = 0
             now = monotonic()
             whole = not self.playing or now - self._whole > WHOLE_EVERY
-            with unlocked():
-                view.show(whole=whole)
-                if whole:
-                    self._whole = now
-                    self._say_status()
-                self.bridge.frame += 1
+            view.show(whole=whole)
+            if whole:
+                self._whole = now
+                self._say_status()
+            self.bridge.frame += 1
         except Exception as error:
             self._fail(error)
 
@@ -273,9 +276,8 @@ class Session:
         if not isinstance(error, EXPECTED):
             traceback.print_exception(error, file=sys.stderr)
             text = f"A mistake of the program, not yours: {type(error).__name__}: {error}"
-        with unlocked():
-            self.bridge.playing = 0
-            self.say(text, "error")
+        self.bridge.playing = 0
+        self.say(text, "error")
 
     def _file(self) -> Callable[[], bytes]:
         return partial(file_bytes, self.view.trajectory())
@@ -310,9 +312,10 @@ class Session:
         self._views.clear()
 
 
-def _load(modules: Sequence[str]) -> None:
-    for module in modules:
-        importlib.import_module(module)
+def _prepare(kind: type[View]) -> None:
+    if kind not in PREPARED:
+        kind.prepare()
+        PREPARED.add(kind)
 
 
 def file_bytes(trajectory: Trajectory) -> bytes:

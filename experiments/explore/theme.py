@@ -1,14 +1,15 @@
 """The one design of all views: colours by class, figures, controls, and how they stand on the stage."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files as resources
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-import panel
 from bokeh.core.property.descriptors import UnsetValueError
-from bokeh.models import CustomJS, Plot, Range1d
+from bokeh.models import Button, Checkbox, Column, CustomJS, Div, Plot, Range1d, Select, Slider, Spinner
 from bokeh.plotting import figure
+from numpy.typing import NDArray
 
 CYCLE = "twilight_shifted"
 """Cyclic colour map of tokens and classes: that of the figures (`analysis.figures.TOKENS`)."""
@@ -76,20 +77,34 @@ p { font: 12.5px/1.45 var(--font);
 
 def class_colors(count: int) -> list[str]:
     """One colour (#rrggbb) a class or token, around the cycle; the same in every view and figure."""
-    return [mpl.colors.to_hex(color) for color in mpl.colormaps[CYCLE](np.arange(count) / count)]
+    cycle = _cycle()
+    return [cycle[int(token / count * len(cycle))] for token in range(count)]
+
+
+@cache
+def _cycle() -> list[str]:
+    """Read the colours of the map `CYCLE`, which spares the page the time to import matplotlib."""
+    text = resources("experiments.explore").joinpath("cycle.txt").read_text(encoding="utf-8")
+    return ["#" + color for color in text.split()]
 
 
 def text_colors(colors: Sequence[str]) -> list[str]:
     """Return ink or white, whichever reads better on each colour."""
-    bright = [np.dot(mpl.colors.to_rgb(color), (0.30, 0.59, 0.11)) > 0.6 for color in colors]
+    bright = [np.dot(_rgb(color), (0.30, 0.59, 0.11)) > 0.6 for color in colors]
     return [INK if light else "#ffffff" for light in bright]
 
 
 def darker(color: str) -> str:
     """Return a colour dark enough to write with on paper, of the same hue."""
-    rgb = np.array(mpl.colors.to_rgb(color))
+    rgb = _rgb(color)
     bright = float(rgb @ (0.30, 0.59, 0.11))
-    return mpl.colors.to_hex(tuple(rgb * min(1.0, 0.45 / max(bright, 1e-9))))
+    written = np.rint(255 * rgb * min(1.0, 0.45 / max(bright, 1e-9))).astype(np.uint8)
+    return "#" + written.tobytes().hex()
+
+
+def _rgb(color: str) -> NDArray[np.float64]:
+    """Return red, green and blue of "#rrggbb", from 0 to 1."""
+    return np.frombuffer(bytes.fromhex(color[1:]), np.uint8) / 255
 
 
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
@@ -154,37 +169,60 @@ def zoom(plane: Any, extent: float) -> None:
 
 
 def card(shown: Any, *below: Any) -> Any:
-    """Return a figure, below its title, or a panel object on a card, and what belongs below it."""
+    """Return a figure, below its title, or another model on a card, and what belongs below it."""
     title = getattr(shown, "name", "") if isinstance(shown, Plot) else ""
-    above = [panel.pane.HTML(f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
-    return panel.Column(*above, shown, *below, stylesheets=[CARD_CSS], sizing_mode="stretch_width", margin=0)
+    above = [Div(text=f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
+    return column(*above, shown, *below, stylesheets=[CARD_CSS])
 
 
 def grid(*cards: Any, columns: int = 2) -> Any:
     """Return cards side by side, one below the other on a narrow page."""
-    return panel.Column(
-        *cards,
-        stylesheets=[GRID_CSS],
-        styles={"--columns": str(columns)},
-        sizing_mode="stretch_width",
-        margin=0,
-    )
+    return column(*cards, stylesheets=[GRID_CSS], styles={"--columns": str(columns)})
+
+
+def column(*children: Any, **options: Any) -> Any:
+    """Return models one below the other, as wide as there is room."""
+    return Column(children=list(children), sizing_mode="stretch_width", margin=0, **options)
 
 
 def stage(controls: Sequence[Any], *rows: Any) -> Any:
     """Return the layout of a view: controls on the left (at the end of a narrow page), rows of cards."""
-    side = panel.Column(*controls, stylesheets=[CONTROLS_CSS], sizing_mode="stretch_width", margin=0)
-    main = panel.Column(*rows, stylesheets=[":host { min-width: 0; }"], sizing_mode="stretch_width", margin=0)
-    inner = panel.Column(side, main, stylesheets=[STAGE_CSS], sizing_mode="stretch_width", margin=0)
-    return panel.Column(inner, sizing_mode="stretch_width", margin=0)  # this one may be made invisible
+    side = column(*controls, stylesheets=[CONTROLS_CSS])
+    main = column(*rows, spacing=14, stylesheets=[":host { min-width: 0; }"])
+    return column(column(side, main, stylesheets=[STAGE_CSS]))  # the outer one may be made invisible
 
 
 def heading(title: str, text: str = "") -> Any:
     """Return a small heading among controls, and what there is to say below it."""
     body = f"<h2>{title}</h2>" + (f"<p>{text}</p>" if text else "")
-    return panel.pane.HTML(body, stylesheets=[HEADING_CSS], sizing_mode="stretch_width", margin=0)
+    return Div(text=body, stylesheets=[HEADING_CSS], sizing_mode="stretch_width", margin=0)
 
 
 def control(kind: type[Any], name: str, **options: Any) -> Any:
-    """Return a Panel widget in the design, as wide as the controls."""
-    return kind(label=name, stylesheets=[CONTROL_CSS], sizing_mode="stretch_width", margin=(3, 2), **options)
+    """Return a widget in the design, as wide as the controls."""
+    options["label" if kind in (Button, Checkbox) else "title"] = name
+    return kind(stylesheets=[CONTROL_CSS], sizing_mode="stretch_width", margin=(3, 2), **options)
+
+
+def slider(name: str, start: float, end: float, value: float, step: float = 1, **options: Any) -> Any:
+    """Return a slider in the design."""
+    return control(Slider, name, start=start, end=end, value=value, step=step, **options)
+
+
+def number(
+    name: str, value: float, low: float | None = None, high: float | None = None, **options: Any
+) -> Any:
+    """Return a field for a number in the design; for a whole one, unless `mode` is "float"."""
+    return control(Spinner, name, value=value, low=low, high=high, **({"mode": "int"} | options))
+
+
+def chooser(name: str, options: Sequence[str] | Mapping[str, Any], **more: Any) -> Any:
+    """Return a list to choose from in the design: words, or words and what they stand for."""
+    listed = choices(options) if isinstance(options, Mapping) else list(options)
+    first = next(iter(options.values() if isinstance(options, Mapping) else options))
+    return control(Select, name, options=listed, **({"value": first} | more))
+
+
+def choices(options: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """Return words and what they stand for as the `options` of a `chooser`."""
+    return [(value, word) for word, value in options.items()]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-import panel
+from bokeh.models import Button, TextInput
 
 from experiments.explore import theme
 from experiments.explore.export import Film
@@ -21,18 +21,23 @@ class TheoryView(View):
 
     slug, name = "theory", "Effective theory"
 
+    @classmethod
+    def prepare(cls) -> None:
+        """Load the kernels, which are compiled where they have never run."""
+        for dim in (1, 2):
+            chosen = TrainingSet.drawn(4, size=8, dim=dim)
+            _ = chosen.measures, chosen.quality, chosen.accuracy, chosen.follows, chosen.diagonals
+
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        slider, number, button = panel.widgets.IntSlider, panel.widgets.IntInput, panel.widgets.Button
-        self._tokens = theme.control(slider, "symbols p", start=3, end=LARGEST, value=10)
-        self._modulus = theme.control(number, "modulus (0: plain addition)", start=0, value=0)
-        lines = {"on a line": 1, "in the plane": 2}
-        self._dim = theme.control(panel.widgets.Select, "embeddings", options=lines, value=1)
-        self._size = theme.control(slider, "pairs drawn at random", start=0, end=55, value=45)
-        self._seed = theme.control(number, "seed", start=0, end=10**6, value=3)
-        self._pair = theme.control(panel.widgets.TextInput, "pair in or out", placeholder="i, j and Enter")
-        self._all, self._none = theme.control(button, "All pairs"), theme.control(button, "No pair")
-        self._time = theme.control(slider, "time, as a frame", start=0, end=FRAMES - 1, value=0)
+        self._tokens = theme.slider("symbols p", 3, LARGEST, 10)
+        self._modulus = theme.number("modulus (0: plain addition)", 0, 0)
+        self._dim = theme.chooser("embeddings", {"on a line": 1, "in the plane": 2})
+        self._size = theme.slider("pairs drawn at random", 0, 55, 45)
+        self._seed = theme.number("seed", 3, 0, 10**6)
+        self._pair = theme.control(TextInput, "pair in or out", placeholder="i, j and Enter")
+        self._all, self._none = theme.control(Button, "All pairs"), theme.control(Button, "No pair")
+        self._time = theme.slider("time, as a frame", 0, FRAMES - 1, 0)
         react = session.reaction
         self._grid = PairGrid(react(self._click))
         self._shape = ParallelogramPlot()
@@ -42,13 +47,13 @@ class TheoryView(View):
         self._shown: TrainingSet | None = None
         self._filling = False
         for widget in (self._tokens, self._modulus):
-            widget.param.watch(react(lambda _event: self._draw(None)), "value")
+            widget.on_change("value", react(lambda _name, _old, _new: self._draw(None)))
         for widget in (self._size, self._seed, self._dim):
-            widget.param.watch(react(lambda _event: self._draw(self._size.value)), "value")
-        self._pair.param.watch(react(lambda event: self._type(event.new)), "value")
+            widget.on_change("value", react(lambda _name, _old, _new: self._draw(self._size.value)))
+        self._pair.on_change("value", react(lambda _name, _old, new: self._type(new)))
         self._all.on_click(react(lambda _event: self._choose(self._chosen.filled(True))))
         self._none.on_click(react(lambda _event: self._choose(self._chosen.filled(False))))
-        self._time.param.watch(react(lambda event: self._go(event.new)), "value")
+        self._time.on_change("value", react(lambda _name, _old, new: self._go(new)))
 
     def panel(self) -> Any:
         """Controls; pairs and parallelograms with the time; embeddings and quality against time."""
@@ -155,7 +160,7 @@ class TheoryView(View):
         self._chosen = chosen
         self._filling = True
         try:
-            self._size.param.update(end=chosen.measures.samples, value=chosen.measures.pairs)
+            self._size.update(end=chosen.measures.samples, value=chosen.measures.pairs)
         finally:
             self._filling = False
         self.show()

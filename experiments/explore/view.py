@@ -1,5 +1,6 @@
 """What a view is: one system of the toolkit, live on the stage of a page."""
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,16 +28,22 @@ class View(ABC):
     name: ClassVar[str]
     """Name on the tab."""
     needs: ClassVar[tuple[str, ...]] = ()
-    """Modules that take long to import: a worker imports them before the view is made."""
+    """Modules that take long to import."""
     reads_files: ClassVar[bool] = False
     """Whether a page begins with this view where the command was given files (`session.files`)."""
+
+    @classmethod
+    def prepare(cls) -> None:
+        """Do what takes long the first time; a worker does it before the first view of this kind is made."""
+        for module in cls.needs:
+            importlib.import_module(module)
 
     def __init__(self, session: "Session") -> None:
         self.session = session
 
     @abstractmethod
     def panel(self) -> Any:
-        """Return what stands on the stage, a Panel object made once; see `theme.stage`."""
+        """Return what stands on the stage, a Bokeh model made once; see `theme.stage`."""
 
     @abstractmethod
     def advance(self, steps: int) -> None:
