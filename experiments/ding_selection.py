@@ -43,11 +43,11 @@ ROUND: dict[Budget, int] = {"quick": 16, "default": 60, "paper": 500}
 AUDITED = 4
 """Embeddings of which one trial goes on to the end, to measure the error of the stopping rule."""
 FACTORS: dict[Budget, Sequence[float]] = {
-    "quick": (0.85, 1.0, 1.15),
+    "quick": (0.85, 1.15),
     "default": (0.85, 0.95, 1.05, 1.15),
     "paper": tuple(np.linspace(0.85, 1.15, 13).round(3)),
 }
-SCALED: dict[Budget, tuple[int, int]] = {"quick": (2, 4), "default": (3, 6), "paper": (5, 50)}
+SCALED: dict[Budget, tuple[int, int]] = {"quick": (2, 6), "default": (3, 6), "paper": (5, 50)}
 """Embeddings, and trials for each of them and each factor."""
 RATIOS: dict[Budget, Sequence[float]] = {
     "quick": (0.2, 0.6, 1.0),

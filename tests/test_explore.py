@@ -182,6 +182,23 @@ def test_the_map_is_what_the_network_answers():
     assert (run.map[rows[inside], columns[inside]] == answers[inside]).mean() > 0.8  # a pixel is 0.17 wide
 
 
+@pytest.mark.parametrize(("dim", "plane"), [(1, "axes 1, 2"), (3, "axes 1, 3"), (4, "components 1, 2")])
+def test_in_other_dimensions_the_map_is_of_the_plane_through_the_mean_pair_sum(dim, plane):
+    run = NetworkRun(nets.ConstantAttention(5, dim, 4), 0, 0.02, 0.1, ParticleSystem(5, dim), 20)
+    run.plane = plane
+    run.advance(60, (-6.0, 6.0, -3.0, 3.0))
+    network = run.training.networks()
+    E = network.parameters["embedding"][0].astype(float)
+    middle = E[run.model.task.inputs].sum(axis=1).mean(axis=0)
+    generator = np.random.default_rng(0)
+    for row, column in generator.integers(72, size=(20, 2)):
+        seen = np.array([-6 + 12 * column / 71, -3 + 6 * row / 71])
+        there = middle + (seen - run.axes @ middle) @ run.axes
+        assert run.map[row, column] == network.classify(there[None])[0, 0]
+    assert len(np.unique(run.map)) > 1
+    assert network_film(run, plane).frames == len(run.history)
+
+
 # -- history, planes, colours ----------------------------------------------------------------------------
 
 

@@ -20,6 +20,10 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
     pairs, labels = np.asarray(task.inputs), np.asarray(task.labels)
     steps = [step for step, _ in frames]
     axes = {name: plane_axes(frames[-1][1][name], plane) for name in ("embedding", "particles")}
+    # The map of a plane that has turned since, as components do, belongs to no plane of the film.
+    mapped = all(
+        np.allclose(values.get("axes", axes["embedding"]), axes["embedding"]) for _, values in frames
+    )
     reach = {
         name: 1.15 * max(np.abs(values[name] @ axes[name].T).max() for _, values in frames) for name in axes
     }
@@ -39,7 +43,7 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
             ax.set_aspect("equal", adjustable="box")
             ax.set(xlim=(-side, side), ylim=(-side, side))
             sums = points[pairs].sum(axis=1)
-            if name == "embedding" and "map" in values:
+            if mapped and name == "embedding" and "map" in values:
                 bounds, seen = values["bounds"], values["map"]
                 show_classifier(seen, bounds, other, count=count, sums=sums, labels=labels, held_out=held_out)
             else:

@@ -10,6 +10,7 @@ import nets
 from experiments.explore import starts
 from experiments.explore.history import History
 from experiments.explore.particle_run import ParticleRun
+from experiments.explore.planes import plane_axes
 from experiments.explore.scripts import arguments, constructed
 from physics.errors import SimulationError
 from physics.provenance import fields
@@ -53,7 +54,18 @@ class NetworkRun:
         Optimiser steps for each step of the particles.
     **settings
         Further arguments of `nets.Training`.
+
+    Attributes
+    ----------
+    plane : str
+        The plane of the embedding to look at, one of `planes`.
+    axes : ndarray, shape (2, dim)
+        Its orthonormal axes at the last look.
+    map : ndarray of uint8, or None
+        Class that the network sees where in that plane, between `map_bounds`.
     """
+
+    plane = "axes 1, 2"
 
     def __init__(
         self,
@@ -97,8 +109,9 @@ class NetworkRun:
         lines = ("P = training.embeddings[0].astype(float)  # particles from the same start",)
         self.particles = ParticleRun(self._law, self._law.default_step_size, starts.given(begin, lines, "P"))
         self._owed = 0
-        self.map: NDArray[np.uint8] | None = None
+        self.axes: Array | None = None
         self.map_bounds: Bounds = (-1.0, 1.0, -1.0, 1.0)
+        self.look(None)
         self.history.clear()
         self._record()
 
@@ -124,14 +137,21 @@ class NetworkRun:
         self._record()
 
     def look(self, bounds: Bounds | None) -> None:
-        """Map which class the network sees where, in the plane of its embedding; None for no map."""
-        if bounds is None or self.model.dim > 2:
-            self.map = None
+        """Look at the plane, and map which class the network sees where in it; None for no map.
+
+        The plane lies at the mean of the pair sums.
+        """
+        E = self.training.embeddings[0].astype(np.float64)
+        self.axes = plane_axes(E, self.plane, self.axes)
+        self.map: NDArray[np.uint8] | None = None
+        if bounds is None:
             return
         left, right, bottom, top = bounds
         x, y = np.linspace(left, right, RESOLUTION), np.linspace(bottom, top, RESOLUTION)
-        points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)[:, : self.model.dim]
-        seen = self.training.networks().classify(points)[0]
+        within = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2) @ self.axes
+        middle = E[np.asarray(self.model.task.inputs)].sum(axis=1).mean(axis=0)
+        beside = middle - self.axes.T @ (self.axes @ middle)
+        seen = self.training.networks().classify(within + beside)[0]
         self.map = seen.reshape(RESOLUTION, RESOLUTION).astype(np.uint8)
         self.map_bounds = bounds
 
@@ -193,5 +213,5 @@ class NetworkRun:
             circle_ratio=circle_ratio(E),
             imperfections=grid_imperfections(E, modulus=modulus),
             **values,
-            **({} if self.map is None else {"map": self.map, "bounds": self.map_bounds}),
+            **({} if self.map is None else {"map": self.map, "bounds": self.map_bounds, "axes": self.axes}),
         )

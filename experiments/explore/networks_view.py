@@ -59,7 +59,7 @@ class NetworksView(View):
         )
         seen.level = "underlay"
         self._fresh, self._filling = True, False
-        self._axes: list[Any] = [None, None]
+        self._particle_axes: Any = None
         self._shown: list[Any] = [None, None]
         self._run = self._begin()
         self._connect()
@@ -84,7 +84,7 @@ class NetworksView(View):
 
     def advance(self, steps: int) -> None:
         """Train on; particles follow."""
-        self._run.advance(steps, self._bounds())
+        self._run.advance(steps, theme.bounds(self._sums.figure))
 
     def show(self, *, whole: bool = True) -> None:
         """Move tokens, pair sums and the map; the curves with the whole updates."""
@@ -92,13 +92,17 @@ class NetworksView(View):
         task = run.model.task
         pairs = np.asarray(task.inputs)
         sets = (run.training.embeddings[0].astype(np.float64), run.particles.positions)
+        if self._fresh:
+            run.plane = self._plane.value
+            run.look(None)
+        self._particle_axes = plane_axes(sets[1], self._plane.value, self._particle_axes)
+        axes = (run.axes, self._particle_axes)
         plots = ((self._embedding, self._sums), (self._particles, self._particle_sums))
         for k, (E, (tokens, sums)) in enumerate(zip(sets, plots, strict=True)):
             if not self._fresh and np.array_equal(E, self._shown[k]):
                 continue  # particles rest while the network takes its steps
             self._shown[k] = E
-            self._axes[k] = plane_axes(E, self._plane.value, self._axes[k])
-            points = E @ self._axes[k].T
+            points = E @ axes[k].T
             added = points[pairs].sum(axis=1)
             if self._fresh:
                 tokens.begin(points)
@@ -109,8 +113,9 @@ class NetworksView(View):
         if self._fresh:
             colors = theme.class_colors(run.classes)
             self._colors.update(palette=colors, high=run.classes - 0.5)
-        if self._fresh or self._bounds() not in (None, run.map_bounds):  # the figure has zoomed
-            run.look(self._bounds())
+        bounds = theme.bounds(self._sums.figure)
+        if self._fresh or bounds != run.map_bounds:  # the figure has zoomed
+            run.look(bounds)
         self._fresh = False
         self._show_map()
         if whole:
@@ -219,9 +224,6 @@ class NetworksView(View):
     def _as_numbers(self, numbers: bool) -> None:
         self._sums.show_numbers(numbers)
         self._particle_sums.show_numbers(numbers)
-
-    def _bounds(self) -> tuple[float, float, float, float] | None:
-        return theme.bounds(self._sums.figure) if self._dim.value <= 2 else None
 
     def _show_map(self) -> None:
         seen = self._run.map

@@ -255,7 +255,7 @@ def _serve(connection: "Connection[Any, Any]") -> None:
         try:
             function, arguments = connection.recv()
         except EOFError:
-            return
+            os._exit(0)  # nothing of ours is open, and taking Numba down takes a third of a second
         connection.send(function(*arguments))
 
 
