@@ -1,10 +1,11 @@
 """Effective theory and circles in a real browser: what is clicked, typed and exported comes back right."""
 
 import io
+import re
 
 import numpy as np
 import pytest
-from browser import opened
+from browser import opened, wait_for
 from PIL import Image
 
 import physics
@@ -101,6 +102,20 @@ def test_a_file_is_opened_scrubbed_fitted_and_exported(tab, particles, tmp_path)
         assert film.n_frames == 6
     tab.command("play")
     tab.wait_status("step", "value === '5'")
+
+
+def test_a_pause_leaves_slider_readouts_and_script_at_one_frame(browser, explorer):
+    with opened(browser, explorer) as tab:
+        tab.choose("circles")
+        slider = tab.page.locator('.noUi-handle[aria-valuemax="79.0"]')
+        for _ in range(3):
+            before = tab.status("step")
+            tab.command("play")
+            tab.wait_status("step", f"value !== '{before}'")
+            tab.command("play")
+            frame, step = re.search(r"positions\[(\d+)\]  # step (\d+)", tab.python()).groups()
+            assert tab.status("step") == step
+            wait_for(lambda frame=frame: slider.get_attribute("aria-valuenow") == f"{frame}.0")
 
 
 def test_a_phone_shows_both_without_scrolling_sideways(tab):

@@ -110,8 +110,9 @@ class Session:
         self._schedule()
 
     def pause(self) -> None:
-        """Stop playing."""
+        """Stop playing, and show what waited for a whole update."""
         self.bridge.playing = 0
+        self.view.show()
         self._say_status()
 
     @property
