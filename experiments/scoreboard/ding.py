@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.statistics import Interval, correlation, proportion
+from analysis.statistics import Interval, correlation, difference, proportion
 from experiments.scoreboard.rows import Claim, Item, Reader, Written
 from experiments.scoreboard.verdicts import Circumstances, Finding, Printed, scaled, slope, trend
 
@@ -112,8 +112,10 @@ def _pooled(written: Written, **where: Any) -> Interval:
 def _scaled_up(written: Written) -> Finding:
     factors = sorted(set(written.column("ding-6", "factor", panel="scaled")))
     low, high = (_pooled(written, panel="scaled", factor=f) for f in (factors[0], factors[-1]))
+    more = difference(high, low)
     text = f"× {factors[0]:g}: {low.format(0, 100)} %, × {factors[-1]:g}: {high.format(0, 100)} % survive"
-    return Finding(high.low > low.high, text, low.count + high.count)
+    text += f", {more.format(0, 100)} more"
+    return Finding(more.low > 0, text, more.count)
 
 
 def _larger_of_pair(written: Written) -> Interval:
@@ -240,7 +242,12 @@ ITEMS = (
                 _signal_correlation,
                 NOISE,
             ),
-            Claim("middle", "a frequency above the mean survives, one below rarely", _scaled_up),
+            Claim(
+                "middle",
+                "a frequency above the mean survives, one below rarely",
+                _scaled_up,
+                Circumstances("few trials of two embeddings"),
+            ),
             Claim(
                 "right: the larger of two survives (%)",
                 Printed("100", "Section 3.2.1"),
