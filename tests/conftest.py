@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 
@@ -7,6 +8,10 @@ import pytest
 import nets  # noqa: F401 - before torch, as it decides how PyTorch's threads wait
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # in the background of a shell; processes would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

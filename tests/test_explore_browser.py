@@ -190,8 +190,11 @@ def test_a_server_that_dies_and_returns(browser):
 
 def test_ctrl_c_ends_it_quietly():
     server = Server()
-    server.process.send_signal(signal.SIGINT)
-    said, _ = server.process.communicate(timeout=60)
+    try:
+        server.process.send_signal(signal.SIGINT)
+        said, _ = server.process.communicate(timeout=60)
+    finally:
+        server.kill()
     assert (server.process.returncode, said) == (0, "")
 
 
