@@ -10,6 +10,7 @@ import time
 import h5py
 import numpy as np
 import pytest
+from damage import flip
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -267,11 +268,7 @@ def test_a_file_that_is_not_right_is_named_with_the_reason(stored, spoil, senten
 
 
 def test_a_damaged_chunk_is_found(stored):
-    with h5py.File(stored) as file:
-        where = file["particles/tokens/position/value"].id.get_chunk_info(0)
-    with stored.open("r+b") as file:
-        file.seek(where.byte_offset + where.size // 2)
-        file.write(b"\xff\x00\xff")
+    flip(stored)
     with pytest.raises(FileFormatError, match="is damaged"):
         physics.load(stored)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from damage import flip
 
 import nets
 import physics
@@ -24,6 +25,8 @@ from experiments.sweeps.config import declaration, read_declaration
 from experiments.sweeps.driver import run_sweep
 from experiments.sweeps.index import open_sweep
 from experiments.sweeps.pack import packs, shard_of
+from experiments.training import PER_MEMBER
+from nets.train import PER_RUN
 from physics import FileFormatError, InputError, OutputError
 
 xarray = pytest.importorskip("xarray")
@@ -319,15 +322,6 @@ def truncate(path):
 
 def empty(path):
     path.write_bytes(b"")
-
-
-def flip(path):
-    """Damage a chunk so that only its checksum tells."""
-    with h5py.File(path) as file:
-        where = file["particles/tokens/position/value"].id.get_chunk_info(0)
-    with path.open("r+b") as file:
-        file.seek(where.byte_offset + where.size // 2)
-        file.write(b"\xff\x00\xff")
 
 
 def swap(path):
@@ -745,3 +739,7 @@ def test_a_scheduler_without_workers(config, tmp_path, cluster):
     _, told = driver.communicate(timeout=120)
     assert driver.returncode == 2
     assert "has no workers; start some with `dask worker`" in told
+
+
+def test_networks_of_one_pack_may_differ_in_what_training_takes_a_run():
+    assert set(PER_MEMBER) <= set(PER_RUN)

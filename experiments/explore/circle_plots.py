@@ -113,10 +113,10 @@ class CoefficientPlot:
 
     def show(self, fitted: Fitted, survivors: Sequence[int]) -> None:
         """Show the coefficients of a fit, and mark the survivors on both sides."""
+        import matplotlib as mpl  # the first page does without
+
         A, count = fitted.A, len(fitted.A)
         limit = float(np.abs(A).max(initial=0)) or 1.0
-        import matplotlib as mpl
-
         shades = mpl.colormaps["RdBu_r"](
             mpl.colors.SymLogNorm(limit / 100, vmin=-limit, vmax=limit)(A.ravel())
         )

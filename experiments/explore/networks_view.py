@@ -95,14 +95,14 @@ class NetworksView(View):
         if self._fresh:
             run.plane = self._plane.value
             run.look(None)
-        self._particle_axes = plane_axes(sets[1], self._plane.value, self._particle_axes)
-        axes = (run.axes, self._particle_axes)
         plots = ((self._embedding, self._sums), (self._particles, self._particle_sums))
         for k, (E, (tokens, sums)) in enumerate(zip(sets, plots, strict=True)):
             if not self._fresh and np.array_equal(E, self._shown[k]):
                 continue  # particles rest while the network takes its steps
             self._shown[k] = E
-            points = E @ axes[k].T
+            if k:  # the network keeps its own, for the map
+                self._particle_axes = plane_axes(E, self._plane.value, self._particle_axes)
+            points = E @ (self._particle_axes if k else run.axes).T
             added = points[pairs].sum(axis=1)
             if self._fresh:
                 tokens.begin(points)

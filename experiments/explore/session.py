@@ -109,12 +109,6 @@ class Session:
         self._held = held
         self._schedule()
 
-    def pause(self) -> None:
-        """Stop playing, and show what waited for a whole update."""
-        self.bridge.playing = 0
-        self.view.show()
-        self._say_status()
-
     @property
     def playing(self) -> bool:
         """Whether the view plays."""
@@ -128,7 +122,7 @@ class Session:
             "view": lambda: self.choose(str(value)),
             "speed": lambda: self._set_speed(value),
             "play": self._play,
-            "pause": self.pause,
+            "pause": self._pause,
             "step": self._step,
             "reset": self._reset,
             "python": lambda: self.bridge.send("script", self.view.python()),
@@ -196,6 +190,11 @@ class Session:
         self.bridge.playing = 1
         self._drawn.clear()
         self._schedule()
+
+    def _pause(self) -> None:
+        """Stop playing, and show what waited for a whole update."""
+        self.bridge.playing = 0
+        self.view.show()
 
     def _step(self) -> None:
         self.bridge.playing = 0

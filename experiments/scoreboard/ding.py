@@ -246,7 +246,7 @@ ITEMS = (
                 "middle",
                 "a frequency above the mean survives, one below rarely",
                 _scaled_up,
-                Circumstances("few trials of two embeddings"),
+                Circumstances("few trials of few embeddings"),
             ),
             Claim(
                 "right: the larger of two survives (%)",

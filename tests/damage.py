@@ -1,0 +1,12 @@
+"""Ways to damage a file that only a checksum tells."""
+
+import h5py
+
+
+def flip(path):
+    """Change three bytes in the middle of the first chunk of the positions."""
+    with h5py.File(path) as file:
+        where = file["particles/tokens/position/value"].id.get_chunk_info(0)
+    with path.open("r+b") as file:
+        file.seek(where.byte_offset + where.size // 2)
+        file.write(b"\xff\x00\xff")
