@@ -12,7 +12,7 @@ from typing import Any
 
 import tyro
 
-from experiments import commands, phases, reading, training
+from experiments import commands, interrupts, phases, reading, training
 from experiments.animate import animate
 from experiments.explore.server import explore
 from experiments.options import ValueNotAllowed, sentence
@@ -42,13 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; mistakes of the user end in one sentence on stderr."""
     warnings.showwarning = _show_warning
     try:
-        status = tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="grokphys",
-            description="How representations form during training: simulate, train, fit and compare.",
-            args=sys.argv[1:] if arguments is None else arguments,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
+        with interrupts.kept():
+            status = tyro.extras.subcommand_cli_from_dict(
+                COMMANDS,
+                prog="grokphys",
+                description="How representations form during training: simulate, train, fit and compare.",
+                args=sys.argv[1:] if arguments is None else arguments,
+                config=(tyro.conf.OmitArgPrefixes,),
+            )
         return int(status)
     except (InputError, ValueNotAllowed) as error:
         return _fail(error, 2)
