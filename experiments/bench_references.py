@@ -91,7 +91,7 @@ def _naive(sums: Array, label: NDArray[np.int64], weights: Array, softening: flo
 def numba_forces(positions: Array, softening: float = 0.1) -> Array:
     """Sum as the table of the specification is written: loops over pairs of pair sums and axes, all cores."""
     first, second, label, holds = _pairs(positions.shape[1])
-    sums = positions[:, first] + positions[:, second]
+    sums = np.ascontiguousarray(positions[:, first] + positions[:, second])
     out = np.empty_like(sums)
     weights = np.array(ParticleSystem(positions.shape[1], positions.shape[2]).weights)
     _naive(sums, label, weights, softening, out)

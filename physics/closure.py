@@ -196,7 +196,7 @@ def least_nullity(operation: Operation) -> int:
         return 1
     nullity = np.empty(1, np.int32)
     linear.closures(
-        np.ones((1, len(operation.samples)), bool),
+        operation.mask(None)[None],
         operation.samples,
         *operation.by_class,
         primes_for(operation),

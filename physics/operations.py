@@ -78,14 +78,14 @@ class Operation:
     def samples(self) -> NDArray[np.int32]:  # noqa: D102 (an attribute of the class docstring)
         p = self.tokens
         pairs = np.triu_indices(p) if self.commutes else np.divmod(np.arange(p * p), p)
-        return _frozen(np.stack(pairs, axis=1).astype(np.int32))
+        return read_only(np.stack(pairs, axis=1).astype(np.int32))
 
     @cached_property
     def label(self) -> NDArray[np.int32]:  # noqa: D102 (as above)
         i, j = self.samples.T
         if self.group is not None:
-            return _frozen(self.group.table[i, j].astype(np.int32))
-        return _frozen(i + j if self.modulus is None else (i + j) % np.int32(self.modulus))
+            return read_only(self.group.table[i, j].astype(np.int32))
+        return read_only(i + j if self.modulus is None else (i + j) % np.int32(self.modulus))
 
     @cached_property
     def by_class(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -93,7 +93,7 @@ class Operation:
         sizes = np.bincount(self.label)
         starts = np.append(0, np.cumsum(sizes))
         members = np.argsort(self.label, kind="stable")
-        return _frozen(members.astype(np.int32)), _frozen(starts.astype(np.int32))
+        return read_only(members.astype(np.int32)), read_only(starts.astype(np.int32))
 
     @cached_property
     def parallelogram_count(self) -> int:
@@ -111,7 +111,7 @@ class Operation:
             same sample where the operation commutes).
         """
         if pairs is None:
-            return np.ones(len(self.samples), bool)
+            return read_only(np.ones(len(self.samples), bool))
         array = np.asarray(pairs)
         if array.size == 0:
             raise InputError("pairs must hold at least 1 pair of symbols, got an empty training set")
@@ -133,10 +133,10 @@ class Operation:
             a, b = self.samples[twice]
             also = f", of which ({b}, {a}) is the same sample" if self.commutes and a != b else ""
             raise InputError(f"pairs must not repeat a sample, got ({a}, {b}) {times[twice]} times{also}")
-        return times > 0
+        return read_only(times > 0)
 
     def masks(self, masks: Any) -> Mask:
-        """Return training sets given as marked samples (sets, |D_0|), checked: none of them is empty."""
+        """Return training sets given as marked samples (sets, |D_0|), read-only, checked: none is empty."""
         array = np.asarray(masks)
         if array.dtype != np.bool_ or array.ndim != 2 or array.shape[1] != len(self.samples):
             raise InputError(
@@ -146,7 +146,7 @@ class Operation:
         empty = np.flatnonzero(~array.any(axis=1))
         if len(empty):
             raise InputError(f"masks must mark at least 1 sample in each set, got none in set {empty[0]}")
-        return np.ascontiguousarray(array)
+        return read_only(array)
 
     @cached_property
     def _place(self) -> NDArray[np.int64]:
@@ -224,7 +224,8 @@ def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.i
     return np.random.default_rng(parent_seed(seed)).permuted(orders, axis=1)
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array = np.ascontiguousarray(array)
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view: a kernel is compiled once for such arrays, and once more for others."""
+    array = np.ascontiguousarray(array).view()
     array.setflags(write=False)
     return array

@@ -10,7 +10,7 @@ from physics.checks import finite_array, number, point_sets
 from physics.closure import Closures, closures
 from physics.errors import InputError
 from physics.kernels import parallelograms as kernels
-from physics.operations import Mask, Operation, operation_of
+from physics.operations import Mask, Operation, operation_of, read_only
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _closure(theory: Any) -> Closures:
 def _mask(theory: Any, mask: Mask | None) -> Mask:
     operation = operation_of(theory)
     if mask is None:
-        return np.ones(len(operation.samples), bool) if theory is operation else theory.mask
+        return operation.mask(None) if theory is operation else theory.mask
     return operation.masks(np.asarray(mask)[None])[0]
 
 
@@ -180,7 +180,7 @@ def _list(samples: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.in
     ends[members] = np.searchsorted(ordered, ordered, side="right")
     offsets = np.append(0, np.cumsum(ends.astype(np.int64) - place - 1))
     out = np.empty((offsets[-1], 4), np.int32)
-    kernels.fill(np.ascontiguousarray(samples), members, place, ends, offsets[:-1], out)
+    kernels.fill(read_only(samples), members, place, ends, offsets[:-1], out)
     return out
 
 

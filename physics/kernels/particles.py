@@ -520,11 +520,13 @@ def advance_runs(
     normalise: bool,
     tasks: int,
     forces: Array,
+    repel: bool,
 ) -> None:
     """Take `steps` steps of every run, one core a run, and leave the last forces in `forces`.
 
     `positions` and `forces` are (runs, tokens, dim). With `steps` = 0 the forces are computed and nothing
-    moves. The parts of the work are done in turn, so that the bits are those of `advance_rows`.
+    moves; without `repel` they lack the repulsion, which others sum. The parts of the work are done in turn,
+    so that the bits are those of `advance_rows`.
     """
     runs, _, dim = positions.shape
     count = pairs.first.size
@@ -535,7 +537,7 @@ def advance_runs(
             _pair_sums(positions[run], pairs, sums, units)
             total[:] = 0.0
             for task in range(tasks):
-                _work(task, tasks, sums, units, pairs, law, True, share, aligned)
+                _work(task, tasks, sums, units, pairs, law, repel, share, aligned)
                 _add(share, total)
             if law.alignment_diff != 0.0:
                 _align(aligned, sums, units, law.alignment_diff, total)
@@ -545,29 +547,6 @@ def advance_runs(
 
 
 @kernel(parallel=True)
-def _forces_by_row(
-    position: Array, pairs: Pairs, law: Law, repel: bool, partial: Array, force: Array
-) -> None:
-    """Write the forces of one large run with all cores.
-
-    The work is cut into tasks, `partial` (tasks, dim, pairs) holds what each has found, and they are summed
-    in their order: the cut depends on the number of pair sums alone.
-    """
-    tasks, dim, count = partial.shape
-    sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
-    aligned = np.empty((dim, count))
-    _pair_sums(position, pairs, sums, units)
-    for task in prange(tasks):
-        _work(task, tasks, sums, units, pairs, law, repel, partial[task], aligned)
-    total[:] = 0.0
-    for task in range(tasks):  # a second parallel region would cost more than this
-        _add(partial[task], total)
-    if law.alignment_diff != 0.0:
-        _align(aligned, sums, units, law.alignment_diff, total)
-    _gather(total, pairs, force)
-
-
-@kernel()
 def advance_rows(
     positions: Array,
     pairs: Pairs,
@@ -579,11 +558,27 @@ def advance_rows(
     forces: Array,
     repel: bool,
 ) -> None:
-    """Do as `advance_runs`, run after run, each with all cores; without `repel`, what others do not sum."""
+    """Do as `advance_runs`, run after run, each with all cores.
+
+    The work of a step is cut into tasks, `partial` (tasks, dim, pairs) holds what each has found, and they
+    are summed in their order: the cut depends on the number of pair sums alone.
+    """
     runs, _, dim = positions.shape
-    partial = np.empty((tasks, dim, pairs.first.size))
+    count = pairs.first.size
+    partial = np.empty((tasks, dim, count))
+    sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
+    aligned = np.empty((dim, count))
     for run in range(runs):
         for step in range(max(steps, 1)):
-            _forces_by_row(positions[run], pairs, law, repel, partial, forces[run])
+            _pair_sums(positions[run], pairs, sums, units)
+            for task in prange(tasks):
+                # The type of a prange's index changes on the way: `_work` would be compiled for both.
+                _work(np.int64(task), tasks, sums, units, pairs, law, repel, partial[task], aligned)  # type: ignore[arg-type]
+            total[:] = 0.0
+            for task in range(tasks):  # a second parallel region would cost more than this
+                _add(partial[task], total)
+            if law.alignment_diff != 0.0:
+                _align(aligned, sums, units, law.alignment_diff, total)
+            _gather(total, pairs, forces[run])
             if step < steps:
                 move(positions[run], forces[run], step_size, normalise)

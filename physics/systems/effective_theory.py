@@ -71,7 +71,6 @@ class EffectiveTheory:
             object.__setattr__(self, name, getattr(operation, name))
         object.__setattr__(self, "dim", whole_number("dim", self.dim, 1))
         object.__setattr__(self, "mask", operation.mask(self.pairs))
-        self.mask.setflags(write=False)
         if self.pairs is not None:
             pairs = operation.samples[self.mask]
             pairs.setflags(write=False)

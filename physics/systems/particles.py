@@ -127,7 +127,6 @@ class ParticleSystem:
         if self.modulus is not None:
             object.__setattr__(self, "modulus", self.operation.modulus)
         object.__setattr__(self, "mask", self.operation.mask(self.pairs))
-        self.mask.setflags(write=False)
         if self.pairs is not None:
             pairs = self.operation.samples[self.mask]
             pairs.setflags(write=False)
@@ -293,11 +292,11 @@ class ParticleSystem:
         if self.dim == 2 and P < LANES_BELOW and not law.apart:
             lanes.advance(positions, self._classes, law, step_size, steps, self.normalise, forces)
             return
-        options = (positions, self._layout, law, step_size, steps, self.normalise, _tasks(P), forces)
+        options = (positions, self._layout, law, step_size, steps, self.normalise, _tasks(P), forces, True)
         if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
             kernels.advance_runs(*options)
         else:
-            kernels.advance_rows(*options, True)
+            kernels.advance_rows(*options)
 
     def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
         layout, law = self._layout, self._law()._replace(apart=False)
