@@ -18,7 +18,6 @@ from analysis.relabelling import Symmetry
 from analysis.statistics import Interval
 from analysis.structures import Structures, structures
 from physics.checks import number
-from physics.errors import InputError
 from physics.operations import Operation
 from physics.trajectory import Trajectory
 
@@ -131,8 +130,9 @@ def compare(
     Parameters
     ----------
     simulated, trained : Trajectory or sequence of them
-        Ensembles of the same number of tokens; several trajectories count as one ensemble. Runs whose first
-        or last frame is not finite are left out, which `notes` says.
+        Ensembles; several trajectories count as one. Runs whose first or last frame is not finite are left
+        out, which `notes` says. Where their numbers of tokens differ, structures, measurements, onsets (on
+        the clocks as they are) and accuracies are compared, and no shapes.
     names : pair of str
         What to call them.
     align : str, default "auto"
@@ -167,21 +167,22 @@ def compare(
     Raises
     ------
     InputError
-        If the numbers of tokens differ, no run of an ensemble is finite, `paired` runs differ in number,
-        `align` or `thresholds` name what not both have, or `accuracies` are not one for each trained run.
+        If no run of an ensemble is finite, `paired` runs differ in number, `align` or `thresholds` name what
+        not both have, `accuracies` are not one for each trained run, or `paired`, `align`, `symmetry` or
+        `states` ask for shapes of different numbers of tokens.
     """
     delta = number("delta", delta, above=0.0)
     first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]
     second = EnsembleOf("trained", trained, delta, operation)  # type: ignore[arg-type]
-    if first.tokens != second.tokens:
-        raise InputError(
-            f"simulated and trained must have the same number of tokens, got {first.tokens} and "
-            f"{second.tokens}"
-        )
     work = Parts(first, second, names, states, symmetry)
-    ours, theirs, shapes = work.structures(first), work.structures(second), work.shapes()
-    pairs, together = work.pairs(paired, shapes)
-    motion = work.motion(pairs, together, align)
+    ours, theirs = work.structures(first), work.structures(second)
+    shapes, motion, together = None, None, False
+    if first.tokens == second.tokens:
+        shapes = work.shapes()
+        pairs, together = work.pairs(paired, shapes)
+        motion = work.motion(pairs, together, align)
+    else:
+        work.without_shapes(paired=paired, align=align, symmetry=symmetry)
     return Comparison(
         names,
         (first.runs, second.runs),

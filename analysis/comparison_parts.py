@@ -85,10 +85,26 @@ class Parts:
             if one.runs == 1:
                 self.notes.append(f"{name} is a single run: no interval can be given for it")
         self.states = first.states or second.states if states is None else states
-        if self.states and first.dim != second.dim:
-            raise InputError(f"states must have the same number of axes, got {first.dim} and {second.dim}")
+        if self.states and first.final.shape[1:] != second.final.shape[1:]:
+            raise InputError(
+                "states must have the same number of tokens and of axes, got "
+                f"{first.final.shape[1:]} and {second.final.shape[1:]}"
+            )
         self.planar = max(first.dim, second.dim) <= PLANAR
-        self.symmetry = self._symmetry(symmetry)
+        self.same_tokens = first.tokens == second.tokens
+        self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
+
+    def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
+        """Note that shapes of different numbers of tokens are not compared, or refuse to."""
+        counts = f"{self.first.tokens} and {self.second.tokens} tokens"
+        for name, asked, allowed in (
+            ("paired", paired, "False"),
+            ("align", align not in ("auto", "none") and repr(align), "'none'"),
+            ("symmetry", symmetry is not None and symmetry.name, "left out"),
+        ):
+            if asked:
+                raise InputError(f"{name} must be {allowed} for ensembles of {counts}, got {asked}")
+        self.notes.append(f"{counts}: no shapes and no motion, and the clocks are left as they are")
 
     def _symmetry(self, given: Symmetry | None) -> Symmetry:
         identity = no_relabelling(self.first.tokens)
@@ -181,8 +197,7 @@ class Parts:
             flat = min(first.dim, second.dim) < 2
             if ours is not None and theirs is not None and not flat:
                 found["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
-                rest = (one.imperfections[~one.circle] for one in (ours, theirs))
-                found["grid_imperfections"] = compare_values("grid imperfections of the rest", *rest)
+                found["grid_imperfections"] = self._imperfections(ours, theirs)
             names = ["quality"] if self.planar else []
             names += [] if flat else ["effective_dimension", "survivors"]
             for name in names:
@@ -191,6 +206,15 @@ class Parts:
             if name not in UNCOMPARED and name not in MEASURES and not name.startswith(ONSET_PREFIX):
                 found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
         return {name: one for name, one in found.items() if all(len(sample) for sample in one.samples)}
+
+    def _imperfections(self, ours: Structures, theirs: Structures) -> Difference:
+        """Those of runs that are no circles; as a share, where the numbers of pair sums differ."""
+        counts = [one.imperfections[~one.circle] for one in (ours, theirs)]
+        if self.same_tokens:
+            return compare_values("grid imperfections of the rest", *counts)
+        sums = (one.tokens * (one.tokens + 1) / 2 for one in (self.first, self.second))
+        shares = (count / number for count, number in zip(counts, sums, strict=True))
+        return compare_values("imperfect share of the rest", *shares)
 
     def motion(self, pairs: NDArray[np.int64], together: bool, align: str) -> Motion | None:
         """Error over time of pairs of runs."""

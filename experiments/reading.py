@@ -208,7 +208,7 @@ def compare(
     """Hold two ensembles against each other: structures, shapes, motion, onsets, accuracy.
 
     Prints the tables, and writes a report with figures, and beside it all numbers as JSON. A file that cannot
-    be read is named and passed over (exit status 1).
+    be read is named and passed over (exit status 1). Of different numbers of tokens, shapes are not compared.
 
     Args:
         first: a trajectory file, or a quoted pattern whose files count as one ensemble; say, simulated.

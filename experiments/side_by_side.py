@@ -149,6 +149,9 @@ def shape_table(comparison: Comparison) -> Table:
 def onset_table(comparison: Comparison) -> Table:
     """When things set in."""
     first, second = comparison.names
+    aligned = f", on which the clock of {first} is aligned"
+    if comparison.motion is None:
+        aligned = f" and of {first}, the clocks as they are"
     rows = [
         [
             name.replace("_", " "),
@@ -163,8 +166,7 @@ def onset_table(comparison: Comparison) -> Table:
         for name, one in comparison.onsets.items()
     ]
     return Table(
-        f"Onsets in the time of {second}, on which the clock of {first} is aligned; ratios are {second} over "
-        f"{first}; 95 % intervals.",
+        f"Onsets in the time of {second}{aligned}; ratios are {second} over {first}; 95 % intervals.",
         [
             "onset",
             f"{first}, % reach it",
@@ -229,7 +231,7 @@ def findings(comparison: Comparison) -> str:
         if math.isfinite(onset.ratio.estimate):
             parts.append(
                 f"The onset of {name.replace('_', ' ')} comes {significant(onset.ratio)} times as late in "
-                f"{comparison.names[1]}, clocks aligned."
+                f"{comparison.names[1]}, clocks {'as they are' if motion is None else 'aligned'}."
             )
     if comparison.accuracy is not None:
         parts.append(

@@ -563,11 +563,19 @@ def test_an_existing_output_is_refused_by_every_command(grokphys, files):
 
 
 def test_token_counts_that_differ(grokphys, files):
-    status, _, err = grokphys("compare", files / "particles_0.h5", REAL, "--out", files / "r.html")
-    assert status == 2
-    assert err == (
-        "grokphys: error: simulated and trained must have the same number of tokens, got 7 and 59\n"
+    out = files / "other_sizes.html"
+    status, printed, err = grokphys("compare", files / "particles_0.h5", REAL, "--out", out)
+    assert (status, err) == (0, "")
+    assert "Note: 7 and 59 tokens: no shapes and no motion, and the clocks are left as they are." in printed
+    page = out.read_text()
+    assert "Side by side" in page
+    assert "Final shapes" not in page
+    assert json.loads(out.with_suffix(".json").read_text())["motion"] is None
+    status, _, err = grokphys(
+        "compare", files / "particles_0.h5", REAL, "--out", out, "--align", "ends", "--overwrite"
     )
+    assert status == 2
+    assert err == "grokphys: error: align must be 'none' for ensembles of 7 and 59 tokens, got 'ends'\n"
 
 
 def test_a_window_without_frames(grokphys, files):

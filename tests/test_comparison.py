@@ -247,11 +247,36 @@ def test_every_number_is_in_the_table_and_in_the_json(particles):
     assert single["shapes"]["nearest_trained"] == [None], "NaN is null in JSON"
 
 
+def test_ensembles_of_different_numbers_of_tokens_have_structures_and_onsets_in_common():
+    few = ensemble([*[ring(5, 1)] * 3, *noise(5, 5, 2)])
+    many = ensemble([*[ring(11, 2)] * 4, *noise(2, 11, 2)])
+    found = analysis.compare(few, many)
+    assert (found.runs, found.shapes, found.motion) == ((8, 6), None, None)
+    assert any(note.startswith("5 and 11 tokens: no shapes and no motion") for note in found.notes)
+    alone = analysis.compare(many, many, paired=True)
+    for name, one in found.distributions.items():
+        if name != "grid_imperfections":
+            assert one.second.estimate == alone.distributions[name].second.estimate, name
+    assert {"circles", "quality", "effective_dimension"} <= set(found.distributions)
+    share, counts = (one.distributions["grid_imperfections"].samples[1] for one in (found, alone))
+    np.testing.assert_allclose(share, counts / 66)
+    reached = found.onsets["circle for good"]
+    assert reached.second.median.estimate == alone.onsets["circle for good"].second.median.estimate
+    assert json.loads(found.to_json())["shapes"] is None
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 7, 2))),
-         "simulated and trained must have the same number of tokens, got 5 and 7"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 7, 2)), paired=True),
+         "paired must be False for ensembles of 5 and 7 tokens, got True"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 7, 2)), align="ends"),
+         "align must be 'none' for ensembles of 5 and 7 tokens, got 'ends'"),
+        (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 7, 2)),
+                                  symmetry=analysis.symmetry_of(physics.cyclic(5))),
+         "symmetry must be left out for ensembles of 5 and 7 tokens"),
+        (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 7, 2)), states=True),
+         "states must have the same number of tokens and of axes, got (5, 2) and (7, 2)"),
         (lambda: analysis.compare(ensemble(np.full((1, 5, 2), np.nan)), ensemble(noise(1, 5, 2))),
          "the final state of simulated must be finite in one run at least, got NaN or infinite"),
         (lambda: analysis.compare(ensemble(np.ones((1, 5, 2))), ensemble(noise(1, 5, 2))),
@@ -268,7 +293,7 @@ def test_every_number_is_in_the_table_and_in_the_json(particles):
                                   align="scaling"),
          "align 'scaling' is for runs that belong together"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 3)), states=True),
-         "states must have the same number of axes, got 2 and 3"),
+         "states must have the same number of tokens and of axes, got (5, 2) and (5, 3)"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), thresholds={"mood": 1}),
          "thresholds must name what both have (circle_ratio, quality), got 'mood'"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), accuracies=([1], [1])),
