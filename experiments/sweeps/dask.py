@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from experiments.sweeps.pack import Pack
 from experiments.sweeps.run import cores
-from experiments.sweeps.work import Outcome, settle, warm
+from experiments.sweeps.work import Outcome, load, settle, warm
 from physics.errors import InputError
 from physics.storage import code_version
 
@@ -81,8 +81,9 @@ class DaskCluster:
         return []
 
     def warm(self, packs: list[Pack]) -> None:
-        """Let one worker compile, while the others wait."""
+        """Let all workers import at once, and one compile while the others wait."""
         with contextlib.suppress(Exception):  # what is wrong, the packs will tell
+            self._client.run(load, packs)
             self._client.submit(warm, packs, pure=False).result()
 
     def __enter__(self) -> Self:

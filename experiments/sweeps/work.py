@@ -1,6 +1,7 @@
 """What a worker does with a pack: find its file, go on with it or make it, and say where its runs ended."""
 
 import contextlib
+import importlib
 import os
 import warnings
 from dataclasses import dataclass, field
@@ -82,6 +83,12 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
     except Exception as error:
         return Outcome("failed", notes=notes, error=f"{type(error).__name__}: {error}")
     return outcome
+
+
+def load(packs: list[Pack]) -> None:
+    """Import what these packs need."""
+    if any(pack.kind == "train" for pack in packs):
+        importlib.import_module("nets")
 
 
 def warm(packs: list[Pack]) -> None:
