@@ -16,6 +16,11 @@ from physics.errors import InputError
 Array = NDArray[np.float64]
 TINY = 1e-12
 """Control parameters below it count as it, so that they have a logarithm."""
+SPACE = [(-200.0, 200.0), (-10.0, 10.0), (6e-6, 4.02)]
+"""Where r_c (in units of the guessed width), log w and log(1 + s) are looked for.
+
+The curve has digits there: at smaller s it has Gumbel's shape, at larger ones it is a power law up to 1.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,11 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
             "successes must lie between 0 and trials at some value for a transition to be fitted"
         )
 
-    def cost(centre: float, width: float, shape: float) -> float:
-        log_p = _log_probability(r, centre, width, shape)
-        return -float(hits @ log_p + (count - hits) @ _log_complement(log_p))
+    def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
+        log_p, slopes = _with_slopes(r, centre, width, shape)
+        log_q, slope = _log_complement(log_p)
+        fails = count - hits
+        return -float(hits @ log_p + fails @ log_q), -((hits + fails * slope) @ slopes)
 
     p = hits / count
     perfect = -float(np.sum(special.xlogy(hits, p) + special.xlogy(count - hits, 1 - p)))
@@ -116,10 +123,12 @@ def fit_critical_values(values: Any, step: float) -> Transition:
         raise InputError(f"values must hold at least 3 numbers that differ, got the shape {r.shape}")
     level, weight = np.unique(r, return_counts=True)
 
-    def cost(centre: float, width: float, shape: float) -> float:
-        upper = _log_probability(level, centre, width, shape)
-        lower = _log_probability(level - step, centre, width, shape)
-        return -float(weight @ (upper + _log_complement(lower - upper)))
+    def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
+        upper, of_upper = _with_slopes(level, centre, width, shape)
+        lower, of_lower = _with_slopes(level - step, centre, width, shape)
+        rest, slope = _log_complement(lower - upper)
+        slopes = (weight * (1 - slope)) @ of_upper + (weight * slope) @ of_lower
+        return -float(weight @ (upper + rest)), -slopes
 
     passed = np.cumsum(weight) / len(r)
     fit = _fit(cost, *_guess(level, passed), len(r), math.nan, 0)
@@ -150,61 +159,76 @@ def _guess(r: Array, p: Array) -> tuple[float, float]:
 
 
 def _fit(
-    cost: Callable[[float, float, float], float],
+    cost: Callable[[float, float, float], tuple[float, Array]],
     log_centre: float,
     scale: float,
     count: int,
     perfect: float,
     freedom: int,
 ) -> Transition:
-    """Minimise `cost` over r_c, w and s from a guess, and find where its profile has risen."""
+    """Minimise `cost` over r_c, w and s from a guess, and find where its profile has risen.
 
-    def of(x: Array) -> float:
-        return cost(math.exp(log_centre + scale * x[0]), scale * math.exp(x[1]), _shape(x[2]))
+    `cost` comes with its slopes by the logarithms of the three.
+    """
 
-    best: Any = _minimise(of, np.zeros(3))
+    def of(x: Array) -> tuple[float, Array]:
+        value, slopes = cost(math.exp(log_centre + scale * x[0]), scale * math.exp(x[1]), math.expm1(x[2]))
+        return value, slopes * (scale, 1.0, 1.0 + 1.0 / math.expm1(x[2]))
+
+    # From the best of a few starts: where outcomes are all but impossible, slopes lead astray.
+    starts = [np.array([0.0, wider, bend]) for wider in range(-1, 6) for bend in (0.1, 0.7, 2.0)]
+    best = _minimise(of, min(starts, key=lambda x: of(x)[0]), SPACE)
     misfit = 2 * float(best.fun - perfect) / freedom if freedom > 0 else math.nan
     allowed = float(stats.chi2.ppf(CONFIDENCE, 1)) / 2 * (misfit if misfit > 1 else 1.0)
 
     def side(direction: float) -> float:
         def excess(distance: float) -> float:
-            at = best.x[0] + direction * distance
-            rest = _minimise(lambda x: of(np.array([at, *x])), best.x[1:])
+            def there(x: Array) -> tuple[float, Array]:
+                value, slopes = of(np.array([best.x[0] + direction * distance, *x]))
+                return value, slopes[1:]
+
+            rest = _minimise(there, best.x[1:], SPACE[1:])
             return float(rest.fun - best.fun) - allowed
 
         reach = 0.02
-        while excess(reach) < 0 and reach < 100:
+        while excess(reach) < 0 and scale * reach < 100:
             reach *= 2
         return direction * float(optimize.brentq(excess, 0.0, reach, xtol=1e-5))
 
-    at, log_width, log_shape = (float(x) for x in best.x)
+    at, log_width, bend = (float(x) for x in best.x)
     critical = Interval(
         math.exp(log_centre + scale * at),
         math.exp(log_centre + scale * (at + side(-1.0))),
         math.exp(log_centre + scale * (at + side(1.0))),
         count,
     )
-    return Transition(critical, scale * math.exp(log_width), _shape(log_shape), misfit)
+    return Transition(critical, scale * math.exp(log_width), math.expm1(bend), misfit)
 
 
-def _minimise(cost: Callable[[Any], float], start: Array) -> Any:
+def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space: list[Any]) -> Any:
+    # As exact as L-BFGS-B, whose tiny matrices go to a threaded LAPACK that takes many times as long.
     return optimize.minimize(
-        cost, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-8, "maxiter": 4000}
+        cost, start, jac=True, method="SLSQP", bounds=space, options={"ftol": 1e-11, "maxiter": 1000}
     )
 
 
-def _shape(logarithm: float) -> float:
-    """Keep s where the curve has digits: below, it has Gumbel's shape, above, it is a power law up to 1."""
-    return math.exp(min(max(logarithm, -12.0), 4.0))
-
-
 def _log_probability(r: Array, centre: float, width: float, shape: float) -> Array:
+    return _with_slopes(r, centre, width, shape)[0]
+
+
+def _with_slopes(r: Array, centre: float, width: float, shape: float) -> tuple[Array, Array]:
+    """Return log P(r) and its slopes (n, 3) by the logarithms of centre, width and shape."""
     # log(2^s - 1) by expm1, so that the limit s → 0 keeps its digits.
+    doubled = shape * math.log(2)
     distance = np.log(np.maximum(r, TINY) / centre) / width
-    exponent = np.log(np.expm1(shape * math.log(2))) - distance
-    return -np.logaddexp(0.0, exponent) / shape
+    exponent = math.log(math.expm1(doubled)) - distance
+    log_p = -np.logaddexp(0.0, exponent) / shape
+    by_exponent = -special.expit(exponent) / shape
+    by_shape = -log_p - by_exponent * (doubled / math.expm1(-doubled))
+    return log_p, np.stack([by_exponent / width, by_exponent * distance, by_shape], axis=-1)
 
 
-def _log_complement(log_p: Array) -> Array:
-    """log(1 - p) from log p ≤ 0; bounded below, so that an impossible outcome costs much, not infinity."""
-    return np.log(np.maximum(-np.expm1(log_p), 1e-300))
+def _log_complement(log_p: Array) -> tuple[Array, Array]:
+    """log(1 - p) from log p ≤ 0 with its slope; bounded below: the impossible costs much, not infinity."""
+    rest = np.maximum(-np.expm1(log_p), 1e-300)
+    return np.log(rest), -np.exp(log_p) / rest

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 
 import h5py
+import numba
 import numpy as np
 import pytest
 from damage import flip
@@ -75,6 +77,20 @@ def long(tmp_path_factory):
     report, told = run(LONG, directory)
     assert (report.counts, told) == ({"computed": 3}, [])
     return directory
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """An undisturbed sweep of four small files."""
+    directory = tmp_path_factory.mktemp("sound")
+    assert run(SIMULATE, directory)[0].counts == {"computed": 4}
+    return directory
+
+
+@pytest.fixture
+def copy(sound, tmp_path):
+    """A copy of it, to be damaged."""
+    return Path(shutil.copytree(sound, tmp_path / "copy"))
 
 
 @pytest.fixture
@@ -263,7 +279,7 @@ def test_default_packs_are_bounded_by_runs_and_by_time():
     assert sizes(runs=2, steps=10**8) == [1, 1]
 
 
-def test_shards_are_disjoint_and_together_whole(tmp_path):
+def test_shards_are_disjoint_and_together_whole(sound, tmp_path):
     whole = packs(declaration(TRAIN | {"pack": 1}))
     parts = [shard_of(whole, f"{part}/5") for part in range(1, 6)]
     assert sorted(pack.name for part in parts for pack in part) == sorted(pack.name for pack in whole)
@@ -274,8 +290,7 @@ def test_shards_are_disjoint_and_together_whole(tmp_path):
         assert len(open_sweep(report.index)["run"]) == report.runs
     report, told = run(SIMULATE, tmp_path / "parts")
     assert (report.counts, told) == ({"known": 4}, []), "the indices of the shards know all"
-    run(SIMULATE, tmp_path / "whole")
-    same(tmp_path / "parts", tmp_path / "whole")
+    same(tmp_path / "parts", sound)
 
 
 def test_members_by_number():
@@ -331,27 +346,23 @@ def swap(path):
 
 
 @pytest.mark.parametrize("damage", [truncate, empty, flip, swap])
-def test_a_damaged_file_is_put_aside_and_made_again(damage, tmp_path):
-    run(SIMULATE, tmp_path / "sound")
-    run(SIMULATE, tmp_path / "damaged")
-    victim = sorted((tmp_path / "damaged").glob("simulate-*"))[2]
+def test_a_damaged_file_is_put_aside_and_made_again(damage, sound, copy):
+    victim = sorted(copy.glob("simulate-*"))[2]
     damage(victim)
-    report, told = run(SIMULATE, tmp_path / "damaged")
+    report, told = run(SIMULATE, copy)
     assert report.counts == {"known": 3, "computed": 1}
     assert "index.h5 disagrees with 1 of its 4 files" in told[0]
     assert f"it is now {victim.name}.damaged and is made again" in told[1]
     assert victim.with_name(victim.name + ".damaged").exists()
-    same(tmp_path / "damaged", tmp_path / "sound")
+    same(copy, sound)
 
 
-def test_a_file_that_is_gone_is_made_again(tmp_path):
-    run(SIMULATE, tmp_path / "a")
-    run(SIMULATE, tmp_path / "b")
-    next((tmp_path / "b").glob("simulate-*")).unlink()
-    report, told = run(SIMULATE, tmp_path / "b")
+def test_a_file_that_is_gone_is_made_again(sound, copy):
+    next(copy.glob("simulate-*")).unlink()
+    report, told = run(SIMULATE, copy)
     assert report.counts == {"known": 3, "computed": 1}
     assert "disagrees with 1 of its 4 files" in told[0]
-    same(tmp_path / "a", tmp_path / "b")
+    same(sound, copy)
 
 
 def alter(path):
@@ -373,27 +384,24 @@ def renew(path):
         (renew, "has schema version 9; this version of GrokPhys reads up to 1"),
     ],
 )
-def test_a_damaged_index_is_made_again(damage, sentence, tmp_path):
-    run(SIMULATE, tmp_path / "a")
-    run(SIMULATE, tmp_path / "b")
-    damage(tmp_path / "b" / "index.h5")
+def test_a_damaged_index_is_made_again(damage, sentence, sound, copy):
+    damage(copy / "index.h5")
     with pytest.raises(FileFormatError, match=sentence):
-        open_sweep(tmp_path / "b")
-    report, told = run(SIMULATE, tmp_path / "b")
+        open_sweep(copy)
+    report, told = run(SIMULATE, copy)
     assert report.counts == {"found": 4}
     assert sentence in told[0]
     assert "it is made again from the files" in told[0]
-    same(tmp_path / "a", tmp_path / "b")
+    same(sound, copy)
 
 
-def test_a_grown_sweep_runs_what_is_new(tmp_path):
-    run(SIMULATE, tmp_path / "grown")
+def test_a_grown_sweep_runs_what_is_new(copy, tmp_path):
     more = SIMULATE | {"grid": {"alignment": [0.0, 1.0, 2.0]}}
-    report, told = run(more, tmp_path / "grown")
+    report, told = run(more, copy)
     assert report.counts == {"known": 4, "computed": 2}
     assert "is of another configuration; it is made again for this one" in told[0]
     run(more, tmp_path / "fresh")
-    same(tmp_path / "grown", tmp_path / "fresh")
+    same(copy, tmp_path / "fresh")
 
 
 def test_a_sweep_without_an_index(tmp_path):
@@ -458,8 +466,7 @@ def test_diverged_networks_are_results(tmp_path):
 
 
 @pytest.mark.parametrize("kept", ["frames", "garbage"])
-def test_a_partial_file_is_resumed_or_begun_anew(kept, tmp_path):
-    run(SIMULATE, tmp_path / "whole")
+def test_a_partial_file_is_resumed_or_begun_anew(kept, sound, tmp_path):
     directory = tmp_path / "broken"
     directory.mkdir()
     pack = packs(declaration(SIMULATE))[1]
@@ -476,7 +483,7 @@ def test_a_partial_file_is_resumed_or_begun_anew(kept, tmp_path):
         assert report.counts == {"computed": 4}
         assert "cannot be resumed" in told[0]
         assert "it is begun anew" in told[0]
-    same(directory, tmp_path / "whole")
+    same(directory, sound)
 
 
 # -- several processes --------------------------------------------------------------------------------------
@@ -617,17 +624,13 @@ def test_a_full_disk(config, tmp_path, python):
     same(tmp_path / "full", tmp_path / "roomy")
 
 
-def threads_here():
-    import numba
-
-    return numba.get_num_threads(), os.environ["OMP_NUM_THREADS"]
-
-
 def test_workers_share_the_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     worker = sweep_run.Worker(1)
-    worker.send(threads_here)
-    assert worker.receive() == ((1, "1"),)
+    worker.send(numba.get_num_threads)
+    assert worker.receive() == (1,)
+    worker.send(os.getenv, "OMP_NUM_THREADS")
+    assert worker.receive() == ("1",)
     worker.end()
     assert "OMP_NUM_THREADS" not in os.environ
 

@@ -219,12 +219,12 @@ import nets
 from nets import checkpoint
 checkpoint.SECONDS, checkpoint.LARGEST_SHARE = 0.0, float("inf")
 nets.train(nets.ConstantAttention(7), runs=3, steps=int(sys.argv[2]), record="1:50,1000", seed=5,
-           batch_size=20, thresholds={"train_accuracy": 0.5}, out=sys.argv[1], engine=sys.argv[3],
+           batch_size=5, thresholds={"train_accuracy": 0.5}, out=sys.argv[1], engine=sys.argv[3],
            resume=True)
 """
 
 
-@pytest.mark.parametrize(("engine", "steps"), [("fused", 40000), ("torch", 3000)])
+@pytest.mark.parametrize(("engine", "steps"), [("fused", 15000), ("torch", 1000)])
 def test_a_killed_run_resumes_to_the_same_bits(tmp_path, engine, steps):
     path = tmp_path / "killed.h5"
     stored = checkpoint.Checkpoint(path, {}).path
@@ -250,7 +250,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, engine, steps):
         "steps": steps,
         "record": "1:50,1000",
         "seed": 5,
-        "batch_size": 20,
+        "batch_size": 5,
         "engine": engine,
     }
     options |= {"thresholds": {"train_accuracy": 0.5}}
@@ -316,7 +316,7 @@ if sys.argv[2] == "checkpoint":
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
 try:
     model = nets.EmbeddingMLP(17, 40, (int(sys.argv[5]),))
-    nets.train(model, steps=3000, record=int(sys.argv[4]), seed=5, out=sys.argv[1])
+    nets.train(model, steps=1500, record=int(sys.argv[4]), seed=5, out=sys.argv[1])
 except OutputError as error:
     print(error)
     sys.exit(3)
@@ -327,7 +327,7 @@ except OutputError as error:
     ("what", "record", "width", "message"),
     [
         ("frames", 1, 20, "cannot write {path}: File too large; the frames written before are in"),
-        ("checkpoint", 3000, 3000, "cannot write the checkpoint {path}.checkpoint: File too large"),
+        ("checkpoint", 1500, 3000, "cannot write the checkpoint {path}.checkpoint: File too large"),
     ],
 )
 def test_a_full_disk(tmp_path, what, record, width, message):
@@ -346,7 +346,7 @@ def test_a_full_disk(tmp_path, what, record, width, message):
     whole = nets.train(model, steps=max(1, int(kept.steps[-1])), record=record, seed=5)
     np.testing.assert_array_equal(kept.positions, whole.positions[:, : kept.frames])
     if what == "frames":  # there is room again
-        resumed = nets.train(model, steps=3000, record=1, seed=5, out=path, resume=True)
+        resumed = nets.train(model, steps=1500, record=1, seed=5, out=path, resume=True)
         assert resumed.complete
         np.testing.assert_array_equal(resumed.positions[:, : kept.frames], kept.positions)
 

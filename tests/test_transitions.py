@@ -23,6 +23,17 @@ def test_a_known_transition_is_found_and_covered(centre, width, shape):
     np.testing.assert_allclose(fit.probability(fit.critical.estimate), 0.5, rtol=1e-9)
 
 
+def test_an_interval_follows_the_profile_away_from_gumbels_shape():
+    r = np.linspace(0.01, 1, 60)
+    hits = np.random.default_rng(0).binomial(10_000, curve(r, 0.2309, 0.0154, 0.0242))
+    fit = fit_transition(r, hits, np.full(60, 10_000))
+    at = fit.critical
+    assert fit.shape < 0.05
+    assert (
+        1.5 < (at.high - at.estimate) / (at.estimate - at.low) < 10
+    )  # a larger shape fits on this side alone
+
+
 def test_critical_values_of_single_samples():
     rng = np.random.default_rng(2)
     u = rng.uniform(size=1500)
