@@ -98,7 +98,7 @@ def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> NDArray[
         raise InputError(
             f"theory must have a parallelogram for its quality to be defined, got {operation.name}"
         )
-    found, _ = _compare(E, operation, np.zeros(len(operation.samples), bool), delta)
+    found, _ = _compare(E, operation, read_only(np.zeros(len(operation.samples), bool)), delta)
     return np.asarray(found / operation.parallelogram_count)
 
 

@@ -239,7 +239,7 @@ def test_one_small_prime_errs_and_enough_of_them_do_not():
         groups = np.empty((0, masks.shape[1]), np.int32)
         floor = least_nullity(operation)
         kernels.closures(
-            masks,
+            operation.masks(masks),
             operation.samples,
             members,
             starts,
