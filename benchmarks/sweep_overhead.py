@@ -6,7 +6,8 @@ The reference is the same packs in as many processes with as many threads, which
 have imported and compiled all they need. A sweep is the command from its start to its end: imports, files,
 index. Every run has a file of its own, which is the hardest case: packs of several runs share the cost of
 one. In each round reference and sweep take turns; the overhead is a ratio of times from the same round. A
-sweep that finds all complete shows the part that does not grow with the runs.
+sweep that finds all complete shows the part that does not grow with the runs. Last, what Dask alone costs:
+the same runs in memory, handed to its workers one by one.
 """
 
 import json
@@ -18,6 +19,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import numba
 
 from experiments.sweeps.config import declaration
 from experiments.sweeps.pack import Pack, packs
@@ -75,6 +78,24 @@ def sweep(config: Path, out: Path, *options: str) -> float:
     return seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
 
 
+def dask_alone(whole: list[Pack], address: str) -> float:
+    """Seconds for all packs on workers that are ready, as Dask runs them."""
+    import distributed
+
+    with distributed.Client(address, set_as_default=False) as client:
+        for worker in client.nthreads():
+            client.submit(warm, flavours(whole), workers=[worker], pure=False).result()
+        began = time.perf_counter()
+        client.gather([client.submit(run_with_a_share, pack, pure=False) for pack in whole])
+        return time.perf_counter() - began
+
+
+def run_with_a_share(pack: Pack) -> float:
+    """Seconds to run a pack with the cores of one worker of several."""
+    numba.set_num_threads(max(1, cores() // PROCESSES))
+    return run_in_memory([pack])
+
+
 @contextmanager
 def cluster(directory: Path) -> Iterator[str]:
     """Start a scheduler and workers of one thread on this machine, and give the scheduler's address."""
@@ -125,6 +146,8 @@ def main(runs: int, rounds: int) -> None:
                 f"{mode}: overhead {statistics.median(ratios):.1f} % ({min(ratios):.1f} to "
                 f"{max(ratios):.1f}), a complete sweep again {statistics.median(again):.1f} s"
             )
+        alone = [100 * (dask_alone(whole, address) / reference(whole, PROCESSES) - 1) for _ in range(rounds)]
+        print(f"Dask alone: overhead {statistics.median(alone):.1f} % ({min(alone):.1f} to {max(alone):.1f})")
 
 
 if __name__ == "__main__":
