@@ -177,7 +177,7 @@ def compare(
     work = Parts(first, second, names, states, symmetry)
     ours, theirs = work.structures(first), work.structures(second)
     shapes, motion, together = None, None, False
-    if first.tokens == second.tokens:
+    if work.same_tokens:
         shapes = work.shapes()
         pairs, together = work.pairs(paired, shapes)
         motion = work.motion(pairs, together, align)

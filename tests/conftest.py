@@ -8,9 +8,8 @@ import pytest
 import nets  # noqa: F401 - before torch, as it decides how PyTorch's threads wait
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # in the background of a shell; processes would inherit it
+# In the background of a shell it is ignored, and processes would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -29,9 +29,8 @@ def test_an_interval_follows_the_profile_away_from_gumbels_shape():
     fit = fit_transition(r, hits, np.full(60, 10_000))
     at = fit.critical
     assert fit.shape < 0.05
-    assert (
-        1.5 < (at.high - at.estimate) / (at.estimate - at.low) < 10
-    )  # a larger shape fits on this side alone
+    # A larger shape fits on the upper side alone.
+    assert 1.5 < (at.high - at.estimate) / (at.estimate - at.low) < 10
 
 
 def test_critical_values_of_single_samples():
