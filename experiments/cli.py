@@ -1,7 +1,7 @@
 """`grokphys`: one command line.
 
-Exit status: 0 done; 1 a file or a run failed; 2 an option or a value is not allowed; 130 interrupted; 141
-nobody reads the output.
+Exit status: 0 done; 1 a file or a run failed; 2 an option or a value is not allowed; 130 interrupted;
+143 terminated; 141 nobody reads the output.
 """
 
 import os
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; mistakes of the user end in one sentence on stderr."""
     warnings.showwarning = _show_warning
     try:
-        with interrupts.kept():
+        with interrupts.kept(), interrupts.terminates():
             status = tyro.extras.subcommand_cli_from_dict(
                 COMMANDS,
                 prog="grokphys",
@@ -58,9 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has had enough, as in `grokphys … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except KeyboardInterrupt:
-        print("grokphys: interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        number, word = (15, "terminated") if isinstance(stop, interrupts.Terminated) else (2, "interrupted")
+        print("; ".join([f"grokphys: {word}", *getattr(stop, "__notes__", [])]), file=sys.stderr)
+        return 128 + number
 
 
 def _fail(error: Exception, status: int) -> int:

@@ -15,8 +15,8 @@ from experiments.side_by_side import comparison_sections, write_comparison
 from nets.networks import training_sets
 from physics.errors import InputError
 from physics.parallelograms import predicted_accuracy
-from physics.storage import code_version
 from physics.trajectory import Trajectory
+from physics.trajectory.provenance import code_version
 
 NAMES = {"physics.simulate": "simulated", "nets.train": "trained"}
 

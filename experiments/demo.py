@@ -15,9 +15,9 @@ from nets.train import train
 from physics.checks import whole_number
 from physics.seeds import parent_seed
 from physics.simulate import simulate
-from physics.storage import code_version
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
+from physics.trajectory.provenance import code_version
 
 WEIGHT_DECAY = 1.0
 

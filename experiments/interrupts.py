@@ -1,4 +1,4 @@
-"""Ctrl-C that is never lost."""
+"""Signals that end a command: Ctrl-C that is never lost, and SIGTERM that ends it as well."""
 
 import contextlib
 import signal
@@ -8,6 +8,28 @@ from collections.abc import Iterator
 from typing import Any
 
 AGAIN_AFTER = 0.05  # seconds
+
+
+class Terminated(KeyboardInterrupt):
+    """What SIGTERM raises while a command runs: everything that Ctrl-C would end is ended as cleanly."""
+
+
+@contextlib.contextmanager
+def terminates() -> Iterator[None]:
+    """Let SIGTERM raise `Terminated` in the main thread, where nobody has another use for it."""
+
+    def end(*_: Any) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if (before := signal.getsignal(signal.SIGTERM)) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -29,8 +29,8 @@ from nets.models import ConstantAttention, EmbeddingMLP, ToyAddition
 from nets.networks import training_sets
 from nets.train import train
 from physics import EffectiveTheory, ParticleSystem, predicted_accuracy, representation_quality, simulate
-from physics.storage import code_version
 from physics.trajectory import Trajectory
+from physics.trajectory.provenance import code_version
 
 Array = NDArray[np.float64]
 PARTICLE_RUNS: dict[Budget, int] = {"quick": 50, "default": 200, "paper": 400}

@@ -19,8 +19,8 @@ from experiments.output import make_directory, write_csv
 from experiments.training import PER_MEMBER
 from physics.checks import number, whole_number
 from physics.errors import FileFormatError, InputError
-from physics.provenance import fields, plain
 from physics.trajectory import Trajectory
+from physics.trajectory.provenance import fields, plain
 
 SETTINGS = (*PER_MEMBER, "batch_size", "train_fraction", "epsilon")
 PACK = 128
@@ -112,6 +112,7 @@ class Training:
             "thresholds": dict(self.thresholds),
             "track": max(int(self.delay // LOOKS), 1),
             "stop": "thresholds",
+            "keep_start": False,
             **self.options,
             **common,
             **own,

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,9 +11,11 @@ from tyro.conf import Positional
 
 from experiments.options import Files, sentence, structure_line
 from experiments.output import make_directory, refuse_existing, refuse_table, write_csv, write_table
+from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 LONGEST_VALUE = 200
+FOLLOW_SECONDS = 0.5
 
 
 def analyze(
@@ -224,15 +227,21 @@ def compare(
     return write_file_comparison(first, second, align=align, delta=delta, out=out, overwrite=overwrite)
 
 
-def info(files: Positional[Files]) -> int:
+def info(files: Positional[Files], *, follow: bool = False) -> int:
     """Print what trajectory files hold, whether they are complete, and how they were made.
 
     Args:
         files: trajectory files or quoted glob patterns; unfinished files (.partial) too.
+        follow: print each new frame of one unfinished file, until its run is complete; Ctrl-C ends it.
     """
     from experiments.files import resolve
-    from physics.stored import StoredTrajectory
+    from physics.trajectory.stored import StoredTrajectory
 
+    if follow:
+        paths = resolve(files)
+        if len(paths) != 1:
+            raise InputError(f"follow (--follow) takes one file, got {len(paths)}")
+        return _follow(StoredTrajectory(paths[0]))
     failures = 0
     for path in resolve(files):
         try:
@@ -255,6 +264,23 @@ def info(files: Positional[Files]) -> int:
             if name != "program":
                 print(f"    {name:<15}{_shortened(value)}")
     return 1 if failures else 0
+
+
+def _follow(found: Any) -> int:
+    """Print each frame of a run that is being recorded elsewhere: its step and the means of its numbers."""
+    seen = 0
+    while True:
+        shared = (name for name in found.observables if found.clock(name)[0] is found.steps)
+        numbers = {name: values for name in shared if (values := found.observables[name]).ndim == 2}
+        for frame in range(seen, found.frames):
+            means = (f"{name} {np.mean(values[:, frame]):.6g}" for name, values in numbers.items())
+            print("  ".join([f"step {found.steps[frame]}", *means]), flush=True)
+        seen = found.frames
+        if found.complete:
+            print(f"{found.path}: complete, {found.frames} frames")
+            return 0
+        while not found.refresh() and not found.complete:
+            time.sleep(FOLLOW_SECONDS)
 
 
 def _shortened(value: Any) -> str:

@@ -7,6 +7,7 @@ from nets.images import ImageMLP
 from nets.interventions import keep_frequencies, scale_frequency, with_signals
 from nets.models import ConstantAttention, EmbeddingMLP, GroupDecoder, Model, ToyAddition
 from nets.networks import Networks, networks, training_sets
+from nets.recorder import Recorder
 from nets.recording import recording_steps
 from nets.stepwise import Training
 from nets.train import train
@@ -19,6 +20,7 @@ __all__ = [
     "ImageMLP",
     "Model",
     "Networks",
+    "Recorder",
     "TokenTransformer",
     "ToyAddition",
     "Training",

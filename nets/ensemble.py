@@ -11,10 +11,12 @@ from nets.architecture import EMBEDDING
 from nets.models import Model
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
-from physics.recording import require_memory
 from physics.seeds import Seed, children, numbers_of_runs
+from physics.trajectory.recording import require_memory
 
 ADVICE = "train them in shards, with runs and first_run"
+PARAMETER = "parameter."
+"""Begin of the names of the arrays that hold the parameters which recorded members began with."""
 STREAMS = ("embedding", "layers", "split", "targets", "noise")
 """The streams of a member, in the order in which they are spawned from its child of the seed."""
 

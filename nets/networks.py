@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nets.architecture import EMBEDDING
 from nets.batched import BatchedEngine
-from nets.ensemble import AdamW, Ensemble, draw
+from nets.ensemble import PARAMETER, AdamW, Ensemble, draw
 from nets.models import Model
 from physics.checks import choice, finite_array
 from physics.errors import InputError
@@ -184,7 +184,7 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     ----------
     trajectory : Trajectory
         Made by `train` with ``observables=(..., "layers")``, in memory or from a file. The embedding is its
-        positions; model, training sets and targets are made again from its parameters, by the same streams.
+        positions; training sets and targets are those that it keeps, or are drawn again by the same streams.
     frame : int, default -1
         Which frame; negative ones count from the end.
 
@@ -243,14 +243,21 @@ def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
 
 
 def _drawn(trajectory: Trajectory) -> Ensemble:
-    """Draw an ensemble again as it was before it trained, by the same streams."""
+    """Return an ensemble as it was before it trained: as stored, or else drawn again by the same streams."""
     made = trajectory.parameters
     if made.get("program") != "nets.train":
         raise InputError(
             f"trajectory must be made by nets.train to revive its networks, got {made.get('program', 'no')!r}"
         )
+    model, start = _model(made["model"]), trajectory.start
+    if "train_examples" in start:
+        parameters = {
+            name.removeprefix(PARAMETER): v for name, v in start.items() if name.startswith(PARAMETER)
+        }
+        targets = start.get("targets")
+        return Ensemble(model, parameters, start["train_examples"], start["validation_examples"], targets, [])
     return draw(
-        _model(made["model"]),
+        model,
         runs=trajectory.runs,
         seed=_seed(made["seed"]),
         first_run=made["first_run"],

@@ -1,7 +1,8 @@
 """When to record."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,36 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
         return np.unique(chosen)
     every = whole_number("record", record, 1)
     return np.unique(np.append(np.arange(0, steps + 1, every), steps))
+
+
+def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
+    """Return which steps `record`, as in `recording_steps`, means where nobody knows the last one."""
+    if isinstance(record, str) and (logarithmic := re.fullmatch(r"log(?::(\d+))?", record)):
+        density = whole_number("record 'log:n'", int(logarithmic[1] or FRAMES_A_DECADE), 1)
+
+        def on_grid(step: int) -> bool:
+            near = round(density * math.log10(step)) if step else 0
+            return not step or any(round(10 ** (k / density)) == step for k in (near - 1, near, near + 1))
+
+        return on_grid
+    if isinstance(record, str) and re.fullmatch(r"(\d+:\d+,)+\d+", record):
+        parts = [tuple(map(int, part.split(":"))) for part in record.split(",")[:-1]]
+        begins, tail = [0, *(until for _, until in parts)], int(record.rpartition(",")[2])
+        recording_steps(record, 1)  # which refuses what is not allowed
+
+        def in_parts(step: int) -> bool:
+            for begin, (every, until) in zip(begins, parts, strict=False):
+                if step < until:
+                    return (step - begin) % every == 0
+            return (step - begins[-1]) % tail == 0
+
+        return in_parts
+    if isinstance(record, Sequence | np.ndarray) and not (isinstance(record, str) and record.isdigit()):
+        listed = record.split(",") if isinstance(record, str) else record
+        last = max((int(step) for step in listed if str(step).isdigit()), default=1)
+        return set(recording_steps(record, max(last, 1)).tolist()).__contains__
+    every = whole_number("record", int(record) if isinstance(record, str) else record, 1)
+    return lambda step: step % every == 0
 
 
 def _head_and_tail(record: str, steps: int) -> NDArray[np.int64]:

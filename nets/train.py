@@ -3,11 +3,9 @@
 import hashlib
 import os
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +13,7 @@ from tqdm import tqdm
 
 from nets.checkpoint import Checkpoint
 from nets.engines import choose_engine, optimiser
-from nets.ensemble import Ensemble, batch_size_of, batches, draw
+from nets.ensemble import PARAMETER, Ensemble, batch_size_of, batches, draw
 from nets.models import ConstantAttention, Model
 from nets.observing import (
     DIVERGED,
@@ -28,14 +26,14 @@ from nets.observing import (
 )
 from nets.recording import recording_steps
 from physics.checks import number, whole_number
-from physics.errors import InputError, OutputError
-from physics.provenance import fields, plain
-from physics.recording import Layout, Recorder, recorder
+from physics.errors import InputError
 from physics.seeds import Seed, describe_seed, numbers_of_runs, parent_seed
 from physics.trajectory import Trajectory
+from physics.trajectory.layout import Layout
+from physics.trajectory.provenance import fields, plain
+from physics.trajectory.recording import Recorder, recorder
 
 BATCH_BYTES = 2**26
-WAITING_BYTES = 2**26
 PER_RUN = (
     "run_numbers",
     "learning_rate",
@@ -83,6 +81,7 @@ def train(
     engine: str = "auto",
     device: str = "auto",
     chunk: int | None = None,
+    keep_start: bool = True,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -158,11 +157,16 @@ def train(
         "cpu", "cuda", or "auto": CUDA where there is one.
     chunk : int, optional
         Members whose activations PyTorch holds at the same time; by default what fits.
+    keep_start : bool, default True
+        Keep in `Trajectory.start` what each member began with: its parameters ("parameter.NAME"),
+        "train_examples", "validation_examples" and, under a squared error, "targets". Without it they can be
+        drawn again from the seed, as long as NumPy draws the same numbers.
     out, overwrite, progress
         As in `physics.simulate`.
     resume : bool, default False
         Go on with the unfinished ``out.partial`` of the same configuration, from its last checkpoint, to the
-        same bits that the undisturbed run would have had.
+        same bits that the undisturbed run would have had. A run that is complete already is returned as it
+        is.
 
     Returns
     -------
@@ -252,8 +256,11 @@ def train(
         "track": track,
         "delta": delta,
         "stop": getattr(stop, "__name__", "callable") if callable(stop) else stop,
+        "not_stored": ["stop"] if callable(stop) else [],
         "dtype": dtype,
         "engine": machine.name,
+        "device": str(getattr(machine, "_device", "cpu")),
+        "chunk": getattr(machine, "_chunk", None),
         "unseen_classes": ensemble.unseen_classes,
     }
     parameters["per_run"] = [name for name in PER_RUN if isinstance(parameters[name], list)]
@@ -261,16 +268,25 @@ def train(
     if track is not None:
         track = whole_number("track", track, 1)
     events = sorted(chosen | set(range(0, steps + 1, track or steps)))
-    layout = Layout(runs, model.tokens, model.dim, dtype, len(schedule), observer.shapes)
+    observed = {name: ("<f8", shape) for name, shape in observer.shapes.items()}
+    layout = Layout(runs, model.tokens, model.dim, dtype, len(schedule), observed)
     checkpoint = None if out is None else Checkpoint(out, parameters)
+    start = _start(ensemble, dtype) if keep_start else None
     with (
-        recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as frames,
-        _Late(frames) as late,
+        recorder(
+            out,
+            layout,
+            parameters,
+            start=start,
+            packages=("physics", "nets"),
+            overwrite=overwrite,
+            resume=resume,
+        ) as frames,
         tqdm(total=steps, unit="step", desc="train", disable=None if progress else True) as bar,
     ):
         recorded = frames.last_step if frames.frames else -1
         at = None if checkpoint is None else _restored(checkpoint, machine, observer, schedule, recorded)
-        events = [event for event in events if at is None or event > at]
+        events = [event for event in events if (at is None or event > at) and not frames.complete]
         at = at or 0
         bar.update(at)
         pace = _Pace(ensemble, batch_size)
@@ -281,65 +297,25 @@ def train(
                 at += count
                 bar.update(count)
                 if checkpoint is not None and checkpoint.due and at < event:
-                    _save(checkpoint, at, machine, observer, late)
+                    _save(checkpoint, at, machine, observer, frames)
             measured = observer.measure(machine, at, all_names=at in chosen)
             if at in chosen:
                 positions = observer.masked(machine.point_sets())
                 if at > recorded:
-                    late.append(at, positions, measured)
+                    frames.append(at, float(at), positions, **measured)
                 if callable(stop):
+                    for array in (positions, *measured.values()):
+                        array.setflags(write=False)  # a rule that changes them has an error
                     observer.end(stop(at, positions, measured))
             if stop == "thresholds":
                 observer.end(observer.all_reached)
             machine.stop(observer.status != TRAINING)
             if checkpoint is not None and checkpoint.due and 0 < at < steps:
-                _save(checkpoint, at, machine, observer, late)
+                _save(checkpoint, at, machine, observer, frames)
     if checkpoint is not None:
         checkpoint.remove()
     _warn(observer, numbers_of_runs(runs, first_run, run_numbers))
     return frames.result()
-
-
-class _Late:
-    """Writes frames in a thread of its own while training goes on: compressing one takes a part of a step.
-
-    An error of writing is raised by the next call; frames that wait are few, so memory stays bounded.
-    """
-
-    def __init__(self, frames: Recorder) -> None:
-        self._frames = frames
-        self._background = ThreadPoolExecutor(1)
-        self._waiting: deque[Future[None]] = deque()
-
-    def append(self, step: int, positions: NDArray[Any], measured: dict[str, NDArray[Any]]) -> None:
-        """Take a frame that nobody changes any more."""
-        size = positions.nbytes + sum(value.nbytes for value in measured.values())
-        while len(self._waiting) > WAITING_BYTES // size or (self._waiting and self._waiting[0].done()):
-            self._waiting.popleft().result()
-        for array in (positions, *measured.values()):
-            array.setflags(write=False)  # a stop rule that gets them too cannot change what is written
-        self._waiting.append(
-            self._background.submit(self._frames.append, step, float(step), positions, **measured)
-        )
-
-    def flush(self) -> None:
-        """Put every frame where a killed process leaves it."""
-        while self._waiting:
-            self._waiting.popleft().result()
-        self._frames.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        try:
-            while self._waiting:
-                self._waiting.popleft().result()
-        except OutputError:
-            if error is None:  # the first error is the one to report
-                raise
-        finally:
-            self._background.shutdown()
 
 
 class _Pace:
@@ -381,9 +357,9 @@ def _restored(
     return step
 
 
-def _save(checkpoint: Checkpoint, step: int, machine: Engine, observer: Observer, late: _Late) -> None:
+def _save(checkpoint: Checkpoint, step: int, machine: Engine, observer: Observer, frames: Recorder) -> None:
     """Write a checkpoint, after the frames that come before it."""
-    late.flush()
+    frames.flush()
     engine = {f"engine/{name}": value for name, value in machine.state().items()}
     checkpoint.write(step, engine | {f"observer/{name}": v for name, v in observer.state().items()})
 
@@ -398,6 +374,15 @@ def _warn(observer: Observer, numbers: Sequence[int]) -> None:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def _start(ensemble: Ensemble, dtype: str) -> dict[str, NDArray[Any]]:
+    """What the members begin with; NumPy does not promise to draw the same numbers in later versions."""
+    start: dict[str, NDArray[Any]] = {
+        f"{PARAMETER}{name}": value.astype(dtype) for name, value in ensemble.parameters.items()
+    }
+    start |= {"train_examples": ensemble.train, "validation_examples": ensemble.validation}
+    return start if ensemble.targets is None else start | {"targets": ensemble.targets}
 
 
 def _digest(value: Any) -> str:

@@ -11,11 +11,12 @@ from tqdm import tqdm
 
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
-from physics.provenance import fields
-from physics.recording import Layout, recorder, require_memory
 from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
+from physics.trajectory.layout import Layout, measured_types
+from physics.trajectory.provenance import fields
+from physics.trajectory.recording import recorder, require_memory
 
 Array = NDArray[np.float64]
 
@@ -94,12 +95,13 @@ def simulate(
     initial : array_like, shape (tokens, dim) or (runs, tokens, dim), optional
         Start from here instead; recorded as it came.
     out : path, optional
-        Stream to this file while running; see `Trajectory.save` for what is refused.
+        Stream to this file: to ``out.partial`` while the run goes on, which can be looked at
+        (`Trajectory.open`, `Trajectory.refresh`). See `Trajectory.save` for what is refused.
     overwrite : bool, default False
         Replace `out`, and an unfinished ``out.partial``, if they exist.
     resume : bool, default False
         Go on from the last frame of an unfinished ``out.partial`` of the same configuration, to the same bits
-        that the undisturbed run would have had.
+        that the undisturbed run would have had. A run that is complete already is returned as it is.
     progress : bool, default False
         Show a bar on stderr, if that is a terminal.
 
@@ -151,15 +153,15 @@ def simulate(
         always: dict[str, NDArray[Any]] = getattr(system, "observables", _nothing)(positions)
         return always | {name: function(positions) for name, function in measures.items()}
 
-    shapes = {name: values.shape[1:] for name, values in measure(positions).items()}
-    layout = Layout(len(positions), system.tokens, system.dim, "float64", frames, shapes)
+    found = measured_types(measure(positions))
+    layout = Layout(len(positions), system.tokens, system.dim, "float64", frames, found)
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
         at = 0
         if record.frames:
-            if not np.array_equal(record.first_positions(), positions):
+            if not np.array_equal(record.frame(0), positions):
                 raise InputError("initial is not the start of the unfinished run; it is not resumed")
             at = record.last_step
-            positions = record.last_positions()
+            positions = record.frame(-1)
         else:
             record.append(0, 0.0, positions, **measure(positions))
         with tqdm(

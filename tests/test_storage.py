@@ -1,11 +1,6 @@
 import errno
 import os
-import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 
 import h5py
 import numpy as np
@@ -15,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import physics
-from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory, hdf5, storage
-from physics.recording import Layout
-from physics.storage import TrajectoryWriter
-from physics.transactions import MARK, TransactionalFile, has_journal
+from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
+from physics.trajectory import file as storage
+from physics.trajectory.layout import Layout
+from physics.trajectory.writer import FileRecorder
 
 
 def example(dim=3, dtype="float32", parameters=None):
@@ -100,14 +95,63 @@ def test_more_than_64_kilobytes_of_parameters(tmp_path):
     assert physics.load(tmp_path / "t.h5").parameters == parameters
 
 
-def test_a_frame_larger_than_a_chunk(tmp_path):
+@pytest.mark.parametrize(
+    "shape", [(7,), (300,), (10, 7000), (3, 2, 200_000), (1, 1_000_000), (3, 1, 1, 700, 300)]
+)
+def test_every_chunk_is_at_most_a_megabyte_whatever_the_frame(tmp_path, shape):
     rng = np.random.default_rng(0)
-    big = Trajectory(rng.standard_normal((2, 3, 40, 5000)), np.arange(3))
-    big.save(tmp_path / "t.h5")
-    np.testing.assert_array_equal(physics.load(tmp_path / "t.h5").positions, big.positions)
+    observed = rng.standard_normal((2, 3, *shape))
+    Trajectory(rng.standard_normal((2, 3, 40, 5)), np.arange(3), observables={"big": observed}).save(
+        tmp_path / "t.h5"
+    )
+    np.testing.assert_array_equal(physics.load(tmp_path / "t.h5").observables["big"], observed)
     with h5py.File(tmp_path / "t.h5") as file:
-        chunk = file["particles/tokens/position/value"].chunks
-        assert 2**18 <= np.prod(chunk) * 8 <= 2**20
+        value = file["observables/big/value"]
+        assert 8 * np.prod(value.chunks) <= 2**20
+        assert value.nbytes <= 2**20 or 8 * np.prod(value.chunks) >= 2**18
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u8", "i8", "f2", "f4", "c8", "c16"])
+def test_numbers_keep_their_type_and_all_their_digits(tmp_path, dtype):
+    values = np.arange(12).reshape(2, 6).astype(dtype)
+    if dtype == "i8":
+        values += 2**62
+    if values.dtype.kind == "c":
+        values = values * (1 + 0.1j)
+    Trajectory(np.zeros((2, 6, 4, 2)), np.arange(6), observables={"o": values}).save(tmp_path / "t.h5")
+    found = physics.load(tmp_path / "t.h5").observables["o"]
+    assert found.dtype == values.dtype
+    np.testing.assert_array_equal(found, values)
+
+
+@pytest.mark.parametrize(
+    "values", [np.array([["a", "b"]]), np.array([[{}, {}]]), np.zeros((1, 2), np.longdouble)]
+)
+def test_observables_that_a_file_cannot_hold_are_refused(values):
+    with pytest.raises(InputError, match=r"observables\['o'\] must be numbers of at most 64 bits each"):
+        Trajectory(np.zeros((1, 2, 4, 2)), np.arange(2), observables={"o": values})
+
+
+@pytest.mark.parametrize("name", ["a/b", "", ".", "..", "a\0b", 3])
+def test_names_that_a_file_cannot_hold_are_refused(name):
+    with pytest.raises(InputError, match="observables must have names without '/' that are not empty"):
+        Trajectory(np.zeros((1, 2, 4, 2)), np.arange(2), observables={name: np.zeros((1, 2))})
+
+
+def test_what_a_run_began_with_and_was_made_with_is_kept(tmp_path):
+    whole = Trajectory(
+        np.zeros((3, 2, 4, 2)),
+        np.arange(2),
+        start={"split": np.arange(12).reshape(3, 4), "layer.weight": np.ones((3, 5, 5), np.float32)},
+        made_with={"grokphys": "9.9", "numpy": "0.1"},
+    )
+    whole.save(tmp_path / "t.h5")
+    for found in (Trajectory.open(tmp_path / "t.h5"), physics.load(tmp_path / "t.h5")):
+        assert found.made_with == whole.made_with
+        assert set(found.start) == {"split", "layer.weight"}
+        np.testing.assert_array_equal(found.start["split"], whole.start["split"])
+        np.testing.assert_array_equal(found.run(1).start["split"], [[4, 5, 6, 7]])
+        assert found.start["layer.weight"].dtype == np.float32
 
 
 def test_layout_and_filters(stored):
@@ -125,6 +169,12 @@ def test_layout_and_filters(stored):
             True,
             True,
         )
+        filtered = []
+        file.visititems(
+            lambda _, item: filtered.append(item.fletcher32) if isinstance(item, h5py.Dataset) else None
+        )
+        assert len(filtered) == 18
+        assert all(filtered), "everything has a checksum"
         assert file["particles/tokens/run"][:].tolist() == [r for r in range(4) for _ in range(5)]
         assert file["particles/tokens/token"][:].tolist() == list(range(5)) * 4
         assert file["observables/loss/step"] == file["particles/tokens/position/step"], "a hard link"
@@ -212,7 +262,7 @@ def spoil_truncated(path):
 
 def spoil_newer(path):
     with h5py.File(path, "r+") as file:
-        file["parameters"].attrs["schema_version"] = 2
+        file["parameters"].attrs["schema_version"] = 3
 
 
 def spoil_foreign_hdf5(path):
@@ -248,10 +298,10 @@ def spoil_directory(path):
         (spoil_text, "is not an HDF5 file"),
         (spoil_empty, "is empty"),
         (spoil_truncated, "is truncated: its end is missing"),
-        (spoil_newer, "has schema version 2; this version of GrokPhys reads up to 1, please upgrade"),
+        (spoil_newer, "has schema version 3; this version of GrokPhys reads up to 2, please upgrade"),
         (
             spoil_foreign_hdf5,
-            "is an HDF5 file, not a GrokPhys trajectory (schema 'grokphys-trajectory', found None)",
+            "is an HDF5 file, not a GrokPhys trajectory",
         ),
         (spoil_foreign_h5md, "is an H5MD file of another program, not a GrokPhys trajectory"),
         (spoil_missing, "is damaged: it holds no particles/tokens/position/value"),
@@ -314,7 +364,7 @@ def test_a_directory_that_does_not_exist(tmp_path):
 def test_a_directory_without_write_permission(python):
     code = """
 import os, sys
-import h5py, physics.storage  # before root, who may write anywhere, becomes nobody
+import h5py, filelock, physics.trajectory.writer, llvmlite.binding  # before root becomes nobody
 if os.geteuid() == 0:
     os.setgid(65534); os.setuid(65534)
 try:
@@ -329,289 +379,32 @@ except physics.OutputError as error:
         assert os.listdir(closed) == []
 
 
-def test_nothing_is_left_where_there_is_no_frame(tmp_path):
-    def fail():
-        with TrajectoryWriter(tmp_path / "t.h5", Layout(1, 3, 2, "float64", 1), {}):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_parameters_that_json_does_not_hold(tmp_path):
     with pytest.raises(InputError, match="parameters must be what JSON holds"):
-        TrajectoryWriter(tmp_path / "t.h5", Layout(1, 3, 2, "float64", 1), {"a": float("nan")})
+        FileRecorder(tmp_path / "t.h5", Layout(1, 3, 2, "float64", 1), {"a": float("nan")})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_writers(tmp_path, python):
-    path = tmp_path / "t.h5"
-    code = """
-import sys, physics
-try:
-    physics.simulate(steps=1, out=sys.argv[1], overwrite="overwrite" in sys.argv, resume="resume" in sys.argv)
-except physics.OutputError as error:
-    sys.exit(str(error))
-"""
-    with TrajectoryWriter(path, Layout(1, 3, 2, "float64", 2), {}) as first:
-        for how in ("plain", "overwrite", "resume"):
-            done = python(code, path, how, check=False)
-            assert done.returncode == 1
-            assert "t.h5.partial is being written by another process" in done.stderr
-        first.append(0, 0.0, np.zeros((1, 3, 2)))
-    assert physics.load(path).frames == 1
-
-
-def test_a_name_taken_meanwhile_is_not_replaced(tmp_path):
-    path = tmp_path / "t.h5"
-
-    def run():
-        with TrajectoryWriter(path, Layout(1, 3, 2, "float64", 1), {}) as writer:
-            writer.append(0, 0.0, np.zeros((1, 3, 2)))
-            path.write_text("precious")
-
-    with pytest.raises(OutputError, match="has come to exist meanwhile; the finished run is in .*partial"):
-        run()
-    assert path.read_text() == "precious"
-    assert physics.load(tmp_path / "t.h5.partial").complete
-
-
-# -- kills and full disks -----------------------------------------------------------------------------------
-
-ENDLESS = """
-import sys
-import numpy as np
-from physics import hdf5, storage
-from physics.recording import Layout
-storage.FLUSH_SECONDS, hdf5.CHUNK_BYTES = float(sys.argv[2]), 4096
-layout = Layout(2, 17, 2, "float64", 0, {"a": (), "b": (300,)})
-writer = storage.TrajectoryWriter(sys.argv[1], layout, {"seed": 1})
-step = 0
-while True:
-    filled = np.full((2, 17, 2), float(step))
-    writer.append(step, step / 2, filled, a=filled[:, 0, 0], b=np.full((2, 300), float(step)))
-    step += 1
-    if step % 10 == 0:
-        print(step, flush=True)
-"""
-
-
-def kill_while_writing(path, flush_seconds, wait):
-    """Start an endless writer, kill it, and return the number of frames that it says it had appended."""
-    command = [sys.executable, "-c", ENDLESS, str(path), str(flush_seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        appended = int(process.stdout.readline())
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        rest = process.stdout.read().splitlines()
-    return int(rest[-1]) if rest else appended
-
-
-@pytest.mark.parametrize("flush_seconds", [0.0, 1000.0])
-def test_a_killed_run_keeps_every_flushed_frame(tmp_path, flush_seconds):
-    appended = kill_while_writing(tmp_path / "t.h5", flush_seconds, wait=0.2)
-    found = physics.load(tmp_path / "t.h5.partial")
-    assert not found.complete
-    chunk = 4096 // (2 * 17 * 2 * 8)
-    assert found.frames >= appended - (1 if flush_seconds == 0 else chunk)
-    np.testing.assert_array_equal(found.steps, np.arange(found.frames))
-    np.testing.assert_array_equal(found.times, np.arange(found.frames) / 2)
-    for values in (found.positions[1, :, 3, 1], found.observables["a"][0], found.observables["b"][1, :, 99]):
-        np.testing.assert_array_equal(values, np.arange(found.frames))
-    with h5py.File(tmp_path / "t.h5.partial") as file:  # a plain reader opens it too
-        assert len(file["particles/tokens/position/value"]) >= found.frames
-
-
-class Snapshots(TransactionalFile):
-    """Keeps what a kill would leave: the bytes on disk in the middle and at the end of each write to it."""
-
-    def __init__(self, *arguments):
-        self.path, self.commits, self.kept = arguments[0], 0, []
-        super().__init__(*arguments)
-
-    def _put(self, address, data):
-        super()._put(address, data[: len(data) // 2])
-        self.kept.append((self.commits, self.path.read_bytes()))
-        super()._put(address, data)
-        self.kept.append((self.commits, self.path.read_bytes()))
-
-    def commit(self):
-        super().commit()
-        self.commits += 1
-
-
-@pytest.mark.parametrize("flush_seconds", [-1.0, 1000.0])
-def test_a_kill_between_any_two_writes_leaves_the_last_flush_or_the_next(
-    tmp_path, monkeypatch, flush_seconds
-):
-    monkeypatch.setattr(storage, "FLUSH_SECONDS", flush_seconds)
-    monkeypatch.setattr(storage, "TransactionalFile", Snapshots)
-    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 1200)  # two frames
-    layout = Layout(2, 17, 2, "float64", 0, {"a": (), "b": (300,)})
-    with TrajectoryWriter(tmp_path / "t.h5", layout, {}) as writer:
-        flushed = {1: 0}
-        for step in range(134):  # beyond 64 chunks, where HDF5 splits its index
-            filled = np.full((2, 17, 2), float(step))
-            writer.append(step, step / 2, filled, a=filled[:, 0, 0], b=np.full((2, 300), float(step)))
-            flushed[writer._storage.commits] = len(writer._step)
-        kept = writer._storage.kept
-    flushed[writer._storage.commits] = 134
-    killed = tmp_path / "killed.h5.partial"
-    journals = 0
-    for commits, contents in kept:
-        left = max(flushed) - commits
-        if not commits or 4 < left < max(flushed) - 4:  # no structure yet, or nothing but more of the same
-            continue
-        killed.write_bytes(contents)
-        found = physics.load(killed)
-        assert found.frames in (flushed[commits], flushed.get(commits + 1))
-        for values in (found.steps, found.positions[1, :, 3, 1], found.observables["b"][1, :, 99]):
-            np.testing.assert_array_equal(values, np.arange(found.frames))
-        journals += has_journal(killed)
-        if not has_journal(killed):
-            with h5py.File(killed) as file:
-                assert len(file["particles/tokens/position/step"]) == found.frames
-    assert journals > 10
-
-
-def test_a_run_killed_in_a_commit_resumes_to_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "FLUSH_SECONDS", -1.0)
-    monkeypatch.setattr(storage, "TransactionalFile", Snapshots)
-    options = {"system": ParticleSystem(5), "steps": 4}
-    with TrajectoryWriter(
-        tmp_path / "a.h5", Layout(1, 5, 2, "float64", 5), physics.simulate(**options).parameters
-    ) as writer:
-        for frame in range(4):
-            writer.append(frame, 0.02 * frame, physics.simulate(**options).frame(frame))
-        kept = writer._storage.kept
-    whole = physics.simulate(**options)
-    monkeypatch.undo()
-    resumed = 0
-    for commits, contents in kept:
-        if commits > 1 and contents[-8:] == MARK:
-            (tmp_path / "t.h5.partial").write_bytes(contents)
-            assert_same(physics.simulate(**options, out=tmp_path / "t.h5", resume=True), whole)
-            (tmp_path / "t.h5").unlink()
-            resumed += 1
-    assert resumed > 3
-
-
-@pytest.mark.slow
-def test_killed_at_any_moment(tmp_path):
-    rng = np.random.default_rng(0)
-    for k in range(60):
-        path = tmp_path / f"{k}.h5"
-        appended = kill_while_writing(path, 0.0, wait=rng.uniform(0, 0.3))
-        found = physics.load(path.with_name(path.name + ".partial"))
-        assert found.frames >= appended - 1
-        np.testing.assert_array_equal(found.positions[0, :, 0, 0], np.arange(found.frames))
-        np.testing.assert_array_equal(found.observables["b"][0, :, 0], np.arange(found.frames))
-
-
-def test_a_killed_simulation_resumes_to_the_same_bits(tmp_path):
-    whole = physics.simulate(ParticleSystem(5), runs=2, steps=40, out=tmp_path / "whole.h5")
-    for kept in (1, 7, 40):
-        path = tmp_path / f"{kept}.h5"
-        interrupted = physics.simulate(ParticleSystem(5), runs=2, steps=40)
-        with pytest.raises(KeyboardInterrupt):
-            with TrajectoryWriter(path, Layout(2, 5, 2, "float64", 41), interrupted.parameters) as writer:
-                for frame in range(kept):
-                    writer.append(frame, 0.02 * frame, interrupted.frame(frame))
-                raise KeyboardInterrupt
-        resumed = physics.simulate(ParticleSystem(5), runs=2, steps=40, out=path, resume=True)
-        assert_same(resumed, whole)
-        assert resumed.complete
-        assert not (tmp_path / f"{kept}.h5.partial").exists()
-
-
-def test_an_unfinished_run_is_neither_replaced_nor_mixed_up(tmp_path):
-    path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
-    kill_while_writing(path, 0.0, wait=0.0)
-    before = partial.read_bytes()
-    with pytest.raises(OutputError, match=r"holds an unfinished run; pass resume \(--resume\) to go on"):
-        physics.simulate(steps=1, out=path)
-    with pytest.raises(
-        InputError, match="has another configuration and is not resumed .*seed: 1 there, 0 here"
-    ):
-        physics.simulate(steps=1, out=path, resume=True)
-    assert partial.read_bytes() == before
-    with pytest.raises(
-        OutputError, match=r"holds an unfinished run; pass overwrite \(--overwrite\) to begin"
-    ):
-        example().save(path)  # which cannot be resumed
-    physics.simulate(steps=1, out=path, overwrite=True)
-    assert not partial.exists()
-
-
-def test_another_start_is_not_resumed(tmp_path):
-    start = np.random.default_rng(0).standard_normal((5, 2))
-    options = {"system": ParticleSystem(5), "steps": 3, "out": tmp_path / "t.h5"}
-    parameters = physics.simulate(ParticleSystem(5), steps=3, initial=start).parameters
-    with pytest.raises(KeyboardInterrupt):
-        with TrajectoryWriter(options["out"], Layout(1, 5, 2, "float64", 4), parameters) as writer:
-            writer.append(0, 0.0, start[None])
-            raise KeyboardInterrupt
-    with pytest.raises(InputError, match="initial is not the start of the unfinished run"):
-        physics.simulate(**options, initial=start + 1, resume=True)
-    physics.simulate(**options, initial=start, resume=True)
-
-
-def test_a_full_disk_keeps_what_was_written(tmp_path):
-    path = tmp_path / "t.h5"
-    code = """
-import resource, signal, sys
-import numpy as np
-from physics import OutputError, storage
-from physics.recording import Layout
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-rng = np.random.default_rng(0)
-try:
-    with storage.TrajectoryWriter(sys.argv[1], Layout(1, 50, 40, "float64", 0), {}) as writer:
-        for step in range(1000):
-            writer.append(step, step, rng.standard_normal((1, 50, 40)))
-except OutputError as error:
-    print(error)
-    sys.exit(3)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 3, done.stderr
-    assert done.stdout.startswith(f"cannot write {path}: File too large; the frames written before are in")
-    assert not path.exists()
-    kept = physics.load(tmp_path / "t.h5.partial")
-    rng = np.random.default_rng(0)
-    assert kept.frames > 30
-    for frame in range(kept.frames):
-        np.testing.assert_array_equal(kept.frame(frame)[0], rng.standard_normal((1, 50, 40))[0])
+# -- chunks -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["noise", "zeros", "constant", "odd"])
-def test_a_chunk_is_stored_as_hdf5_itself_would(tmp_path, kind, dtype):
+def test_hdf5_reads_chunks_that_were_filtered_outside_of_it(tmp_path, kind, dtype):
     rng = np.random.default_rng(0)
     values = {
-        "noise": rng.standard_normal((4, 50, 3)),
-        "zeros": np.zeros((4, 50, 3)),
-        "constant": np.full((4, 50, 3), -1.5),
-        "odd": np.where(rng.random((4, 50, 3)) < 0.1, rng.standard_normal((4, 50, 3)), 0.0),
+        "noise": rng.standard_normal((130, 2, 50, 40)),
+        "zeros": np.zeros((130, 2, 50, 40)),
+        "constant": np.full((130, 2, 50, 40), -1.5),
+        "odd": np.where(rng.random((130, 2, 50, 40)) < 0.1, rng.standard_normal((130, 2, 50, 40)), 0.0),
     }[kind].astype(dtype)
-    options = {"maxshape": (None, 50, 3), "chunks": (4, 50, 3), "dtype": dtype, **storage.FILTERS}
-    with h5py.File(tmp_path / "t.h5", "w") as file:
-        ours = file.create_dataset("ours", shape=(0, 50, 3), **options)
-        theirs = file.create_dataset("theirs", shape=(0, 50, 3), **options)
-        for _ in range(3):
-            assert hdf5.whole_chunk(ours, values)
-            hdf5.append_chunk(ours, values)
-            hdf5.extend(theirs, values)
-        assert not hdf5.whole_chunk(ours, values[:2])
+    Trajectory(np.moveaxis(values, 1, 0), np.arange(130)).save(tmp_path / "t.h5")
     with h5py.File(tmp_path / "t.h5") as file:
-        for k in range(3):  # the filters' bytes, checksums included, and what a reader makes of them
-            stored = [file[name].id.read_direct_chunk((4 * k, 0, 0)) for name in ("ours", "theirs")]
-            assert stored[0] == stored[1]
-        np.testing.assert_array_equal(file["ours"][:], np.concatenate([values] * 3))
+        value = file["particles/tokens/position/value"]
+        assert value.id.get_num_chunks() > 1, "whole chunks, which are filtered outside, and a last one"
+        np.testing.assert_array_equal(value[:].reshape(values.shape), values)
+        last = value.id.get_chunk_info(value.id.get_num_chunks() - 1)
+        assert last.filter_mask == 0
 
 
 @given(st.binary(min_size=1, max_size=400))
@@ -622,38 +415,7 @@ def test_the_checksum_is_the_sum_with_the_carry_added_again(data):
         low = (low & 0xFFFF) + (low >> 16)
         high += low
         high = (high & 0xFFFF) + (high >> 16)
-    assert hdf5.fletcher32(data) == high << 16 | low
-
-
-def test_a_disk_that_is_full_from_the_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 100))
-    with pytest.raises(OutputError, match="cannot write .*: No space left on device"):
-        physics.simulate(steps=1, out=tmp_path / "t.h5")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_memory_does_not_grow_with_the_number_of_frames(tmp_path):
-    layout = Layout(1, 50, 40, "float64", 0)
-    with TrajectoryWriter(tmp_path / "t.h5", layout, {}) as writer:
-        most = 0
-        for step in range(200):
-            writer.append(step, step, np.full((1, 50, 40), float(step)))
-            most = max(most, sum(frame[2].nbytes for frame in writer._buffer))
-    assert most <= hdf5.CHUNK_BYTES
-    assert physics.load(tmp_path / "t.h5").frames == 200
-
-
-def test_a_recorder_copies(tmp_path):
-    state = np.zeros((1, 3, 2))
-    with TrajectoryWriter(tmp_path / "t.h5", Layout(1, 3, 2, "float64", 3, {"o": (2,)}), {}) as writer:
-        observed = np.zeros((1, 2))
-        for step in range(3):
-            writer.append(step, step, state, o=observed)
-            state += 1
-            observed += 10
-    found = physics.load(tmp_path / "t.h5")
-    assert found.positions[0, :, 0, 0].tolist() == [0, 1, 2]
-    assert found.observables["o"][0, :, 1].tolist() == [0, 10, 20]
+    assert storage.fletcher32(data) == high << 16 | low
 
 
 # -- Trajectory itself --------------------------------------------------------------------------------------
@@ -685,16 +447,6 @@ def test_a_trajectory_refuses_what_does_not_fit(arguments, sentence):
 def test_a_trajectory_refuses_observables_that_do_not_fit():
     with pytest.raises(InputError, match=r"observables\['a'\] must have the shape"):
         Trajectory(np.zeros((2, 3, 4, 2)), [0, 1, 2], observables={"a": np.zeros((2, 4))})
-
-
-def test_a_run_killed_before_its_first_frame(tmp_path):
-    writer = TrajectoryWriter(tmp_path / "t.h5", Layout(2, 3, 2, "float64", 9), {})
-    writer._file.close()
-    writer._storage.close()
-    found = physics.load(tmp_path / "t.h5.partial")
-    assert (found.runs, found.frames, found.tokens) == (2, 0, 3)
-    with pytest.raises(InputError, match="the trajectory holds no frame yet"):
-        _ = found.final
 
 
 def test_frames_and_runs_out_of_range():

@@ -18,7 +18,6 @@ from damage import flip
 
 import nets
 import physics
-from experiments.claim import claim
 from experiments.cli import main
 from experiments.sweeps import dask as sweep_dask
 from experiments.sweeps import run as sweep_run
@@ -30,6 +29,7 @@ from experiments.sweeps.pack import packs, shard_of
 from experiments.training import PER_MEMBER
 from nets.train import PER_RUN
 from physics import FileFormatError, InputError, OutputError
+from physics.trajectory.locks import claim
 
 xarray = pytest.importorskip("xarray")
 
@@ -491,7 +491,7 @@ def test_a_partial_file_is_resumed_or_begun_anew(kept, sound, tmp_path):
 
 def test_a_claim_ends_with_its_holder(tmp_path, python):
     path = tmp_path / "t.h5"
-    code = "import sys\nfrom pathlib import Path\nfrom experiments.claim import claim\n"
+    code = "import sys\nfrom pathlib import Path\nfrom physics.trajectory.locks import claim\n"
     code += "with claim(Path(sys.argv[1])) as ours:\n    print(ours, flush=True)\n    sys.stdin.read()\n"
     command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:

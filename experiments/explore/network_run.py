@@ -13,10 +13,10 @@ from experiments.explore.particle_run import ParticleRun
 from experiments.explore.planes import plane_axes
 from experiments.explore.scripts import arguments, constructed
 from physics.errors import SimulationError
-from physics.provenance import fields
 from physics.structure import circle_ratio, grid_imperfections
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
+from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float, float, float]

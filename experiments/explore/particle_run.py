@@ -9,11 +9,11 @@ from experiments.explore.history import History
 from experiments.explore.scripts import arguments, constructed
 from experiments.explore.starts import Start
 from physics.errors import InputError, SimulationError
-from physics.provenance import fields
 from physics.seeds import run_seeds
 from physics.structure import circle_ratio, grid_imperfections
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
+from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from physics.provenance import plain
+from physics.trajectory.provenance import plain
 
 
 def arguments(**options: Any) -> str:

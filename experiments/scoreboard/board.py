@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.claim import claim
 from experiments.output import write_text
 from experiments.scoreboard import ding, ding_laws, liu, liu_examples, liu_networks, musat, side_by_side
 from experiments.scoreboard.rows import Item, Row, Written
 from physics.errors import FileFormatError
+from physics.trajectory.locks import claim
 
 SCHEMA, SCHEMA_VERSION = "grokphys-scoreboard", 1
 PAPERS = {

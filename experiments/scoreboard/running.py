@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from experiments.claim import claim
 from experiments.output import Budget, write_text
 from experiments.scoreboard.board import (
     ITEMS,
@@ -23,7 +22,8 @@ from experiments.scoreboard.board import (
 from experiments.scoreboard.pages import scoreboard_page, write_gallery
 from experiments.scoreboard.rows import Item
 from physics.seeds import hear_seeds
-from physics.storage import code_version
+from physics.trajectory.locks import claim
+from physics.trajectory.provenance import code_version
 
 Recipe = Callable[[Path, Budget], list[Path]]
 BOARD = "scoreboard.json"

@@ -15,7 +15,7 @@ from experiments.sweeps.pack import Pack
 from experiments.sweeps.run import cores
 from experiments.sweeps.work import Outcome, load, settle, warm
 from physics.errors import InputError
-from physics.storage import code_version
+from physics.trajectory.provenance import code_version
 
 ANSWER_SECONDS = 10.0
 """How long a scheduler has to answer, and then its first worker to show."""

@@ -13,13 +13,13 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.claim import claim
 from experiments.output import write_bytes
 from experiments.sweeps.config import Declaration, canonical
 from experiments.sweeps.pack import Pack
 from experiments.sweeps.work import Finals, Stamp, stamp_of
 from physics.errors import FileFormatError
-from physics.hdf5 import attach, scale
+from physics.trajectory.file import attach, scale
+from physics.trajectory.locks import claim
 
 if TYPE_CHECKING:
     import xarray

@@ -12,9 +12,9 @@ import numpy as np
 from experiments.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
 from experiments.training import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from physics.errors import InputError
-from physics.provenance import plain
 from physics.simulate import simulate
 from physics.trajectory import Trajectory
+from physics.trajectory.provenance import plain
 
 SCHEMA = 1
 """Number of what a pack's name is made of; a new one gives new names."""
@@ -198,6 +198,7 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
             thresholds=thresholds,
             stop=stop,
             chunk=1 if options["device"] == "cpu" else None,
+            keep_start=False,  # a million starts would be most of a sweep
             **options,
         )
     finally:

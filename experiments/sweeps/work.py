@@ -13,13 +13,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.claim import claim
 from experiments.options import sentence
 from experiments.sweeps.pack import Pack
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 from physics.structure import grid_imperfections, is_circle
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
+from physics.trajectory.locks import claim
 
 Finals = dict[str, NDArray[np.float64]]
 Stamp = tuple[int, int]
@@ -72,7 +72,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
         numba.set_num_threads(min(threads, MOST_THREADS))
     notes: list[str] = []
     try:
-        with claim(directory / pack.name) as ours, warnings.catch_warnings(record=True) as caught:
+        with claim(directory / f"{pack.name}.pack") as ours, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             outcome = _settled(pack, directory / pack.name, notes) if ours else Outcome("busy")
         notes += [f"{pack.name}: {warning.message}" for warning in caught]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from physics.checks import finite_array, whole_number
 from physics.errors import InputError
+from physics.trajectory.layout import check_parameters, observable_name, observable_type
 
 Path = str | os.PathLike[str]
 Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -31,6 +32,10 @@ class Trajectory:
         The steps (n,) and times (n,) of observables that were measured at other steps than the frames.
     parameters : mapping, optional
         How it was made; JSON holds it.
+    start : mapping of str to ndarray (runs, ...), optional
+        What else each run began with, where `parameters` do not say it: splits, targets, weights of layers.
+    made_with : mapping of str to str, optional
+        Versions of the code and of the libraries that made it.
     complete : bool, default True
         False where a run was cut short.
 
@@ -49,6 +54,8 @@ class Trajectory:
         observables: Mapping[str, Any] | None = None,
         clocks: Mapping[str, tuple[Any, Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        start: Mapping[str, Any] | None = None,
+        made_with: Mapping[str, Any] | None = None,
         complete: bool = True,
     ) -> None:
         self._positions = np.asarray(positions)
@@ -60,15 +67,20 @@ class Trajectory:
         self._shape: tuple[int, ...] = self._positions.shape
         self._dtype = self._positions.dtype
         self.steps, self.times = _clock("steps", steps, times, self._shape[1])
-        self.parameters: dict[str, Any] = dict(parameters or {})
+        self.parameters = check_parameters(dict(parameters or {}), self.runs)
+        self.start: Mapping[str, NDArray[Any]] = {
+            observable_name(name): np.asarray(values) for name, values in (start or {}).items()
+        }
+        self.made_with: dict[str, Any] = dict(made_with or {})
         self.complete = complete
         self._clocks: dict[str, Clock] = {
             name: _clock(f"clocks[{name!r}]", *clock) for name, clock in (clocks or {}).items()
         }
         self._observables: Mapping[str, NDArray[Any]] = {
-            name: np.asarray(values) for name, values in (observables or {}).items()
+            observable_name(name): np.asarray(values) for name, values in (observables or {}).items()
         }
         for name, values in self._observables.items():
+            observable_type(name, values.dtype)
             expected = (self.runs, len(self.clock(name)[0]))
             if values.shape[:2] != expected:
                 raise InputError(
@@ -80,12 +92,14 @@ class Trajectory:
     def open(cls, path: Path) -> "Trajectory":
         """Open a file lazily: positions and observables are read when they are first used.
 
+        An unfinished ``NAME.partial`` can be opened while its run goes on; see `refresh`.
+
         Raises
         ------
         FileNotFoundError, FileFormatError
             If there is no such file, or it is not a readable trajectory.
         """
-        from physics.stored import StoredTrajectory
+        from physics.trajectory.stored import StoredTrajectory
 
         return StoredTrajectory(path)
 
@@ -172,8 +186,18 @@ class Trajectory:
             },
             clocks=self._clocks,
             parameters=parameters,
+            start={name: values[one] for name, values in self.start.items()},
+            made_with=self.made_with,
             complete=self.complete,
         )
+
+    def refresh(self) -> int:
+        """Look for new frames of a run that is being recorded elsewhere, and return how many there are.
+
+        Only a trajectory from `Trajectory.open` on an unfinished file can have some; it grows, and becomes
+        the finished one once the run is complete.
+        """
+        return 0
 
     def blocks(self, megabytes: float = 32.0) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield (frames as a slice, positions of these frames), each block of at most `megabytes`."""
@@ -188,11 +212,13 @@ class Trajectory:
 
         Raises
         ------
+        InputError
+            If JSON cannot hold the parameters.
         OutputError
             If `path` exists and `overwrite` is false, its directory does not exist or cannot be written,
             or the disk is full; nothing is left at `path` then.
         """
-        from physics.storage import save
+        from physics.trajectory.writer import save
 
         save(self, path, overwrite=overwrite)
 
@@ -248,6 +274,8 @@ def load(path: Path) -> Trajectory:
         observables={name: lazy.observables[name] for name in lazy.observables},
         clocks=lazy._clocks,
         parameters=lazy.parameters,
+        start=dict(lazy.start),
+        made_with=lazy.made_with,
         complete=lazy.complete,
     )
 

@@ -1,0 +1,256 @@
+"""`Recorder`: the embedding of any PyTorch network, recorded from a loop of one's own."""
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nets.checkpoint import SECONDS
+from nets.recording import due
+from physics.errors import FileFormatError, InputError, OutputError
+from physics.trajectory import Trajectory
+from physics.trajectory.layout import Layout, observable_name
+from physics.trajectory.writer import FileRecorder
+
+
+class Recorder:
+    """Records a parameter of a network that somebody else trains, by the rules of `nets.train`.
+
+    Frames survive a kill, and the file opens like every other trajectory: for `analysis`, `analysis.compare`
+    and ``grokphys explore``. Frame 0 is the parameter as it is when the ``with`` block begins.
+
+    Parameters
+    ----------
+    parameter : torch.Tensor of shape (tokens, dim) or (runs, tokens, dim), or a callable that returns one
+        What to record, such as ``model.embedding.weight``. It is copied at each recorded step.
+    path : path
+        The trajectory file; ``path.partial`` while the loop runs.
+    record : int, str or sequence of int, default 1
+        When to record: every k-th step, ``"log:n"`` for about n steps a decade, ``"1:100,50"`` for every step
+        up to 100 and then every fiftieth, or a list of steps. The last step is always recorded.
+    parameters : mapping, optional
+        How the network is trained; JSON must hold it. ``"modulus"`` tells `analysis` that the tokens are
+        added modulo that number.
+    checkpoint : mapping of str to objects, optional
+        Objects with ``state_dict`` and ``load_state_dict``, such as the model and the optimiser. Their state
+        is kept in ``path.checkpoint`` every half minute, with that of PyTorch's random numbers.
+    overwrite : bool, default False
+        Replace `path` and an unfinished run.
+    resume : bool, default False
+        Go on with an unfinished run: the objects of `checkpoint` are put back to where they were at step
+        `at`.
+
+    Attributes
+    ----------
+    at : int
+        Number of optimiser steps taken so far.
+
+    Raises
+    ------
+    InputError
+        If an argument is not of that kind, or the unfinished run has another configuration.
+    OutputError
+        If the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, torch, nets, physics
+    >>> embedding = torch.nn.Embedding(7, 2)
+    >>> optimiser = torch.optim.SGD(embedding.parameters(), lr=0.1)
+    >>> path = f"{tempfile.mkdtemp()}/run.h5"
+    >>> with nets.Recorder(embedding.weight, path, record="1:10,5") as recorder:
+    ...     while recorder.at < 22:
+    ...         loss = (embedding.weight.norm(dim=1) - 1).square().mean()
+    ...         optimiser.zero_grad(); loss.backward(); optimiser.step()
+    ...         recorder.step(loss=loss)
+    >>> physics.load(path).steps.tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 22]
+    """
+
+    def __init__(
+        self,
+        parameter: Tensor | Callable[[], Tensor],
+        path: str | os.PathLike[str],
+        *,
+        record: int | str | list[int] = 1,
+        parameters: Mapping[str, Any] | None = None,
+        checkpoint: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+        resume: bool = False,
+    ) -> None:
+        self._read = parameter if callable(parameter) else lambda: parameter
+        self._path, self._overwrite, self._resume = Path(path), overwrite, resume
+        self._due = due(record)
+        for name, thing in (checkpoint or {}).items():
+            if not hasattr(thing, "state_dict") or not hasattr(thing, "load_state_dict"):
+                raise InputError(
+                    f"checkpoint[{name!r}] must have state_dict and load_state_dict, got a "
+                    f"{type(thing).__name__}"
+                )
+        if resume and not checkpoint:
+            raise InputError("resume needs checkpoint, the model and the optimiser to be put back")
+        self._objects = dict(checkpoint or {})
+        self._saved = Path(f"{os.fspath(path)}.checkpoint")
+        self._parameters = {"program": "nets.Recorder", **(parameters or {}), "record": record}
+        if not isinstance(record, int | str):
+            self._parameters["record"] = [int(step) for step in record]
+        self.at = 0
+        self._first: NDArray[Any] | None = self._positions()
+        self._frames: FileRecorder | None = None
+        self._kept = contextlib.ExitStack()
+        self._last: dict[str, Any] = {}
+        self._written = monotonic()
+
+    def step(self, **observables: Any) -> None:
+        """Say that the optimiser has taken a step, and what was measured.
+
+        Parameters
+        ----------
+        **observables
+            Numbers, arrays or tensors, the same names at each step. Of several runs: (runs, ...) each. Those
+            of step 0 are not known, and NaN.
+
+        Raises
+        ------
+        InputError
+            If the names or shapes are not those of the first step.
+        OutputError
+            If a frame could not be written.
+        """
+        if self._frames is None:
+            self._begin(observables)
+        if set(observables) != set(self._last):
+            raise InputError(
+                f"observables must be {', '.join(self._last) or 'none'}, got {', '.join(observables)}"
+            )
+        self._last = {k: v.detach() if isinstance(v, Tensor) else v for k, v in observables.items()}
+        self.at += 1
+        if self._due(self.at):
+            self._append()
+        if self._objects and monotonic() - self._written > SECONDS:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Keep the state of the objects now, instead of at the next half minute."""
+        assert self._frames is not None
+        self._frames.flush()
+        partial = Path(f"{self._saved}.partial")
+        state: dict[str, Any] = {name: thing.state_dict() for name, thing in self._objects.items()}
+        try:
+            with partial.open("wb") as file:
+                torch.save({"step": self.at, "random": torch.get_rng_state(), "state": state}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self._saved)
+        except (OSError, RuntimeError) as error:
+            partial.unlink(missing_ok=True)
+            raise OutputError(f"cannot write the checkpoint {self._saved}: {error}") from None
+        self._written = monotonic()
+
+    def result(self) -> Trajectory:
+        """Open the finished file."""
+        return Trajectory.open(self._path)
+
+    def __enter__(self) -> Self:
+        if self._resume:
+            self._restore()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if error is None:
+            if self._frames is None:
+                self._begin({})
+            assert self._frames is not None
+            if self._frames.last_step < self.at:
+                self._append()
+        self._kept.__exit__(kind, error, traceback)
+        if error is None:
+            self._saved.unlink(missing_ok=True)
+
+    def _restore(self) -> None:
+        """Put the objects back to the last checkpoint, if there is one."""
+        if self._path.exists() and not self._overwrite:
+            raise OutputError(f"{self._path} is complete; there is nothing to resume")
+        if not self._saved.exists():
+            return
+        try:
+            found = torch.load(self._saved, weights_only=True)
+            step, random, state = int(found["step"]), found["random"], found["state"]
+            for name, thing in self._objects.items():
+                thing.load_state_dict(state[name])
+            torch.set_rng_state(random)
+        except Exception as error:
+            raise FileFormatError(
+                f"{self._saved} does not fit: {str(error).splitlines()[0][:200]}; remove it, and the run is "
+                "resumed from its start"
+            ) from None
+        self.at = step
+
+    def _begin(self, observables: Mapping[str, Any]) -> None:
+        """Make the file, now that it is known what it will hold."""
+        assert self._first is not None
+        measured = {observable_name(name): self._values(name, value) for name, value in observables.items()}
+        runs, tokens, dim = self._first.shape
+        found = {name: ("<f8", values.shape[1:]) for name, values in measured.items()}
+        layout = Layout(runs, tokens, dim, str(self._first.dtype), 0, found)
+        frames = FileRecorder(
+            self._path,
+            layout,
+            self._parameters,
+            packages=("nets",),
+            overwrite=self._overwrite,
+            resume=self._resume,
+            until=self.at,
+        )
+        self._frames = self._kept.enter_context(frames)
+        self._last = dict.fromkeys(observables)
+        if not frames.frames:
+            if self._due(0):
+                unknown = {name: np.full_like(values, np.nan) for name, values in measured.items()}
+                frames.append(0, 0.0, self._first, **unknown)
+        elif self.at == 0 and not np.array_equal(frames.frame(0), self._first):
+            raise InputError("parameter does not begin where the unfinished run began; it is not resumed")
+        self._first = None
+
+    def _append(self) -> None:
+        assert self._frames is not None
+        if self.at > self._frames.last_step:
+            measured = {name: self._values(name, value) for name, value in self._last.items()}
+            self._frames.append(self.at, float(self.at), self._positions(), **measured)
+
+    def _positions(self) -> NDArray[Any]:
+        """Copy of the parameter, (runs, tokens, dim)."""
+        value = self._read()
+        if not isinstance(value, Tensor) or value.ndim not in (2, 3) or not value.is_floating_point():
+            got = (
+                f"{value.dtype} of shape {tuple(value.shape)}"
+                if isinstance(value, Tensor)
+                else type(value).__name__
+            )
+            raise InputError(
+                f"parameter must be real numbers of shape (tokens, dim) or (runs, tokens, dim), got {got}"
+            )
+        wide = torch.float64 if value.dtype == torch.float64 else torch.float32
+        array = value.detach().to("cpu", wide).numpy().copy()
+        return array if array.ndim == 3 else array[None]
+
+    def _values(self, name: str, value: Any) -> NDArray[np.float64]:
+        """Values (runs, ...) of one observable."""
+        raw = value.detach().cpu().double().numpy() if isinstance(value, Tensor) else value
+        try:
+            array = np.asarray(raw, np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{name} must be numbers, got {type(value).__name__}") from None
+        runs = 1 if self._read().ndim == 2 else len(self._read())
+        if self._read().ndim == 2:
+            return array[None]
+        if array.ndim == 0 or len(array) != runs:
+            raise InputError(f"{name} must have the shape (runs, ...) with {runs} runs, got {array.shape}")
+        return array

@@ -1,0 +1,10 @@
+"""Trajectories: ensembles of point sets that move in time, in memory and in files, however they were made.
+
+What belongs here: the class, how frames are recorded and survive a kill, the file format, and where a run
+comes from. What does not: what moves the points (`physics.particles`, `nets`), and what their motion says
+(`analysis`).
+"""
+
+from physics.trajectory.trajectory import Clock, Path, Trajectory, load
+
+__all__ = ["Clock", "Path", "Trajectory", "load"]

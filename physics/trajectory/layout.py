@@ -1,0 +1,147 @@
+"""What is recorded of a run, and where it comes from: what a recorder is given and a file begins with."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from physics.errors import FileFormatError, InputError
+
+SCHEMA = "grokphys-trajectory"
+SCHEMA_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes and types of the frames of an ensemble."""
+
+    runs: int
+    tokens: int
+    dim: int
+    dtype: str
+    frames: int = 0
+    """Number of frames of the whole run; 0 where nobody knows."""
+    observables: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Type and shape of each observable for one frame of one run; the shape of a number is ()."""
+
+    @cached_property
+    def columns(self) -> list[tuple[str, str, tuple[int, ...]]]:
+        """Name, type and shape of everything that a frame holds."""
+        return [
+            ("step", "<i8", ()),
+            ("time", "<f8", ()),
+            ("positions", self.dtype, (self.runs, self.tokens, self.dim)),
+            *((name, dtype, (self.runs, *shape)) for name, (dtype, shape) in self.observables.items()),
+        ]
+
+
+@dataclass(frozen=True)
+class Header:
+    """All that is known of a run before its first frame."""
+
+    layout: Layout
+    parameters: Mapping[str, Any]
+    made_with: Mapping[str, Any]
+    start: tuple[str, ...] = ()
+    """Names of the arrays that the run began with."""
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values that JSON holds."""
+        layout = self.layout
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "layout": [layout.runs, layout.tokens, layout.dim, layout.dtype, layout.frames],
+            "observables": {
+                name: [dtype, list(shape)] for name, (dtype, shape) in layout.observables.items()
+            },
+            "parameters": dict(self.parameters),
+            "made_with": dict(self.made_with),
+            "start": list(self.start),
+            "identity": self.identity,
+        }
+
+    @classmethod
+    def from_json(cls, path: Path, values: Any) -> "Header":
+        """Return the header that `to_json` gave; whatever else raises a FileFormatError that names `path`."""
+        check_version(path, values["schema"], values["schema_version"])
+        observables = {
+            observable_name(name): (observable_type(name, np.dtype(dtype)).str, tuple(map(_size, shape)))
+            for name, (dtype, shape) in values["observables"].items()
+        }
+        runs, tokens, dim, dtype, frames = values["layout"]
+        if dtype not in ("float32", "float64") or min(runs, tokens, dim) < 1:
+            raise FileFormatError(f"{path} is damaged: its layout is {values['layout']!r}")
+        layout = Layout(_size(runs), _size(tokens), _size(dim), dtype, _size(frames), observables)
+        parameters = check_parameters(values["parameters"], layout.runs)
+        return cls(layout, parameters, dict(values["made_with"]), tuple(values["start"]), values["identity"])
+
+
+def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the types and shapes of observables, of their values (runs, ...) in one frame."""
+    arrays = {observable_name(name): np.asarray(values) for name, values in measured.items()}
+    return {name: (observable_type(name, v.dtype).str, v.shape[1:]) for name, v in arrays.items()}
+
+
+def check_version(path: Path, schema: Any, version: Any) -> None:
+    """Refuse what is not of our schema, or of a later version of it."""
+    if schema != SCHEMA:
+        raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")
+    if int(version) > SCHEMA_VERSION:
+        raise FileFormatError(
+            f"{path} has schema version {int(version)}; this version of GrokPhys reads up to "
+            f"{SCHEMA_VERSION}, please upgrade"
+        )
+
+
+def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
+    """Return the parameters of a trajectory, if what the package itself reads of them has its form."""
+    whole = isinstance(parameters, dict) and all(
+        isinstance(parameters.get(name, {}), dict) for name in ("model", "system")
+    )
+    if whole:
+        first, numbers = parameters.get("first_run", 0), parameters.get("run_numbers")
+        whole = isinstance(first, int) and (
+            numbers is None
+            or (
+                isinstance(numbers, list)
+                and len(numbers) == runs
+                and all(isinstance(k, int) for k in numbers)
+            )
+        )
+        per_run = parameters.get("per_run", ())
+        whole &= isinstance(per_run, list | tuple) and all(
+            isinstance(name, str) and isinstance(parameters.get(name), list) and len(parameters[name]) == runs
+            for name in per_run
+        )
+    if not whole:
+        raise InputError(
+            "parameters must hold mappings as model and system, a whole number as first_run, and a list with "
+            f"an item for each of {runs} runs as run_numbers and whatever per_run names, where they are there"
+        )
+    return dict(parameters)
+
+
+def observable_name(name: Any) -> str:
+    """Return a name that a file can hold, or refuse it."""
+    if not isinstance(name, str) or not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise InputError(f"observables must have names without '/' that are not empty, got {name!r}")
+    return name
+
+
+def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a type that a file can hold, or refuse it."""
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        raise InputError(f"observables[{name!r}] must be numbers of at most 64 bits each, got {dtype}")
+    return dtype
+
+
+def _size(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"a size is {value!r}")
+    return value

@@ -1,0 +1,63 @@
+"""Who writes a file, and when a signal may come between."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from physics.errors import OutputError
+
+
+@contextlib.contextmanager
+def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Hold ``path.lock`` and yield True, or yield False where another process holds it.
+
+    The lock ends with the process that holds it, however that ends. Its file is removed before the lock is
+    given back; whoever waits for it then notices and begins again.
+
+    Raises
+    ------
+    OutputError
+        If the directory cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path.with_name(path.name + ".lock"), timeout=-1 if wait else 0, thread_local=False)
+    held = False
+    try:
+        with contextlib.suppress(Timeout):
+            lock.acquire()
+            held = True
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+    try:
+        yield held
+    finally:
+        if held:
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
+
+
+@contextlib.contextmanager
+def signals_deferred() -> Iterator[list[Any]]:
+    """Hold SIGINT and SIGTERM back while the main thread does what must not be torn; they come at the end.
+
+    Yields the list of those that wait. (Python's own locks and threads do not survive an exception from a
+    signal handler at every moment: `threading.Thread.start` can leave a thread that never runs.)
+    """
+    waiting: list[Any] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {int(n): signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+        handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+        for number in handlers:
+            signal.signal(number, lambda *arguments: waiting.append(arguments))
+    try:
+        yield waiting
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in waiting:
+            handlers[number](number, frame)

@@ -1,0 +1,265 @@
+"""The log of a run under way: what ``NAME.partial`` holds until the run is complete.
+
+A log only grows, by whole records: what the run is, the arrays it began with, blocks of frames, and the end.
+Each record carries its length and a CRC-32 checksum, as in the write-ahead logs of databases. A process that
+is killed, or a disk that is full, can therefore damage nothing but the last record, and that is recognised
+and left out.
+"""
+
+import io
+import json
+import math
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.errors import FileFormatError
+from physics.trajectory.layout import Header, Layout
+
+HEAD, ARRAY, FRAMES, END = b"GPhd", b"GPar", b"GPfr", b"GPen"
+RECORD = struct.Struct("<4sIQ")  # kind, CRC-32 of kind, length and payload, length of the payload
+PIECE = 2**20
+LARGEST_COPY = 2**24
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file begins as a log does."""
+    with path.open("rb") as file:
+        return file.read(len(HEAD)) == HEAD
+
+
+def _checksum(kind: bytes, length: int, parts: Sequence[Any]) -> int:
+    value = zlib.crc32(kind + length.to_bytes(8, "little"))
+    for part in parts:
+        value = zlib.crc32(part, value)
+    return value
+
+
+class LogWriter:
+    """Appends records to a log. A record that could not be written whole is cut off again.
+
+    Parameters
+    ----------
+    path : Path
+        The log.
+    end : int, optional
+        Go on behind this address, where the last whole record ends; a new log by default.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened, or a new one exists already.
+    """
+
+    def __init__(self, path: Path, end: int | None = None) -> None:
+        self._file = io.FileIO(path, "x" if end is None else "r+")
+        self._end = end or 0
+        self._file.truncate(self._end)
+        self._file.seek(self._end)
+
+    def append(self, kind: bytes, *parts: NDArray[Any] | bytes) -> None:
+        """Append one record whose payload is these buffers, one after the other."""
+        views = [part if isinstance(part, bytes) else part.reshape(-1).view(np.uint8).data for part in parts]
+        length = sum(len(view) for view in views)
+        head = RECORD.pack(kind, _checksum(kind, length, views), length)
+        pieces: list[Any] = [b"".join([head, *views])] if length <= LARGEST_COPY else [head, *views]
+        try:
+            for piece in pieces:
+                view = memoryview(piece)
+                while len(view):
+                    view = view[self._file.write(view) :]
+        except BaseException:
+            self._file.truncate(self._end)
+            self._file.seek(self._end)
+            raise
+        self._end += RECORD.size + length
+
+    def begin(self, header: Header, start: Mapping[str, NDArray[Any]]) -> None:
+        """Write what comes before the first frame."""
+        self.append(HEAD, json.dumps(header.to_json(), allow_nan=False).encode())
+        for values in start.values():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.ascontiguousarray(values), allow_pickle=False)
+            self.append(ARRAY, buffer.getvalue())
+
+    def sync(self) -> None:
+        """Return when the operating system has the log on disk."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class Log:
+    """A log as a reader sees it: every whole record, checked when it is first seen.
+
+    Parameters
+    ----------
+    path : Path
+        The log; it may be growing.
+
+    Raises
+    ------
+    FileFormatError
+        If a record other than the last one is damaged, or the first record is not that of a known schema.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header: Header | None = None
+        """What the run is; None where the process was killed before that was written."""
+        self.complete = False
+        self.end = 0
+        self.steps = np.empty(0, np.int64)
+        self.times = np.empty(0)
+        self._arrays: list[tuple[int, int]] = []
+        self._blocks: list[tuple[int, int, int]] = []  # first frame, number of frames, address
+        self._firsts = np.empty(0, np.int64)
+        self.refresh()
+
+    @property
+    def layout(self) -> Layout:
+        """Sizes, types and observables."""
+        assert self.header is not None
+        return self.header.layout
+
+    @property
+    def frames(self) -> int:
+        """Number of whole frames."""
+        return len(self.steps)
+
+    def refresh(self) -> int:
+        """Look for new records, and return the number of new frames."""
+        new: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        with self.path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            while not self.complete and self._next(file, size, new):
+                pass
+        self.steps = np.concatenate([self.steps, *(steps for steps, _ in new)])
+        self.times = np.concatenate([self.times, *(times for _, times in new)])
+        if new:
+            self._firsts = np.array([first for first, _, _ in self._blocks])
+        return sum(len(steps) for steps, _ in new)
+
+    @property
+    def begun(self) -> bool:
+        """Whether all is there that comes before the first frame."""
+        return self.header is not None and len(self._arrays) == len(self.header.start)
+
+    def start(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that the run began with."""
+        assert self.header is not None
+        found = {}
+        with self.path.open("rb") as file:
+            for name, (address, length) in zip(self.header.start, self._arrays, strict=True):
+                file.seek(address)
+                found[name] = np.lib.format.read_array(io.BytesIO(file.read(length)), allow_pickle=False)
+        return found
+
+    def read(self, column: int, frames: range) -> NDArray[Any]:
+        """Return frames of one column of the layout, (frames, ...)."""
+        _, dtype, shape = self.layout.columns[column]
+        found = np.empty((len(frames), *shape), dtype)
+        if not found.size:
+            return found
+        before, size = self._offset(column), found[0].nbytes
+        numbers = np.asarray(frames)
+        owners = np.searchsorted(self._firsts, numbers, side="right") - 1
+        with self.path.open("rb") as file:
+            for inside in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(owners)) + 1):
+                first, count, address = self._blocks[owners[inside[0]]]
+                whole = [inside] if frames.step == 1 else [inside[k : k + 1] for k in range(len(inside))]
+                for part in whole:
+                    file.seek(address + count * before + (numbers[part[0]] - first) * size)
+                    self._fill(file, found[part[0] : part[-1] + 1])
+        return found
+
+    def forget_after(self, step: int) -> None:
+        """Go back to the end of the last block of frames that ends by `step`."""
+        kept = [
+            (first, count, at) for first, count, at in self._blocks if self.steps[first + count - 1] <= step
+        ]
+        if len(kept) < len(self._blocks):
+            self.end, self.complete = self._blocks[len(kept)][2] - RECORD.size, False
+            self._blocks, frames = kept, sum(count for _, count, _ in kept)
+            self.steps, self.times, self._firsts = (
+                self.steps[:frames],
+                self.times[:frames],
+                self._firsts[: len(kept)],
+            )
+
+    def blocks(self) -> Iterator[list[NDArray[Any]]]:
+        """Yield the columns of each block of frames: steps, times, positions, observables."""
+        with self.path.open("rb") as file:
+            for _, count, address in self._blocks:
+                file.seek(address)
+                payload = file.read(count * self._offset(len(self.layout.columns)))
+                yield [
+                    np.frombuffer(payload, dtype, count * math.prod(shape), count * self._offset(k)).reshape(
+                        count, *shape
+                    )
+                    for k, (_, dtype, shape) in enumerate(self.layout.columns)
+                ]
+
+    def _fill(self, file: io.BufferedReader, values: NDArray[Any]) -> None:
+        if values.nbytes and file.readinto(values.data.cast("B")) != values.nbytes:
+            raise FileFormatError(f"{self.path} is damaged: it has become shorter")
+
+    def _offset(self, column: int) -> int:
+        """Bytes of a frame before this column."""
+        return sum(np.dtype(d).itemsize * math.prod(s) for _, d, s in self.layout.columns[:column])
+
+    def _next(self, file: io.BufferedReader, size: int, new: list[Any]) -> bool:
+        """Take the record at the end of what is known, if it is whole."""
+        file.seek(self.end)
+        head = file.read(RECORD.size)
+        if len(head) < RECORD.size:
+            return False
+        kind, checksum, length = RECORD.unpack(head)
+        address, after = self.end + RECORD.size, self.end + RECORD.size + length
+        if after > size:
+            return False
+        found, left = zlib.crc32(kind + length.to_bytes(8, "little")), length
+        while left:
+            piece = file.read(min(PIECE, left))
+            if not piece:
+                return False
+            found, left = zlib.crc32(piece, found), left - len(piece)
+        if found != checksum:
+            if after == size:  # a machine that lost its power leaves a last record of the right length
+                return False
+            raise FileFormatError(f"{self.path} is damaged: its checksum fails at byte {self.end}")
+        self._take(kind, file, address, length, new)
+        self.end = after
+        return True
+
+    def _take(self, kind: bytes, file: io.BufferedReader, address: int, length: int, new: list[Any]) -> None:
+        file.seek(address)
+        if kind == HEAD and self.header is None:
+            self.header = Header.from_json(self.path, json.loads(file.read(length)))
+        elif kind == ARRAY and self.header is not None:
+            self._arrays.append((address, length))
+        elif kind == FRAMES and self.header is not None:
+            count, rest = divmod(length, self._offset(len(self.layout.columns)))
+            if rest:
+                raise FileFormatError(f"{self.path} is damaged: a block holds no whole number of frames")
+            steps, times = np.empty(count, "<i8"), np.empty(count, "<f8")
+            for values in (steps, times):
+                self._fill(file, values)
+            last = new[-1][0] if new else self.steps
+            if not count or np.any(np.diff(np.append(last[-1:], steps)) <= 0):
+                raise FileFormatError(f"{self.path} is damaged: its steps do not increase")
+            first = sum(self._blocks[-1][:2]) if self._blocks else 0
+            self._blocks.append((first, count, address))
+            new.append((steps, times))
+        elif kind == END and self.header is not None:
+            self.complete = True
+        else:
+            raise FileFormatError(f"{self.path} is damaged: there is no record of the kind {kind!r} here")

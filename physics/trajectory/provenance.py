@@ -1,0 +1,80 @@
+"""What a run says of how it was made: plain values that JSON holds."""
+
+import contextlib
+import hashlib
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "h5py")
+DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "processor")
+"""What may change the numbers of a run: an unfinished run goes on only where these are the same."""
+
+
+def fields(made_by: Any) -> Mapping[str, Any]:
+    """Return the fields of a dataclass, arrays as lists."""
+    return {name: plain(value) for name, value in asdict(made_by).items()}
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as JSON holds it: arrays, tuples and what is within become lists and numbers."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return value
+
+
+@cache
+def code_version() -> str:
+    """Return the version of the package, with the commit where it runs from a checkout."""
+    version = metadata.version("grokphys")
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--exclude=*"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+        version += "+g" + described.stdout.strip()
+    return version
+
+
+@cache
+def source_digest(*packages: str) -> str:
+    """Return a fingerprint of the source code of packages: where it is the same, so are all bits."""
+    digest = hashlib.sha256()
+    for package in packages:
+        spec = util.find_spec(package)
+        assert spec is not None
+        for folder in spec.submodule_search_locations or ():
+            for path in sorted(Path(folder).rglob("*.py")):
+                digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def made_with(*packages: str) -> dict[str, str]:
+    """Return what numbers made by these packages depend on: code, libraries, and the processor."""
+    from llvmlite import binding
+
+    libraries = (*LIBRARIES, "torch") if "nets" in packages else LIBRARIES
+    return {
+        "grokphys": code_version(),
+        "source": source_digest(*packages),
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in libraries},
+        "processor": f"{platform.machine()} {binding.get_host_cpu_name()}",
+        "system": platform.system(),
+    }

@@ -1,0 +1,142 @@
+"""Recorders: they take frames in order, keep a copy of each, and give a trajectory."""
+
+import contextlib
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.errors import InputError
+from physics.trajectory.layout import Layout
+from physics.trajectory.trajectory import Path, Trajectory
+
+
+class Recorder(Protocol):
+    """Takes frames in order and keeps a copy of each."""
+
+    frames: int
+    where: str
+    complete: bool
+    """Whether there is nothing left to record."""
+
+    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
+        """Keep one frame: positions (runs, tokens, dim) and observables (runs, ...)."""
+
+    def flush(self) -> None:
+        """Return when every frame kept is where a killed process leaves it."""
+
+    def frame(self, index: int) -> NDArray[Any]:
+        """Copy of the positions of a frame that was kept before this process began to record."""
+
+    @property
+    def last_step(self) -> int:
+        """Step of the last frame kept."""
+
+    def result(self) -> Trajectory:
+        """What was recorded."""
+
+    def __enter__(self) -> Self:
+        """Begin to record."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object, /) -> None:
+        """End to record; without an exception the trajectory is complete."""
+
+
+class MemoryRecorder:
+    """Keeps frames in arrays that are as large as the whole run from the start."""
+
+    where = " in memory (attribute `recorded` of this error)"
+
+    def __init__(
+        self, layout: Layout, parameters: Mapping[str, Any], start: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
+        require_memory(
+            f"{layout.frames} frames of {layout.runs} runs",
+            layout.frames * math.prod(layout.columns[2][2]) * np.dtype(layout.dtype).itemsize,
+            "record less often, or stream to a file with out",
+        )
+        self.frames = 0
+        self.complete = False
+        self._columns = [
+            np.empty((*shape[:1], layout.frames, *shape[1:]), dtype) for _, dtype, shape in layout.columns
+        ]
+        self._names = list(layout.observables)
+        self._parameters, self._start = parameters, start
+
+    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
+        """Copy one frame."""
+        values = (positions, *(observables[name] for name in self._names))
+        self._columns[0][self.frames], self._columns[1][self.frames] = step, time
+        for column, value in zip(self._columns[2:], values, strict=True):
+            column[:, self.frames] = value
+        self.frames += 1
+
+    def flush(self) -> None:
+        """Memory has nothing to put elsewhere."""
+
+    def frame(self, index: int) -> NDArray[Any]:
+        """Copy of the positions of a frame."""
+        return self._columns[2][:, : self.frames][:, index].copy()
+
+    @property
+    def last_step(self) -> int:
+        """Step of the last frame kept."""
+        return int(self._columns[0][self.frames - 1])
+
+    def result(self) -> Trajectory:
+        """What was recorded, complete or not."""
+        steps, times, positions, *observables = self._columns
+        n = self.frames
+        return Trajectory(
+            positions[:, :n],
+            steps[:n],
+            times[:n],
+            observables={name: v[:, :n] for name, v in zip(self._names, observables, strict=True)},
+            parameters=self._parameters,
+            start=self._start,
+            complete=self.complete,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.complete = error is None
+        if isinstance(error, Exception):
+            error.recorded = self.result()  # type: ignore[attr-defined]
+
+
+def recorder(
+    out: Path | None,
+    layout: Layout,
+    parameters: Mapping[str, Any],
+    *,
+    start: Mapping[str, NDArray[Any]] | None = None,
+    packages: tuple[str, ...] = ("physics",),
+    overwrite: bool = False,
+    resume: bool | None = None,
+) -> Recorder:
+    """Return what records a run: to the file `out`, or to memory where that is None."""
+    if out is not None:
+        from physics.trajectory.writer import FileRecorder
+
+        return FileRecorder(
+            out, layout, parameters, start=start, packages=packages, overwrite=overwrite, resume=resume
+        )
+    if resume:
+        raise InputError("resume needs out, the file whose unfinished run shall go on")
+    return MemoryRecorder(layout, parameters, start)
+
+
+def require_memory(what: str, needed: float, advice: str) -> None:
+    """Refuse what does not fit into this machine, before the system kills it."""
+    with contextlib.suppress(
+        AttributeError, OSError, ValueError
+    ):  # where the system does not say how much there is
+        if needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+            raise InputError(
+                f"{what} need {needed / 2**30:.1f} GiB, more than this machine's memory; {advice}"
+            )

@@ -1,0 +1,330 @@
+"""Reading trajectory files, finished ones and logs of runs under way, and trusting nothing that they say.
+
+A file may come from anybody. So nothing is followed out of it (external storage, links, virtual datasets),
+only numbers are read (no objects, no references), and every size is held against what the file really stores
+before anything is allocated. Whatever fails in here is one `FileFormatError` that names the file.
+"""
+
+import contextlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.errors import FileFormatError
+from physics.trajectory.layout import Layout, check_parameters, check_version, observable_type
+from physics.trajectory.log import Log, is_log
+from physics.trajectory.trajectory import Path, Trajectory
+
+LARGEST_RATIO = 1100
+"""Deflate makes nothing smaller than a thousandth: a dataset that claims more is a bomb."""
+LARGEST_CHUNK = 2**26
+"""A chunk is unpacked as a whole: it is no larger than this, or than the data that it holds."""
+BLOCK = 2**20
+
+
+class StoredTrajectory(Trajectory):
+    """A trajectory in a file, read when used. The file is opened for each read and closed again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = FilePath(path)
+        self._look()
+
+    def _look(self) -> None:
+        """Read all but positions and observables."""
+        self._log: Log | None = None
+        self._forget()
+        with _damage(self.path):
+            if self.path.is_file() and is_log(self.path):
+                self._look_at_log(Log(self.path))
+                self._stamp = self._stat()
+                return
+        self._stamp = self._stat()
+        with _opened(self.path) as file:
+            attributes = _attributes(self.path, file)
+            position = "particles/tokens/position"
+            value, run = _dataset(file, f"{position}/value"), _dataset(file, "particles/tokens/run")
+            if value.ndim != 3 or value.dtype not in (np.float32, np.float64):
+                raise FileFormatError(f"{self.path} is damaged: positions are {value.dtype} {value.shape}")
+            self.complete = bool(attributes["complete"])
+            runs, tokens = _runs(self.path, run, value.shape[1])
+            self.steps, self.times = _clock(file, position, len(value), exact=self.complete)
+            self._dtype, self._clocks, frames = value.dtype, {}, len(self.steps)
+            self._found = list(file["observables"])
+            for name in self._found:
+                observable = _dataset(file, f"observables/{name}/value")
+                if observable.ndim < 2 or observable.shape[1] != runs:
+                    raise FileFormatError(f"{self.path} is damaged: {name!r} is not of {runs} runs")
+                if file[f"observables/{name}/step"] == file[f"{position}/step"]:
+                    if self.complete and len(observable) != frames:
+                        raise FileFormatError(f"{self.path} is damaged: {name!r} has not {frames} frames")
+                    frames = min(frames, len(observable))
+                else:
+                    self._clocks[name] = _clock(file, f"observables/{name}", len(observable), exact=True)
+            self._shape = (runs, frames, tokens, value.shape[2])
+            self.steps, self.times = self.steps[:frames], self.times[:frames]
+            self.parameters = check_parameters(_configuration(self.path, attributes), runs)
+            self.made_with = json.loads(attributes.get("libraries", "{}"))
+            self.made_with.setdefault("grokphys", bytes(attributes["code_version"]).decode())
+            self.identity = bytes(attributes.get("identity", b"")).decode()
+            started = _dataset_names(file, "parameters/start")
+        self.start = _Lazy(lambda: started, lambda name: self._read_whole(f"parameters/start/{name}"))
+
+    def _forget(self) -> None:
+        self._cache: NDArray[Any] | None = None
+        self._observables = _Lazy(lambda: self._found, self._observable)
+
+    def _look_at_log(self, log: Log) -> None:
+        if log.header is None or not log.begun:
+            raise FileFormatError(
+                f"{self.path} was begun, but its process was ended before it wrote anything"
+            )
+        self._log, layout = log, log.layout
+        self._dtype, self._clocks, self._found = np.dtype(layout.dtype), {}, list(layout.observables)
+        self.parameters, self.made_with = dict(log.header.parameters), dict(log.header.made_with)
+        self.identity = log.header.identity
+        self.start = _Lazy(lambda: list(log.header.start), lambda name: log.start()[name])
+        self._take(log, layout)
+
+    def _take(self, log: Log, layout: Layout) -> None:
+        self.steps, self.times, self.complete = log.steps, log.times, log.complete
+        self._shape = (layout.runs, log.frames, layout.tokens, layout.dim)
+
+    @property
+    def code_version(self) -> str:
+        """Version of the package that recorded it."""
+        return str(self.made_with.get("grokphys", "unknown"))
+
+    def refresh(self) -> int:
+        """Look at the file again; return how many new frames there are."""
+        before = self.frames
+        if self._log is None:
+            return 0
+        if not self.path.exists() and self.path.suffix == ".partial":
+            finished = self.path.with_suffix("")
+            found = StoredTrajectory(finished)
+            if found.identity != self.identity:
+                raise FileFormatError(f"{self.path} has gone, and {finished} is another run")
+            self.path = finished
+            self._look()
+            return self.frames - before
+        with self._unchanged(), _damage(self.path):
+            self._log.refresh()
+        if self.frames != self._log.frames or self.complete != self._log.complete:
+            self._forget()
+        self._take(self._log, self._log.layout)
+        return self.frames - before
+
+    @property
+    def positions(self) -> NDArray[Any]:
+        """All frames, (runs, frames, tokens, dim), read at the first use and kept."""
+        if self._cache is None:
+            self._cache = self._from_file(slice(None), slice(None))
+        return self._cache
+
+    def _read(self, runs: slice, frames: slice) -> NDArray[Any]:
+        return self._from_file(runs, frames) if self._cache is None else self._cache[runs, frames]
+
+    def _from_file(self, runs: slice, frames: slice) -> NDArray[Any]:
+        first, last, _ = runs.indices(self.runs)
+        taken = range(*frames.indices(self.frames))
+        if self._log is not None:
+            with self._unchanged(), _damage(self.path):
+                return _by_run(self._log.read(2, taken)[:, first:last])
+        with self._unchanged(), _opened(self.path) as file:
+            value = file["particles/tokens/position/value"]
+            block = value[taken.start : taken.stop : taken.step, first * self.tokens : last * self.tokens]
+        return _by_run(block.reshape(len(taken), last - first, self.tokens, self.dim))
+
+    def _observable(self, name: str) -> NDArray[Any]:
+        count = len(self.clock(name)[0])
+        if self._log is not None:
+            with self._unchanged(), _damage(self.path):
+                return _by_run(self._log.read(3 + self._found.index(name), range(count)))
+        return _by_run(self._read_whole(f"observables/{name}/value")[:count])
+
+    def _read_whole(self, name: str) -> NDArray[Any]:
+        with self._unchanged(), _opened(self.path) as file:
+            dataset = _dataset(file, name)
+            values: NDArray[Any] = dataset[...]
+            return values.astype(bool) if dataset.attrs.get("dtype") == "bool" else values
+
+    @contextlib.contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        now = self._stat()
+        if now != self._stamp:
+            raise FileFormatError(f"{self.path} has changed since it was opened; open it again")
+        yield
+
+    def _stat(self) -> tuple[int, ...]:
+        """What tells one file from another; a log grows, and stays the same file."""
+        try:
+            stat = self.path.stat()
+        except FileNotFoundError:
+            raise _nothing_there(self.path) from None
+        except OSError as error:
+            raise FileFormatError(f"{self.path} cannot be read: {error.strerror}") from None
+        return (stat.st_ino,) if self._log is not None else (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+class _Lazy(Mapping[str, NDArray[Any]]):
+    """Arrays of a file, each read when first asked for and kept."""
+
+    def __init__(self, names: Any, read: Any) -> None:
+        self._names, self._read = names, read
+        self._kept: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names():
+            raise KeyError(name)
+        if name not in self._kept:
+            self._kept[name] = self._read(name)
+        return self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+
+def _by_run(values: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(np.moveaxis(values, 1, 0))
+
+
+@contextlib.contextmanager
+def _damage(path: FilePath) -> Iterator[None]:
+    """Turn whatever reading raises into a sentence about the file: h5py raises nearly everything there is."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except FileNotFoundError:
+        raise _nothing_there(path) from None
+    except PermissionError:
+        raise FileFormatError(f"{path} cannot be read: no permission") from None
+    except MemoryError:
+        raise FileFormatError(f"{path} holds more than this machine's memory") from None
+    except Exception as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileFormatError(f"{path} is damaged: {text[:200]}") from error
+
+
+@contextlib.contextmanager
+def _opened(path: FilePath) -> Iterator[h5py.File]:
+    with _damage(path):
+        if path.is_dir():
+            raise FileFormatError(f"{path} is a directory, not a trajectory file")
+        if not path.is_file():
+            raise FileFormatError(f"{path} is not a regular file")
+        if path.stat().st_size == 0:
+            raise FileFormatError(f"{path} is empty")
+        try:
+            file = h5py.File(path, "r", locking="best-effort")
+        except BlockingIOError:
+            raise FileFormatError(f"{path} is being written by another program") from None
+        except OSError as error:
+            if not h5py.is_hdf5(path):
+                raise FileFormatError(f"{path} is not an HDF5 file") from None
+            if "truncated file" in str(error):
+                raise FileFormatError(f"{path} is truncated: its end is missing") from None
+            raise
+        with file:
+            yield file
+
+
+def _nothing_there(path: FilePath) -> FileNotFoundError:
+    import errno
+
+    unfinished = path.with_name(path.name + ".partial")
+    more = f"; its run is unfinished, and {unfinished} can be looked at" if unfinished.exists() else ""
+    return FileNotFoundError(errno.ENOENT, f"there is no file {path}{more}")
+
+
+def _attributes(path: FilePath, file: h5py.File) -> Mapping[str, Any]:
+    """Return the attributes of a file that is ours and not newer than this code."""
+    attributes = dict(file["parameters"].attrs) if "parameters" in file else {}
+    name = attributes.get("schema")
+    if not isinstance(name, bytes) or "schema_version" not in attributes:
+        kind = "an H5MD file of another program" if "h5md" in file else "an HDF5 file"
+        raise FileFormatError(f"{path} is {kind}, not a GrokPhys trajectory")
+    check_version(path, name.decode(errors="replace"), attributes["schema_version"])
+    return attributes
+
+
+def _configuration(path: FilePath, attributes: Mapping[str, Any]) -> Any:
+    try:
+        return json.loads(attributes["config"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path} is damaged: its configuration cannot be read ({error})") from None
+
+
+def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    """Return a dataset that lies whole in this file and holds numbers, or refuse it."""
+    place, within = file, ""
+    for part in name.split("/"):
+        within = f"{within}/{part}"
+        link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
+        if link is None:
+            raise ValueError(f"it holds no {name}")
+        if not isinstance(link, h5py.HardLink):
+            raise ValueError(f"{within} is a link, which is not followed")
+        place = place[part]
+    if not isinstance(place, h5py.Dataset):
+        raise ValueError(f"{within} is not a dataset")
+    if place.is_virtual or place.external:
+        raise ValueError(f"{within} keeps its data in another file, which is not read")
+    if place.shape is None:
+        raise ValueError(f"{within} is empty")
+    observable_type(name, place.dtype)
+    stored, claimed = place.id.get_storage_size(), math.prod(place.shape) * place.dtype.itemsize
+    whole = stored == claimed
+    if place.chunks is not None:
+        count = math.prod(-(-n // size) for n, size in zip(place.shape, place.chunks, strict=True))
+        chunk = math.prod(place.chunks) * place.dtype.itemsize
+        whole = place.id.get_num_chunks() == count and count * chunk <= LARGEST_RATIO * stored
+        whole &= chunk <= max(LARGEST_CHUNK, claimed)
+    if not whole or stored > file.id.get_filesize():
+        raise ValueError(f"{within} claims {claimed} bytes, of which {stored} are stored")
+    return place
+
+
+def _dataset_names(file: h5py.File, name: str) -> list[str]:
+    """Return the names of the arrays of a group, their scales left out, if there is such a group."""
+    if name not in file:
+        return []
+    return [key for key in file[name] if not _dataset(file, f"{name}/{key}").is_scale]
+
+
+def _runs(path: FilePath, run: h5py.Dataset, points: int) -> tuple[int, int]:
+    """Return the numbers of runs and tokens, if the points stand in the order of their runs."""
+    if run.shape != (points,) or not points or run.dtype.kind not in "iu":
+        raise FileFormatError(
+            f"{path} is damaged: {run.dtype} {run.shape} are not the runs of {points} points"
+        )
+    runs = int(run[-1]) + 1
+    tokens, rest = divmod(points, runs) if 0 < runs <= points else (0, 1)
+    for begin in range(0, points, BLOCK):
+        part = np.arange(begin, min(begin + BLOCK, points))
+        if rest or not np.array_equal(run[begin : begin + BLOCK], part // tokens):
+            raise FileFormatError(f"{path} is damaged: its {points} points are not those of {runs} runs")
+    return runs, tokens
+
+
+def _clock(file: h5py.File, group: str, length: int, *, exact: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return steps and times that belong to `length` frames, or to fewer where a run was cut short."""
+    step, time = _dataset(file, f"{group}/step"), _dataset(file, f"{group}/time")
+    frames = min(length, *step.shape, *time.shape)
+    if step.ndim != 1 or time.ndim != 1 or (exact and not len(step) == len(time) == length):
+        raise ValueError(
+            f"steps {step.shape} and times {time.shape} in {group} are not those of {length} frames"
+        )
+    steps, times = step[:frames], time[:frames]
+    if steps.dtype.kind not in "iu" or np.any(np.diff(steps) <= 0) or not np.isfinite(times).all():
+        raise ValueError(f"steps in {group} do not increase, or times are not finite")
+    return steps.astype(np.int64), times.astype(np.float64)

@@ -1,0 +1,486 @@
+"""Recording to a file, so that no signal, kill or full disk can make it lie.
+
+A run under way is kept in its log, ``NAME.partial`` (`physics.trajectory.log`), which a thread of its own
+writes: signals reach the main thread only, so no Ctrl-C can come between the parts of a write. Once the run
+is complete, the same thread makes the trajectory file of the log, under another name, and gives it its own.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.errors import InputError, OutputError
+from physics.trajectory.file import write_file
+from physics.trajectory.layout import Header, Layout, check_parameters
+from physics.trajectory.locks import claim, signals_deferred
+from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
+from physics.trajectory.provenance import DECIDE_BITS, made_with
+from physics.trajectory.trajectory import Path, Trajectory
+
+FLUSH_SECONDS = 2.0
+BLOCK_BYTES = 2**20
+WAITING_BYTES = 2**26
+
+
+class Target:
+    """A file to be written: who may write it, under which names, and how it takes its own.
+
+    Parameters
+    ----------
+    path : path
+        The finished file.
+    overwrite : bool
+        Whether what stands there may be replaced.
+
+    Raises
+    ------
+    OutputError
+        If it may not be written, or another process writes it. Nothing has been touched then.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
+        self.path, self._overwrite = FilePath(path), overwrite
+        if not self.path.name or self.path.is_dir():
+            raise OutputError(f"cannot write {self.path}: it is a directory")
+        self.partial = self.path.with_name(self.path.name + ".partial")
+        self.merging = self.path.with_name(self.path.name + ".merging")
+        self._held = contextlib.ExitStack()
+        directory = self.path.absolute().parent
+        with self.sentences(), contextlib.ExitStack() as undo:
+            if not directory.is_dir():
+                raise OutputError(f"cannot write {self.path}: the directory {directory} does not exist")
+            if not os.access(directory, os.W_OK):
+                raise OutputError(f"cannot write {self.path}: no permission to write in {directory}")
+            if self.path.exists() and not overwrite and not resume:
+                raise OutputError(f"{self.path} exists; choose another name or pass overwrite (--overwrite)")
+            if shutil.disk_usage(directory).free < 2**20:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            undo.callback(self._held.close)
+            if not self._held.enter_context(claim(self.path)):
+                raise OutputError(
+                    f"{self.partial} is being written by another process; wait for it or stop it"
+                )
+            if self.partial.exists() and not overwrite and not resume:
+                go_on = "" if resume is None else "resume (--resume) to go on with it, or "
+                raise OutputError(
+                    f"{self.partial} holds an unfinished run; pass {go_on}overwrite (--overwrite) "
+                    "to begin anew"
+                )
+            undo.pop_all()
+
+    def publish(self) -> None:
+        """Give the merged file its name, without replacing a file that has come to bear it meanwhile."""
+        if self._overwrite:
+            self.merging.replace(self.path)
+            return
+        try:
+            os.link(self.merging, self.path)
+        except FileExistsError:
+            raise OutputError(
+                f"{self.path} has come to exist meanwhile; the finished run is in {self.partial}"
+            ) from None
+        except OSError:  # a file system without hard links
+            self.merging.rename(self.path)
+
+    def close(self) -> None:
+        """Let others write the file."""
+        self.merging.unlink(missing_ok=True)
+        self._held.close()
+
+    @contextlib.contextmanager
+    def sentences(self, kept: str = "") -> Iterator[None]:
+        """Turn what the operating system or HDF5 says into a sentence about this file."""
+        try:
+            yield
+        except OutputError:
+            raise
+        except (OSError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise OutputError(f"cannot write {self.path}: {reason}{kept}") from error
+
+
+class FileRecorder:
+    """Keeps frames in the log ``path.partial``, and makes the file ``path`` of it when the run is complete.
+
+    Used as a context manager. On an exception the log stays, holding every frame appended so far; it is
+    removed where there is none.
+
+    Parameters
+    ----------
+    path : path
+        The finished file.
+    layout : Layout
+        Sizes, types and observables.
+    parameters : mapping
+        How the run is made; JSON must hold it.
+    start : mapping of str to ndarray (runs, ...), optional
+        What else the run begins with.
+    packages : tuple of str
+        Whose source code decides the bits of the run.
+    overwrite : bool
+        As in `physics.simulate`.
+    resume : bool, optional
+        The same; None where the caller cannot go on with an unfinished run.
+    until : int, optional
+        Go on after this step; frames of later steps are taken again. By default all frames are kept.
+
+    Raises
+    ------
+    OutputError
+        If the file or an unfinished one exists, another process writes it, or the directory cannot be
+        written. Nothing has been touched then.
+    InputError
+        If the unfinished run has another configuration, or was made with versions that would give other bits.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        layout: Layout,
+        parameters: Mapping[str, Any],
+        *,
+        start: Mapping[str, NDArray[Any]] | None = None,
+        packages: tuple[str, ...] = ("physics",),
+        overwrite: bool = False,
+        resume: bool | None = None,
+        until: int | None = None,
+    ) -> None:
+        header = Header(layout, dict(parameters), made_with(*packages), tuple(start or {}))
+        _require_json(header)
+        self._resume, self._overwrite = resume, overwrite
+        with contextlib.ExitStack() as undo:
+            with signals_deferred():
+                self._target = Target(path, overwrite=overwrite, resume=resume)
+                undo.callback(self._target.close)
+                self._begin(header, start or {}, until)
+                undo.callback(self._close)
+            undo.pop_all()
+
+    def _begin(self, header: Header, start: Mapping[str, NDArray[Any]], until: int | None) -> None:
+        """Find the run that shall go on, or begin a new log."""
+        self.where = f" in {self._target.partial}"
+        self.frames = 0
+        self.complete = False
+        """Whether there is nothing left to record."""
+        self._found: Trajectory | None = None
+        self._inbox: SimpleQueue[Any] = SimpleQueue()
+        self._done: SimpleQueue[int] = SimpleQueue()
+        self._waiting = 0  # bytes of frames that are not written yet, at most
+        self._failure: Exception | None = None
+        self._cancelled = threading.Event()
+        partial, log = self._target.partial, None
+        if self._resume and self._target.path.exists() and not self._overwrite:
+            self._found = Trajectory.open(self._target.path)
+            _require_same(self._target.path, self._found.parameters, self._found.made_with, header)
+            if not self._found.complete:
+                raise OutputError(f"{self._target.path} was stored unfinished and cannot be resumed")
+            self.complete = True
+        elif self._resume and partial.exists():
+            log = self._unfinished(header)
+        if log is not None:
+            if until is not None:
+                log.forget_after(until)
+                os.truncate(partial, log.end)
+            header, self.complete = log.header or header, log.complete
+            self._found = Trajectory.open(partial)
+        self._layout, self._names, self._header = header.layout, list(header.layout.observables), header
+        if self._found is not None:
+            self.frames = self._found.frames
+            self._last_step = int(self._found.steps[-1]) if self.frames else -1
+            if log is None:
+                return
+        with self._target.sentences():
+            if log is not None:
+                self._log = LogWriter(partial, log.end)
+                return
+            partial.unlink(missing_ok=True)
+            try:
+                self._log = LogWriter(partial)
+                self._log.begin(header, start)
+            except BaseException:
+                partial.unlink(missing_ok=True)
+                raise
+
+    # -- what the caller's thread does ---------------------------------------------------------------------
+
+    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
+        """Take a copy of one frame; it is on disk after two seconds at the latest.
+
+        Raises
+        ------
+        OutputError
+            If this frame or an earlier one could not be written.
+        """
+        self._raise_failure()
+        given = (step, time, positions, *(observables[name] for name in self._names))
+        frame = [
+            np.array(value, dtype, order="C").reshape(shape)
+            for value, (_, dtype, shape) in zip(given, self._layout.columns, strict=True)
+        ]
+        size = sum(part.nbytes for part in frame)
+        with contextlib.suppress(Empty):
+            while True:
+                self._waiting -= self._done.get(self._waiting > 0 and self._waiting + size > WAITING_BYTES)
+        self._waiting += size
+        self._inbox.put((frame, size))
+        self.frames, self._last_step = self.frames + 1, step
+
+    def flush(self) -> None:
+        """Return when every frame is on disk, or raise what kept it from there."""
+        self._call("flush")
+
+    def frame(self, index: int) -> NDArray[Any]:
+        """Copy of the positions of a frame that was kept before this process began to record."""
+        assert self._found is not None
+        return self._found.frame(index)
+
+    @property
+    def last_step(self) -> int:
+        """Step of the last frame kept."""
+        return self._last_step
+
+    def result(self) -> Trajectory:
+        """Open the finished file."""
+        return Trajectory.open(self._target.path)
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._work, name="grokphys recorder")
+        try:
+            with signals_deferred():
+                self._thread.start()
+        except BaseException:
+            self._inbox.put("stop")
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        try:
+            self._inbox.put("finish" if error is None else "stop")
+            _wait_for(self._thread, self._cancelled)
+        except BaseException as signalled:
+            self._tell(signalled)
+            raise
+        if error is None:
+            self._raise_failure()
+        else:
+            self._tell(error)
+
+    def _tell(self, error: BaseException) -> None:
+        """Add to what ends the recording where its frames are."""
+        if self.frames and not isinstance(error, Exception) and self._target.partial.exists():
+            go_on = "" if self._resume is None else "; resume (--resume) goes on from there"
+            error.add_note(f"{self.frames} frames are kept in {self._target.partial}{go_on}")
+
+    def _call(self, what: str) -> None:
+        reply: SimpleQueue[None] = SimpleQueue()
+        self._inbox.put((what, reply))
+        reply.get()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _unfinished(self, header: Header) -> Log | None:
+        """Return the log to go on with; None where it was killed before it held what the run is."""
+        partial = self._target.partial
+        if partial.stat().st_size >= 4 and not is_log(partial):
+            raise InputError(
+                f"{partial} is not resumed: it was begun by another version of GrokPhys, or is no unfinished "
+                "run; pass overwrite (--overwrite) to begin anew"
+            )
+        log = Log(partial) if is_log(partial) else None
+        if log is None or log.header is None or not log.begun:
+            warnings.warn(
+                f"{partial} was killed before it began; the run begins anew", RuntimeWarning, stacklevel=5
+            )
+            return None
+        _require_same(partial, log.header.parameters, log.header.made_with, header)
+        return log
+
+    # -- what the thread of its own does -------------------------------------------------------------------
+
+    def _work(self) -> None:
+        """Write what comes until the end; no exception leaves this but through `_failure`."""
+        frames: list[list[NDArray[Any]]] = []
+        size, since, item = 0, 0.0, None
+        while item not in ("finish", "stop"):
+            try:
+                wait = since + FLUSH_SECONDS - monotonic() if frames else FLUSH_SECONDS
+                item = self._inbox.get(timeout=max(wait, 0.0))
+            except Empty:  # the caller may have been ended without a word to this thread
+                item = None if threading.main_thread().is_alive() else "stop"
+            if isinstance(item, tuple) and item[0] != "flush":
+                since = since if frames else monotonic()
+                frames.append(item[0])
+                size += item[1]
+                if size < BLOCK_BYTES and monotonic() - since < FLUSH_SECONDS:
+                    continue
+            if frames:
+                self._try(self._write, frames)
+                frames = []
+                self._done.put(size)
+                size = 0
+            if isinstance(item, tuple) and item[0] == "flush":
+                self._try(self._log.sync)
+                item[1].put(None)
+        if item == "finish":
+            self._try(self._finish)
+        self._try(self._close)
+        self._target.close()
+
+    def _try(self, function: Any, *arguments: Any) -> None:
+        if self._failure is None or function == self._close:
+            try:
+                with self._target.sentences(
+                    f"; the frames written before are{self.where}" if self.frames else ""
+                ):
+                    function(*arguments)
+            except Exception as error:
+                self._failure = self._failure or error
+
+    def _write(self, frames: list[list[NDArray[Any]]]) -> None:
+        """Append a block of frames to the log: all of its steps, all of its times, and so on."""
+        self._log.append(FRAMES, *(part for column in zip(*frames, strict=True) for part in column))
+
+    def _finish(self) -> None:
+        """Make the trajectory file of the log."""
+        if self._found is None or self._found.path != self._target.path:  # type: ignore[attr-defined]
+            if not self.complete:
+                self._log.append(END)
+            self._log.sync()
+            log = Log(self._target.partial)
+            write_file(
+                self._target.merging, self._header, self._until_cancelled(log.blocks()), start=log.start()
+            )
+            self._target.publish()
+        self._target.partial.unlink(missing_ok=True)
+
+    def _until_cancelled(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        for block in blocks:
+            if self._cancelled.is_set():
+                raise InterruptedError(errno.EINTR, "interrupted")
+            yield block
+
+    def _close(self) -> None:
+        if hasattr(self, "_log"):
+            self._log.close()
+        if not self.frames:
+            self._target.partial.unlink(missing_ok=True)
+
+
+def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None:
+    """Write `trajectory` to `path`, block by block; see `Trajectory.save`."""
+    shared = [name for name in trajectory.observables if name not in trajectory._clocks]
+    layout = Layout(
+        trajectory.runs,
+        trajectory.tokens,
+        trajectory.dim,
+        str(trajectory.dtype),
+        trajectory.frames,
+        {
+            name: (trajectory.observables[name].dtype.str, trajectory.observables[name].shape[2:])
+            for name in shared
+        },
+    )
+    header = Header(
+        layout, trajectory.parameters, trajectory.made_with or made_with("physics"), tuple(trajectory.start)
+    )
+    _require_json(header)
+    target = Target(path, overwrite=overwrite)
+    cancelled, failures = threading.Event(), []
+
+    def blocks() -> Iterator[list[NDArray[Any]]]:
+        for block, positions in trajectory.blocks():
+            if cancelled.is_set():
+                raise InterruptedError(errno.EINTR, "interrupted")
+            by_run = (positions, *(trajectory.observables[name][:, block] for name in shared))
+            yield [
+                trajectory.steps[block],
+                trajectory.times[block],
+                *(np.ascontiguousarray(np.moveaxis(values, 1, 0)) for values in by_run),
+            ]
+
+    def write() -> None:
+        try:
+            with target.sentences():
+                series = {
+                    name: (trajectory.clock(name), trajectory.observables[name])
+                    for name in trajectory._clocks
+                }
+                write_file(
+                    target.merging,
+                    header,
+                    blocks(),
+                    complete=trajectory.complete,
+                    start=trajectory.start,
+                    series=series,
+                )
+                target.publish()
+                target.partial.unlink(missing_ok=True)
+        except Exception as error:
+            failures.append(error)
+        finally:
+            target.close()
+
+    thread = threading.Thread(
+        target=write, name="grokphys writer"
+    )  # no signal comes between its calls of HDF5
+    with signals_deferred():
+        thread.start()
+    _wait_for(thread, cancelled)
+    if failures:
+        raise failures[0]
+
+
+def _wait_for(thread: threading.Thread, cancelled: threading.Event) -> None:
+    """Wait until a thread has ended; a signal meanwhile asks it to leave off, and comes once it has."""
+    with signals_deferred() as waiting:
+        while thread.is_alive():
+            thread.join(0.1)
+            if waiting:
+                cancelled.set()
+
+
+def _require_json(header: Header) -> None:
+    check_parameters(header.parameters, header.layout.runs)
+    try:
+        json.dumps(header.to_json(), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"parameters must be what JSON holds: {error}") from None
+
+
+def _require_same(
+    path: FilePath, parameters: Mapping[str, Any], versions: Mapping[str, Any], header: Header
+) -> None:
+    """Refuse to go on with a run of another configuration, or one that would have other bits from here on."""
+    wanted = json.loads(json.dumps(dict(header.parameters)))
+    different = [
+        f"{key}: {parameters.get(key)!r} there, {wanted.get(key)!r} here"
+        for key in sorted({*parameters, *wanted})
+        if parameters.get(key) != wanted.get(key)
+    ]
+    if different:
+        raise InputError(f"{path} has another configuration and is not resumed ({'; '.join(different)})")
+    other = [
+        f"{name} {versions.get(name)} there, {header.made_with.get(name)} here"
+        for name in DECIDE_BITS
+        if versions.get(name) != header.made_with.get(name)
+    ]
+    if other:
+        raise InputError(
+            f"{path} is not resumed, since its other steps could have other bits ({'; '.join(other)}); "
+            "go on with what it was begun with, or pass overwrite (--overwrite) to begin anew"
+        )
