@@ -29,7 +29,7 @@ def optimiser(
     if embedding_weight_decay is None:
         embedding_weight_decay = weight_decay
     return AdamW(
-        per_member("learning_rate", learning_rate, runs, above=0.0),
+        per_member("learning_rate", learning_rate, runs, 0.0),
         per_member("weight_decay", weight_decay, runs, 0.0),
         per_member("embedding_learning_rate", embedding_learning_rate, runs, 0.0),
         per_member("embedding_weight_decay", embedding_weight_decay, runs, 0.0),

@@ -745,9 +745,10 @@ def _adamw(
     decay: float,
     betas: Array,
 ) -> None:
-    """One step of decoupled AdamW, in PyTorch's order; the scalars are computed in float64."""
-    if rate == 0:
-        return
+    """One step of decoupled AdamW, in PyTorch's order; the scalars are computed in float64.
+
+    At a rate of 0 the values stay and the moments move, as PyTorch's do.
+    """
     real = values.dtype.type
     keep1, take1 = real(betas[0]), real(1 - betas[0])
     keep2, take2 = real(betas[1]), real(1 - betas[1])

@@ -272,7 +272,7 @@ class ToyAddition(DenseModel):
         return generator.uniform(-self.scale / 2, self.scale / 2, (self.tokens, self.dim))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class GroupDecoder(DenseModel):
     """`Dec(E_a E_b)` of square matrices E, for the product of any finite group (Liu, Appendix H).
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from physics.checks import whole_number
 from physics.errors import InputError
+from physics.values import Value
 
 LARGEST_ORDER = 2000
 """Groups beyond it are refused: their Cayley table would not fit in the memory of a small machine."""
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteGroup:
-    """A finite group, given by its Cayley table.
+class FiniteGroup(Value):
+    """A finite group, given by its Cayley table; two are equal if their tables are.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class FiniteGroup:
     """
 
     table: NDArray[np.int64]
-    name: str = "group"
+    name: str = field(default="group", compare=False)
 
     def __post_init__(self) -> None:
         table = np.asarray(self.table)

@@ -10,7 +10,9 @@ its own file.**
 import contextlib
 import importlib
 import os
+import threading
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numba
@@ -29,15 +31,48 @@ def kernel(*, parallel: bool = False, reorder: bool = False) -> Callable[[Functi
     ``reorder`` lets the compiler, and nobody else, choose the order of a sum once and fuse products into
     sums, which a vectorised reduction needs. The bits then depend on the processor, still not on the
     threads. It is for loops whose error a test bounds; NaN, infinity and comparisons keep their meaning.
+
+    A `parallel` kernel takes positional arguments and is called from Python, not from another kernel. Where
+    Numba's threading layer allows only one call at a time, calls take turns.
     """
-    decorate = numba.njit(
+    compiled = numba.njit(
         cache=True,
         error_model="numpy",
         parallel=parallel,
         nogil=True,
         fastmath={"contract", "reassoc", "nsz"} if reorder else False,
     )
-    return cast("Callable[[Function], Function]", decorate)
+    return cast("Callable[[Function], Function]", _in_turn(compiled) if parallel else compiled)
+
+
+_turn = threading.Lock()
+_calls_may_meet = False
+"""Set once a parallel kernel has run, which loads the threading layer, and the layer allows it."""
+
+
+def _in_turn(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the threads of Python take turns in parallel kernels under the layer "workqueue".
+
+    It is the one that comes with every Numba, and it ends the process where two calls meet. OpenMP and TBB
+    allow that, and a call then costs one look at a flag.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        kernel = compiled(function)
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            global _calls_may_meet
+            if _calls_may_meet:
+                return kernel(*arguments)
+            with _turn:
+                result = kernel(*arguments)
+                _calls_may_meet = numba.threading_layer() != "workqueue"
+            return result
+
+        return call
+
+    return decorate
 
 
 def _let_idle_threads_sleep() -> None:

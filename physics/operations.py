@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,23 +11,24 @@ from physics.checks import whole_number
 from physics.errors import InputError
 from physics.groups import FiniteGroup, as_group
 from physics.seeds import Seed, parent_seed
+from physics.values import Value
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Operation:
+class Operation(Value):
     """A binary operation on `tokens` symbols, and its complete data set D_0.
 
     Parameters
     ----------
-    tokens : int, default 10
-        Number of symbols p, at least 2.
+    tokens : int, optional
+        Number of symbols p, at least 2; 10, or the order of the group, where it is not given.
     modulus : int, optional
         The class of (i, j) is (i + j) mod `modulus`, instead of i + j.
     group : FiniteGroup or array_like (n, n), optional
-        The class of (i, j) is the product i·j in this group, or in the group of this Cayley table. It sets
-        the number of symbols; `tokens` must agree with it, where it is not left at 10.
+        The class of (i, j) is the product i·j in this group, or in the group of this Cayley table. `tokens`
+        must be its order, where it is given.
 
     Attributes
     ----------
@@ -39,15 +40,18 @@ class Operation:
     Raises
     ------
     InputError
-        If a value is out of its range, or both a modulus and a group are given.
+        If a value is out of its range, `tokens` is not the order of the group, or both a modulus and a group
+        are given.
     """
 
-    tokens: int = 10
+    if TYPE_CHECKING:
+        tokens: int = 10
+    else:
+        tokens: int | None = None  # not given; a whole number from __post_init__ on
     modulus: int | None = None
     group: FiniteGroup | None = None
 
     def __post_init__(self) -> None:
-        tokens = whole_number("tokens", self.tokens, 2)
         if self.modulus is not None:
             object.__setattr__(self, "modulus", whole_number("modulus", self.modulus, 2))
         if self.group is not None:
@@ -56,11 +60,8 @@ class Operation:
             group = as_group(self.group)
             if group.order < 2:
                 raise InputError(f"group must have at least 2 elements, got {group.order}")
-            if tokens not in (10, group.order):
-                raise InputError(f"tokens must be {group.order}, the order of the group, got {tokens}")
-            tokens = group.order
             object.__setattr__(self, "group", group)
-        object.__setattr__(self, "tokens", tokens)
+        object.__setattr__(self, "tokens", tokens_of(self.tokens, self.group, 10, minimum=2))
 
     @property
     def name(self) -> str:
@@ -155,6 +156,16 @@ class Operation:
         return place
 
 
+def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: int) -> int:
+    """Return the number of tokens, where None stands for the order of the group, or for the default."""
+    if tokens is None:
+        return default if group is None else group.order
+    tokens = whole_number("tokens", tokens, minimum)
+    if group is not None and tokens != group.order:
+        raise InputError(f"tokens must be {group.order}, the order of the group, got {tokens}")
+    return tokens
+
+
 def operation_of(theory: Any) -> Operation:
     """Return the operation of an `EffectiveTheory`, or `theory` itself if it is one."""
     found = theory if isinstance(theory, Operation) else getattr(theory, "operation", None)
@@ -176,9 +187,7 @@ def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Op
     group = as_group(group)
     if not group.commutes:
         raise InputError(f"group must commute, as E_i + E_j does, and {group.name} does not")
-    if group.order != tokens:
-        raise InputError(f"tokens must be {group.order}, the order of the group, got {tokens}")
-    return Operation(group.order, modulus, group)
+    return Operation(tokens, modulus, group)
 
 
 def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 0) -> Mask:

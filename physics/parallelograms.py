@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, point_sets
 from physics.closure import Closures, closures
 from physics.errors import InputError
@@ -199,7 +200,8 @@ def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[ND
         if operation.commutes:
             sums, bound = part[:, first] + part[:, second], delta**2
         else:
-            sums, bound = part[:, first] @ part[:, second], delta
+            with one_blas_thread:
+                sums, bound = part[:, first] @ part[:, second], delta
         kernels.near_sums(
             np.ascontiguousarray(sums).reshape(len(part), len(mask), -1),
             members,

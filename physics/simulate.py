@@ -1,8 +1,11 @@
 """`simulate`: validate, step, record."""
 
+import contextlib
+import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,16 +18,17 @@ from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
 from physics.trajectory.layout import Layout, measured_types
-from physics.trajectory.provenance import fields
+from physics.trajectory.provenance import fields, plain
 from physics.trajectory.recording import recorder, require_memory
 
 Array = NDArray[np.float64]
 
 
 class System(Protocol):
-    """What `simulate` needs of a system: a frozen dataclass with these members.
+    """What `simulate` needs of a system: any object with these members.
 
-    A system may also have
+    The trajectory says how it was made: it stores the fields of a dataclass, and of another object the public
+    attributes that JSON can hold. A system may also have
 
     * a method ``observables(positions)``, which returns {name: values (runs, ...)} for positions (runs,
       tokens, dim); `simulate` records them with every frame;
@@ -48,8 +52,8 @@ class System(Protocol):
     def start(self, generator: np.random.Generator) -> Array:
         """Draw a start (tokens, dim)."""
 
-    def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move `positions` (runs, tokens, dim) in place by `steps` steps."""
+    def advance(self, positions: Array, step_size: float, steps: int) -> Array | None:
+        """Move `positions` (runs, tokens, dim) by `steps` steps: in place, or return where they are then."""
 
 
 def simulate(
@@ -114,7 +118,8 @@ def simulate(
     Raises
     ------
     InputError
-        If an argument is not of that kind; nothing is written then.
+        If an argument is not of that kind, or the system returns a start, or positions, of another shape or
+        not of real numbers; nothing is written then, unless it moved as it should before.
     OutputError
         If `out` exists or cannot be written.
     SimulationError
@@ -122,23 +127,24 @@ def simulate(
         the step, and a size to try.
     """
     system = ParticleSystem() if system is None else system
-    if not hasattr(system, "advance"):
-        raise InputError(f"system must be a system such as ParticleSystem(), got {type(system).__name__}")
+    tokens, dim = _size(system, initial)
     steps = whole_number("steps", steps, 1)
     runs = whole_number("runs", runs, 1)
     record_every = whole_number("record_every", record_every, 1)
-    step_size = system.default_step_size if step_size is None else number("step_size", step_size, above=0.0)
+    if step_size is None and not hasattr(system, "default_step_size"):
+        raise InputError(f"step_size must be given for {_name(system)}, which has no default_step_size")
+    step_size = number("step_size", system.default_step_size if step_size is None else step_size, above=0.0)
     measures = _measures(system, observables)
     parent_seed(seed)
     first_run = whole_number("first_run", first_run, 0)
-    state = 8 * system.tokens * system.dim
+    state = 8 * tokens * dim
     require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run")
-    positions = _starts(system, runs, seed, first_run, initial)
+    positions = _starts(system, (tokens, dim), runs, seed, first_run, initial)
 
     frames = -(-steps // record_every) + 1
     parameters = {
         "program": "physics.simulate",
-        "system": {"type": type(system).__name__, **fields(system)},
+        "system": {"type": _name(system), **_described(system)},
         "steps": steps,
         "step_size": step_size,
         "runs": len(positions),
@@ -153,8 +159,14 @@ def simulate(
         always: dict[str, NDArray[Any]] = getattr(system, "observables", _nothing)(positions)
         return always | {name: function(positions) for name, function in measures.items()}
 
-    found = measured_types(measure(positions))
-    layout = Layout(len(positions), system.tokens, system.dim, "float64", frames, found)
+    measured = {name: np.asarray(values) for name, values in measure(positions).items()}
+    for name, values in measured.items():
+        if values.shape[:1] != (len(positions),):
+            raise InputError(
+                f"observable {name!r} of {_name(system)} must have the shape ({len(positions)}, ...), with a "
+                f"row for each run, got {values.shape}"
+            )
+    layout = Layout(len(positions), tokens, dim, "float64", frames, measured_types(measured))
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
         at = 0
         if record.frames:
@@ -162,8 +174,6 @@ def simulate(
                 raise InputError("initial is not the start of the unfinished run; it is not resumed")
             at = record.last_step
             positions = record.frame(-1)
-        else:
-            record.append(0, 0.0, positions, **measure(positions))
         with tqdm(
             total=steps, initial=at, unit="step", desc="simulate", disable=None if progress else True
         ) as bar:
@@ -172,9 +182,12 @@ def simulate(
                 kept = f"The frames up to step {at} are kept{record.where}"
                 before = positions.copy()
                 try:
-                    system.advance(positions, step_size, step - at)
+                    _advance(system, positions, step_size, step - at)
                 except SimulationError as error:
                     raise SimulationError(f"between step {at} and step {step}, {error}. {kept}") from None
+                finally:  # the start is kept whatever comes, but not of a system that cannot be recorded
+                    if not record.frames and not isinstance(sys.exception(), InputError):
+                        record.append(0, 0.0, before, **measure(before))
                 if not np.isfinite(positions).all():
                     what = _overflow(system, before, step_size, at, step)
                     raise SimulationError(f"{what}. {kept}")
@@ -184,13 +197,63 @@ def simulate(
     return record.result()
 
 
-def _starts(system: System, runs: int, seed: Seed, first_run: int, initial: Any) -> Array:
-    """Return the starts (runs, tokens, dim), a fresh array that the run may move."""
+def _size(system: Any, initial: Any) -> tuple[int, int]:
+    """Tokens and dimensions of what `simulate` can move; anything else is refused."""
+    if isinstance(system, type) or not hasattr(system, "advance"):
+        got = f"the class {system.__name__}" if isinstance(system, type) else _name(system)
+        raise InputError(f"system must be a system such as ParticleSystem(), got {got}")
+    for name in ("tokens", "dim", *(("start",) if initial is None else ())):
+        if not hasattr(system, name):
+            raise InputError(f"system must have {name}, and {_name(system)} has not")
+    return (
+        whole_number(f"tokens of {_name(system)}", system.tokens, 1),
+        whole_number(f"dim of {_name(system)}", system.dim, 1),
+    )
+
+
+def _described(system: Any) -> Mapping[str, Any]:
+    """What a file says of a system."""
+    if is_dataclass(system):
+        return fields(system)
+    described = {}
+    for name, value in getattr(system, "__dict__", {}).items():
+        with contextlib.suppress(TypeError, ValueError):
+            if not name.startswith("_") and json.dumps(found := plain(value), allow_nan=False):
+                described[name] = found
+    return described
+
+
+def _advance(system: System, positions: Array, step_size: float, steps: int) -> None:
+    """Move `positions` (runs, tokens, dim) in place, also by a system that returns where they are then."""
+    moved: Any = system.advance(positions, step_size, steps)  # of users' systems it may be anything
+    if moved is None or moved is positions:
+        return
+    what = f"what {_name(system)}.advance returns must be None or real numbers of the shape {positions.shape}"
+    try:
+        array = np.asarray(moved)
+    except ValueError:
+        array = np.empty(0, object)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{what}, got {type(moved).__name__} of {array.dtype}")
+    if array.shape != positions.shape:
+        raise InputError(f"{what}, got {array.shape}")
+    positions[:] = array
+
+
+def _starts(
+    system: System, one: tuple[int, int], runs: int, seed: Seed, first_run: int, initial: Any
+) -> Array:
+    """Return the starts (runs, tokens, dim) of runs of the shape `one`, an array that the run may move."""
     if initial is None:
-        children = run_seeds(seed, runs, first_run)
-        return np.stack([system.start(np.random.default_rng(child)) for child in children])
+        what = f"what {_name(system)}.start returns"
+        starts = np.empty((runs, *one))
+        for run, child in enumerate(run_seeds(seed, runs, first_run)):
+            start = finite_array(what, system.start(np.random.default_rng(child)))
+            if start.shape != one:
+                raise InputError(f"{what} must have the shape {one}, got {start.shape}")
+            starts[run] = start
+        return starts
     array = finite_array("initial", initial)
-    one = (system.tokens, system.dim)
     if array.shape == one:
         return np.repeat(array[None], runs, axis=0)
     if array.ndim == 3 and array.shape[1:] == one and runs in (1, len(array)) and len(array):
@@ -206,7 +269,7 @@ def _measures(system: System, names: Any) -> dict[str, Callable[[Array], NDArray
     offered = getattr(system, "measures", {})
     names = (names,) if isinstance(names, str) else tuple(names)
     if names and not offered:
-        raise InputError(f"observables must be empty for {type(system).__name__}, got {', '.join(names)}")
+        raise InputError(f"observables must be empty for {_name(system)}, got {', '.join(names)}")
     return {choice("observables", name, tuple(offered)): offered[name] for name in names}
 
 
@@ -214,7 +277,7 @@ def _overflow(system: System, positions: Array, step_size: float, at: int, end: 
     """Say in which step after `at`, where all was well with `positions`, they overflow, and what to try."""
     while True:
         before = positions.copy()
-        system.advance(positions, step_size, 1)
+        _advance(system, positions, step_size, 1)
         at += 1
         if at == end or not np.isfinite(positions).all():
             break
@@ -222,6 +285,10 @@ def _overflow(system: System, positions: Array, step_size: float, at: int, end: 
     if not largest > sys.float_info.min:
         return f"the state overflowed in step {at}, and would for any step_size; make the constants smaller"
     return f"the state overflowed in step {at}; try a step_size below {min(largest, step_size):.2g}"
+
+
+def _name(system: Any) -> str:
+    return type(system).__name__
 
 
 def _nothing(positions: Array) -> dict[str, Array]:

@@ -5,9 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.blas import one_blas_thread
 from physics.checks import number, point_sets
 from physics.kernels import structure as kernels
 from physics.operations import class_rule
+
+OUT_OF_PLANE = 0.01
+"""Largest share of the sum of squared distances to the origin that a circle may have outside of its plane."""
 
 
 def circle_ratio(E: Any) -> NDArray[np.float64]:
@@ -37,14 +41,14 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
 
 
 def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
-    """Tell whether embeddings form a circle around the origin (Musat, Algorithm 1).
+    """Tell whether embeddings form a circle around the origin (Musat, Algorithm 1, in a plane).
 
     Parameters
     ----------
     E : array_like, shape (..., tokens, dim)
         Embeddings, finite.
     threshold : float, default 1.2
-        A circle has a `circle_ratio` below it.
+        A circle has a `circle_ratio` below it, the largest over the smallest distance to the origin.
 
     Returns
     -------
@@ -55,9 +59,29 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
     ------
     InputError
         If `E` is not finite or not of that shape, or `threshold` is not greater than 1.
+
+    Notes
+    -----
+    The paper states the rule in two dimensions, where the ratio decides alone. In more, points on a sphere,
+    or on several circles in planes of their own, have equal distances too. A circle must then also lie in a
+    plane through the origin: the plane of the two leading principal directions of the points, not centred,
+    must hold all but 1 % of the sum of their squared distances. So points may be off it by a tenth of their
+    distance (root mean square), about as much as a ratio of 1.2 lets distances differ from their middle.
     """
     limit = number("threshold", threshold, above=1.0)
-    return np.asarray(circle_ratio(E) < limit)[()]
+    circle = np.asarray(circle_ratio(E) < limit)
+    positions = point_sets("E", E)
+    if positions.shape[-1] > 2:
+        circle[circle] = _in_a_plane(positions[circle])
+    return circle[()]
+
+
+@one_blas_thread
+def _in_a_plane(positions: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell which point sets (sets, tokens, dim), none of them zero, lie in a plane through the origin."""
+    scaled = positions / np.abs(positions).max(axis=(1, 2), keepdims=True)  # squares must not overflow
+    squares = np.linalg.svd(scaled, compute_uv=False) ** 2
+    return np.asarray(squares[:, 2:].sum(axis=1) <= OUT_OF_PLANE * squares.sum(axis=1))
 
 
 def grid_imperfections(

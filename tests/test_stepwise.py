@@ -45,27 +45,63 @@ def test_rates_change_while_it_trains(engine):
     np.testing.assert_array_equal(trained(changed=True), trained(changed=True))
 
 
-def test_changed_rates_are_those_of_pytorch():
-    """The moments stay and the count of steps goes on, as when a PyTorch optimiser's groups are changed."""
+RATES_IN_TURN = {
+    "another rate": [(5, {"learning_rate": 0.01}), (5, {"learning_rate": 0.03})],
+    "a rate of 0 at first": [(200, {"learning_rate": 0.0}), (5, {"learning_rate": 0.01})],
+    "an embedding that is frozen at first": [
+        (60, {"embedding_learning_rate": 0.0, "embedding_weight_decay": 0.7}),
+        (5, {"embedding_learning_rate": 0.02, "embedding_weight_decay": 0.0}),
+        (5, {"embedding_learning_rate": 0.0}),
+        (5, {"embedding_learning_rate": 0.01}),
+    ],
+    "layers that are frozen at first": [
+        (60, {"learning_rate": 0.0, "embedding_learning_rate": 0.005, "weight_decay": 0.9}),
+        (5, {"learning_rate": 0.01}),
+    ],
+}
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+@pytest.mark.parametrize("plan", RATES_IN_TURN)
+def test_changed_rates_are_those_of_pytorch(plan, engine):
+    """The moments go on, at a rate of 0 too, as when the groups of a PyTorch optimiser are changed."""
     torch = pytest.importorskip("torch")
     model = nets.ConstantAttention(7)
-    training = nets.Training(model, seed=4, weight_decay=0.1, dtype="float64", engine="fused")
+    training = nets.Training(model, seed=4, weight_decay=0.1, dtype="float64", engine=engine, device="cpu")
     networks = training.networks()
     values = {name: torch.nn.Parameter(torch.tensor(value)) for name, value in networks.parameters.items()}
+    start = networks.parameters["embedding"]
     task, train = model.task, networks.examples("train")[0]
     inputs, labels = torch.as_tensor(task.inputs[train]), torch.as_tensor(task.labels[train])
-    adamw = torch.optim.AdamW(values.values(), lr=0.01, weight_decay=0.1)
-    for rate in (0.01, 0.03):
-        for group in adamw.param_groups:
-            group["lr"] = rate
-        training.set_rates(learning_rate=rate)
-        for _ in range(5):
+    layers = [value for name, value in values.items() if name != "embedding"]
+    adamw = torch.optim.AdamW([{"params": [values["embedding"]]}, {"params": layers}], lr=0.01)
+    rates = {"learning_rate": 0.01, "weight_decay": 0.1}
+    for steps, changes in RATES_IN_TURN[plan]:
+        rates |= changes
+        for group, of_embedding in zip(adamw.param_groups, ("embedding_", ""), strict=True):
+            group["lr"] = rates.get(f"{of_embedding}learning_rate", rates["learning_rate"])
+            group["weight_decay"] = rates.get(f"{of_embedding}weight_decay", rates["weight_decay"])
+        training.set_rates(**changes)
+        for _ in range(steps):
             adamw.zero_grad()
             outputs = model.outputs(values, inputs[None])
             torch.nn.functional.cross_entropy(outputs[0], labels.long()).backward()
             adamw.step()
-        training.advance(5)
-    np.testing.assert_allclose(training.embeddings, values["embedding"].detach().numpy(), rtol=1e-9)
+        training.advance(steps)
+    assert np.abs(values["embedding"].detach().numpy() - start).max() > 1e-3
+    for name, found in training.networks().parameters.items():
+        np.testing.assert_allclose(found, values[name].detach().numpy(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", MODELS)
+def test_nothing_moves_at_a_rate_of_0(engine):
+    training = nets.Training(MODELS[engine], learning_rate=0.0, weight_decay=1.0, engine=engine)
+    before = training.networks().parameters
+    training.advance(20)
+    for name, value in training.networks().parameters.items():
+        np.testing.assert_array_equal(value, before[name])
+    trained = nets.train(MODELS[engine], steps=20, record=[0, 20], learning_rate=0.0, engine=engine)
+    np.testing.assert_array_equal(trained.final, trained.initial)
 
 
 def test_the_networks_answer_as_they_are_now():

@@ -98,6 +98,59 @@ def test_a_token_at_the_origin_is_no_circle():
     assert not physics.is_circle(np.zeros((5, 2)))
 
 
+def turned(E, dim, seed=0):
+    """Put points of a plane into more dimensions, by a random rotation."""
+    rotation = np.linalg.qr(np.random.default_rng(seed).standard_normal((dim, dim)))[0]
+    return E @ rotation[: E.shape[-1]]
+
+
+@pytest.mark.parametrize("dim", [3, 4, 128])
+def test_a_circle_in_more_dimensions_lies_in_a_plane(dim):
+    ring = circle(frequency=3)
+    assert physics.is_circle(turned(ring, dim))
+    assert not physics.is_circle(turned(ring * [1.3, 1.0], dim))
+    on_a_sphere = np.random.default_rng(1).standard_normal((17, dim))
+    on_a_sphere /= np.linalg.norm(on_a_sphere, axis=1, keepdims=True)
+    assert physics.circle_ratio(on_a_sphere) < 1.2
+    assert not physics.is_circle(on_a_sphere)
+    above_the_origin = turned(np.column_stack([ring, np.full(17, 0.5)]), dim)
+    assert physics.circle_ratio(above_the_origin) < 1.2
+    assert not physics.is_circle(above_the_origin)
+
+
+def test_two_circles_in_planes_of_their_own_are_not_one():
+    both = turned(np.hstack([circle(frequency=2), circle(frequency=5)]), 6)
+    assert physics.circle_ratio(both) == pytest.approx(1)
+    assert not physics.is_circle(both)
+    weak = turned(np.hstack([circle(frequency=2), 0.09 * circle(frequency=5)]), 6)
+    assert physics.is_circle(weak)  # 0.8 % of its squares lie outside the plane of the strong one
+
+
+def test_how_far_from_its_plane_a_circle_may_be():
+    """The definition: no plane through the origin has more than 1 % of the squared distances outside."""
+    rng = np.random.default_rng(2)
+    height = rng.uniform(0.0, 0.25, (60, 1, 1)) * rng.standard_normal((60, 17, 1))
+    states = turned(np.concatenate([np.tile(circle(), (60, 1, 1)), height], axis=2), 3)
+    share = []
+    for E in states:
+        _, vectors = np.linalg.eigh(E.T @ E)
+        share.append(np.sum((E @ vectors[:, 0]) ** 2) / np.sum(E**2))
+    expected = (physics.circle_ratio(states) < 1.3) & (np.array(share) <= 0.01)
+    assert 5 < expected.sum() < (physics.circle_ratio(states) < 1.3).sum()
+    np.testing.assert_array_equal(physics.is_circle(states, threshold=1.3), expected)
+    np.testing.assert_array_equal(
+        physics.is_circle(1e150 * states.reshape(3, 20, 17, 3), threshold=1.3), expected.reshape(3, 20)
+    )
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_up_to_two_dimensions_the_ratio_decides_alone(dim):
+    states = np.random.default_rng(3).uniform(0.7, 1.0, (200, 4, dim))
+    expected = physics.circle_ratio(states) < 1.2
+    assert 0 < expected.sum() < 200
+    np.testing.assert_array_equal(physics.is_circle(states), expected)
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

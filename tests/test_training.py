@@ -373,7 +373,7 @@ def test_an_ensemble_that_does_not_fit_is_refused():
             {"learning_rate": [0.1, 0.1, 0.1]},
             "learning_rate must be a number or one for each of 2 runs, got shape",
         ),
-        ({"learning_rate": [0.1, -1.0]}, "learning_rate must be a finite number greater than 0, got -1"),
+        ({"learning_rate": [0.1, -1.0]}, "learning_rate must be a finite number of at least 0, got -1"),
         (
             {"embedding_weight_decay": -1},
             "embedding_weight_decay must be a finite number of at least 0, got -1",

@@ -1,20 +1,23 @@
 """Linear and affine flows `dx/dt = A x + b`, solved exactly (Ding, Eq. 4)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.blas import one_blas_thread
 from physics.checks import finite_array
 from physics.errors import InputError
+from physics.values import Value
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class AffineFlow:
+class AffineFlow(Value):
     """K components that obey `dx/dt = A x + b`, such as Fourier signals, or coordinates in a linear theory.
 
     Parameters
@@ -49,7 +52,6 @@ class AffineFlow:
         for name, array in (("A", A.copy()), ("b", b.copy())):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "_map", lru_cache(maxsize=4)(self._propagator))
 
     @property
     def tokens(self) -> int:
@@ -65,12 +67,14 @@ class AffineFlow:
         """Draw a start (tokens, dim) from the standard normal distribution."""
         return generator.standard_normal((self.tokens, self.dim))
 
+    @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move `positions` (runs, tokens, dim) in place by the exact flow over ``steps * step_size``."""
         with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out
-            linear, shift = self._map(step_size * steps)  # type: ignore[attr-defined]
+            linear, shift = self._map(step_size * steps)
             positions[:] = linear @ positions + shift
 
+    @one_blas_thread
     def solve(self, initial: Any, times: Any) -> Array:
         """Solve the flow in closed form.
 
@@ -109,6 +113,10 @@ class AffineFlow:
         matrix[:K, :K] = self.A
         matrix[:K, K:] = self.b.reshape(K, dim)
         return matrix
+
+    @cached_property
+    def _map(self) -> Callable[[float], tuple[Array, Array]]:
+        return lru_cache(maxsize=4)(self._propagator)
 
     def _propagator(self, time: float) -> tuple[Array, Array]:
         """Matrix (K, K) and shift (K, dim) of the map over `time`."""

@@ -3,17 +3,19 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.blas import one_blas_thread
 from physics.checks import choice, finite_array, number, whole_number
 from physics.closure import Closures, closures, least_nullity
 from physics.errors import InputError
 from physics.kernels import effective_theory as kernels
 from physics.operations import Mask, Operation
 from physics.parallelograms import count_parallelograms, list_implied, list_parallelograms
+from physics.values import Value
 
 Array = NDArray[np.float64]
 ORDERS = {"euler": 1, "midpoint": 2, "rk4": 4}
@@ -21,7 +23,7 @@ BATCH_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False)
-class EffectiveTheory:
+class EffectiveTheory(Value):
     """Embeddings that descend the effective loss ℓ_eff = ℓ_0/Z_0 of a training set (Eqs. 4, 5).
 
     ℓ_0 is the mean of |E_i + E_j - E_m - E_n|² over the parallelograms P_0(D) that the training set permits,
@@ -29,8 +31,8 @@ class EffectiveTheory:
 
     Parameters
     ----------
-    tokens : int, default 10
-        Number of symbols p, at least 2. A group brings its own, its order.
+    tokens : int, optional
+        Number of symbols p, at least 2; 10, or the order of the group, where it is not given.
     dim : int, default 1
         Dimension of the embeddings, at least 1.
     pairs : array_like of int, shape (n, 2), optional
@@ -46,7 +48,8 @@ class EffectiveTheory:
     Raises
     ------
     InputError
-        If a value is out of its range, a pair is not one of symbols or is repeated, or `table` is no group.
+        If a value is out of its range, a pair is not one of symbols or is repeated, `group` is no group, or
+        `tokens` is not its order.
 
     Notes
     -----
@@ -56,7 +59,10 @@ class EffectiveTheory:
     paper's Eq. 27 drops.
     """
 
-    tokens: int = 10
+    if TYPE_CHECKING:
+        tokens: int = 10
+    else:
+        tokens: int | None = None  # not given; a whole number from __post_init__ on
     dim: int = 1
     pairs: Any = None
     modulus: int | None = None
@@ -256,6 +262,7 @@ class EffectiveTheory:
         return _forms(self.operation, self.mask[None])[0]
 
     @cached_property
+    @one_blas_thread
     def _modes(self) -> tuple[Array, Array]:
         """Eigenvalues (tokens,) of Q, ascending, and eigenvectors as columns; the null ones exactly zero."""
         values, vectors = np.linalg.eigh(self._quadratic_form)
@@ -284,6 +291,7 @@ class EffectiveTheory:
         gradient = np.ascontiguousarray(gradient.reshape(runs, dim, tokens).swapaxes(1, 2))
         return loss.reshape(runs, dim).sum(axis=1), gradient, np.sum(states**2, axis=(1, 2))
 
+    @one_blas_thread
     def _flow(self, states: Array, times: Array) -> Array:
         """Move states (runs, tokens, dim) by the closed solution, (runs, times, tokens, dim)."""
         self._linear()
@@ -317,6 +325,7 @@ class EffectiveTheory:
             )
 
 
+@one_blas_thread
 def grokking_rates(theory: Any, masks: Any) -> Array:
     """Grokking rates λ_3 of many training sets, as in Figure 5 (a).
 

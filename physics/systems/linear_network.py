@@ -7,15 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
 from physics.systems.affine_flow import AffineFlow
+from physics.values import Value
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class LinearNetwork:
+class LinearNetwork(Value):
     """The gradient flow of `D(r) = A r + b` and of its inputs r, for fixed labels y (Eqs. 36, 37, 39).
 
     The loss is ``Σ_s (½|A r_s + b - y_s|² + ½ decay |A|²)`` over samples s. A and b move at `network_rate`
@@ -114,6 +116,7 @@ class LinearNetwork:
             np.add.at(design, (rows, column), 1.0)
         return design
 
+    @one_blas_thread
     def start(self, generator: np.random.Generator) -> Array:
         """Draw a start (tokens, dim): standard normal points, A with orthonormal columns or rows, b = 0.
 
@@ -150,6 +153,7 @@ class LinearNetwork:
             array[..., : self.points, :-1],
         )
 
+    @one_blas_thread
     def loss(self, state: Any) -> Array:
         """Loss of states (..., tokens, dim) (Eq. 35, summed over samples), of shape (...)."""
         A, b, x = self.unpack(state)
@@ -159,10 +163,12 @@ class LinearNetwork:
             + 0.5 * self.decay * len(self.labels) * np.sum(A**2, axis=(-2, -1))
         )
 
+    @one_blas_thread
     def velocity(self, state: Any) -> Array:
         """Time derivative of states (..., tokens, dim) (Eq. 37), of the same shape."""
         return self._velocity(finite_array("state", state))
 
+    @one_blas_thread
     def internal_energy(self, state: Any) -> Array:
         """Part of the loss that is left when every class has the best constant of its own, of shape (...).
 
@@ -177,6 +183,7 @@ class LinearNetwork:
         spread = (r - average @ r) @ A.swapaxes(-1, -2)
         return np.asarray(0.5 * np.sum(spread**2, axis=(-2, -1)))
 
+    @one_blas_thread
     def adiabatic(self, A: Any, b: Any) -> AffineFlow:
         """Return the flow of the points in the limit η_A → 0, in which A and b stand still.
 
@@ -188,6 +195,7 @@ class LinearNetwork:
         drift = self.input_rate * (M.T @ (self.labels - b) @ A).ravel()
         return AffineFlow(generator, drift)
 
+    @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move `positions` (runs, tokens, dim) in place by `steps` Runge-Kutta steps of fourth order."""
         with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numba
 import numpy as np
@@ -17,9 +17,10 @@ from physics.groups import as_group
 from physics.kernels import lanes
 from physics.kernels import particles as kernels
 from physics.kernels.potential import clustering
-from physics.operations import Mask, Operation, class_rule
+from physics.operations import Mask, Operation, class_rule, tokens_of
 from physics.pair_sums import class_layout, pair_layout
 from physics.structure import circle_ratio, grid_imperfections
+from physics.values import Value
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "adaptive"]
@@ -43,7 +44,7 @@ LARGEST = 1e150
 
 
 @dataclass(frozen=True, eq=False)
-class ParticleSystem:
+class ParticleSystem(Value):
     """N particles whose pair sums attract, repel and align.
 
     Pair sums of the same class (i + j) mod N attract each other, others repel; both feel or oppose the
@@ -52,8 +53,8 @@ class ParticleSystem:
 
     Parameters
     ----------
-    tokens : int, default 17
-        Number of particles N, at least 3. A group brings its own, its order.
+    tokens : int, optional
+        Number of particles N, at least 3; 17, or the order of the group, where it is not given.
     dim : int, default 2
         Dimension D of the space, at least 1.
     attraction : float, default 1.0
@@ -81,8 +82,8 @@ class ParticleSystem:
     Raises
     ------
     InputError
-        If a value is out of its range, a pair is not one of tokens or is repeated, or no two of them are of
-        the same class, or all are.
+        If a value is out of its range, `tokens` is not the order of the group, a pair is not one of tokens or
+        is repeated, or no two of them are of the same class, or all are.
 
     Notes
     -----
@@ -95,7 +96,10 @@ class ParticleSystem:
     setting to time 2, 1e-4 takes hundreds, 1e-6 ten thousand. Without alignment the flow is smooth.
     """
 
-    tokens: int = 17
+    if TYPE_CHECKING:
+        tokens: int = 17
+    else:
+        tokens: int | None = None  # not given; a whole number from __post_init__ on
     dim: int = 2
     attraction: float = 1.0
     repulsion: float = 1.0
@@ -113,11 +117,10 @@ class ParticleSystem:
     mask: ClassVar[Mask]
 
     def __post_init__(self) -> None:
-        tokens = whole_number("tokens", self.tokens, 3)
         if self.group is not None:
             object.__setattr__(self, "group", as_group(self.group))
-            tokens = self.group.order if tokens == 17 else tokens
             whole_number("the order of the group", self.group.order, 3)
+        tokens = tokens_of(self.tokens, self.group, 17, minimum=3)
         object.__setattr__(self, "tokens", tokens)
         object.__setattr__(self, "dim", whole_number("dim", self.dim, 1))
         for name in ("attraction", "repulsion", "alignment"):

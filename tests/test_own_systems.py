@@ -1,0 +1,210 @@
+"""Systems of one's own: what `simulate` takes, and what it refuses before anything is written."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import physics
+from physics import InputError, SimulationError
+
+RATE = -0.3
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """Decays, in place."""
+
+    tokens: int = 4
+    dim: int = 2
+    default_step_size = 0.1
+
+    def start(self, generator):
+        return generator.standard_normal((self.tokens, self.dim))
+
+    def advance(self, positions, step_size, steps):
+        for _ in range(steps):
+            positions += step_size * RATE * positions
+
+
+class Returning(InPlace):
+    def advance(self, positions, step_size, steps):
+        for _ in range(steps):
+            positions = positions + step_size * RATE * positions
+        return positions
+
+
+class Both(InPlace):
+    def advance(self, positions, step_size, steps):
+        super().advance(positions, step_size, steps)
+        return positions[:]
+
+
+class OneBuffer(Returning):
+    """Returns its own array each time, and spoils what it has returned before."""
+
+    kept = np.zeros((3, 4, 2))
+
+    def advance(self, positions, step_size, steps):
+        moved = super().advance(positions, step_size, steps)
+        buffer = self.kept[: len(moved)]
+        buffer[:] = moved
+        return buffer
+
+
+class Plain:
+    """No dataclass, and not frozen."""
+
+    tokens, dim = 4, 2
+
+    def __init__(self):
+        self.rate, self.weights, self.law = RATE, np.array([1.0, 2.0]), lambda x: x
+        self._scratch = np.zeros(3)
+
+    def start(self, generator):
+        return generator.standard_normal((4, 2))
+
+    def advance(self, positions, step_size, steps):
+        for _ in range(steps):
+            positions += step_size * self.rate * positions
+
+
+@pytest.mark.parametrize("system", [InPlace(), Returning(), Both(), OneBuffer(), Plain()], ids=repr)
+@pytest.mark.parametrize("record_every", [1, 3])
+def test_in_place_or_returned_the_run_is_the_same(system, record_every, tmp_path):
+    options = {"steps": 7, "runs": 3, "step_size": 0.1, "record_every": record_every, "seed": 2}
+    found = physics.simulate(system, **options, out=tmp_path / "own.h5")
+    for run, child in enumerate(np.random.SeedSequence(2).spawn(3)):
+        expected = np.random.default_rng(child).standard_normal((4, 2))
+        np.testing.assert_array_equal(found.initial[run], expected)
+        for step in range(1, 8):
+            expected = expected + 0.1 * RATE * expected
+            if step in found.steps:
+                frame = found.steps.tolist().index(step)
+                np.testing.assert_allclose(found.positions[run, frame], expected, rtol=1e-14)
+    assert found.parameters["system"]["type"] == type(system).__name__
+
+
+def test_a_system_that_returns_goes_on_after_a_kill_too(tmp_path):
+    out = tmp_path / "own.h5"
+
+    class Killed(Returning):
+        left = 3
+
+        def advance(self, positions, step_size, steps):
+            if not Killed.left:
+                raise KeyboardInterrupt
+            Killed.left -= 1
+            return super().advance(positions, step_size, steps)
+
+    options = {"steps": 6, "runs": 2, "out": out}
+    with pytest.raises(KeyboardInterrupt):
+        physics.simulate(Killed(), **options)
+    Killed.left = 100
+    resumed = physics.simulate(Killed(), **options, resume=True)
+    np.testing.assert_array_equal(resumed.positions, physics.simulate(Returning(), steps=6, runs=2).positions)
+
+
+def test_what_is_stored_of_an_object_that_is_no_dataclass():
+    stored = physics.simulate(Plain(), steps=1, step_size=0.1).parameters["system"]
+    assert stored == {"type": "Plain", "rate": RATE, "weights": [1.0, 2.0]}
+    json.dumps(stored)
+
+
+def test_whole_numbers_and_single_precision_are_positions_too():
+    class Single(Returning):
+        def start(self, generator):
+            return np.arange(8, dtype=np.int16).reshape(4, 2)
+
+        def advance(self, positions, step_size, steps):
+            return (positions * 2**steps).astype(np.float32)
+
+    found = physics.simulate(Single(), steps=2)
+    assert found.positions.dtype == np.float64
+    np.testing.assert_array_equal(found.final[0], 4 * np.arange(8).reshape(4, 2))
+
+
+def test_an_overflow_of_returned_positions_is_named():
+    class Growing(Returning):
+        def advance(self, positions, step_size, steps):
+            with np.errstate(over="ignore"):
+                return positions * 1e100**steps
+
+    with pytest.raises(SimulationError, match=r"the state overflowed in step 4; .* up to step 2 are kept"):
+        physics.simulate(Growing(), steps=8, record_every=2, initial=np.ones((4, 2)))
+
+
+def with_(base=InPlace, **members):
+    return type("Own", (base,), members)()
+
+
+@pytest.mark.parametrize(
+    ("system", "sentence"),
+    [
+        (
+            with_(start=lambda self, generator: np.zeros((5, 2))),
+            "what Own.start returns must have the shape (4, 2), got (5, 2)",
+        ),
+        (
+            with_(start=lambda self, generator: np.zeros((1, 4, 2))),
+            "what Own.start returns must have the shape (4, 2), got (1, 4, 2)",
+        ),
+        (
+            with_(start=lambda self, generator: np.full((4, 2), np.nan)),
+            "what Own.start returns must be finite, got 8 NaN or infinite of 8 values",
+        ),
+        (
+            with_(start=lambda self, generator: None),
+            "what Own.start returns must be an array of real numbers, got NoneType None",
+        ),
+        (
+            with_(physics.ParticleSystem, start=lambda self, generator: np.zeros((16, 2))),
+            "what Own.start returns must have the shape (17, 2), got (16, 2)",
+        ),
+        (
+            with_(advance=lambda self, positions, *_: positions[0]),
+            "what Own.advance returns must be None or real numbers of the shape (2, 4, 2), got (4, 2)",
+        ),
+        (
+            with_(advance=lambda self, positions, *_: positions * 1j),
+            "what Own.advance returns must be None or real numbers of the shape (2, 4, 2), got ndarray of "
+            "complex128",
+        ),
+        (
+            with_(advance=lambda *_: "moved"),
+            "what Own.advance returns must be None or real numbers of the shape (2, 4, 2), got str of <U5",
+        ),
+        (
+            with_(advance=lambda *_: [[1.0], [2.0, 3.0]]),
+            "what Own.advance returns must be None or real numbers of the shape (2, 4, 2), got list of "
+            "object",
+        ),
+        (
+            with_(observables=lambda self, positions: {"energy": 1.0}),
+            "observable 'energy' of Own must have the shape (2, ...), with a row for each run, got ()",
+        ),
+        (with_(Plain, tokens=2.5), "tokens of Own must be a whole number of at least 1, got 2.5"),
+        (with_(Plain, dim=0), "dim of Own must be at least 1, got 0"),
+        (with_(default_step_size=0), "step_size must be a finite number greater than 0, got 0"),
+        (Plain(), "step_size must be given for Plain, which has no default_step_size"),
+        (InPlace, "system must be a system such as ParticleSystem(), got the class InPlace"),
+        (type("Mute", (), {"advance": None})(), "system must have tokens, and Mute has not"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_before_anything_is_written(system, sentence, tmp_path):
+    with pytest.raises(InputError) as error:
+        physics.simulate(system, steps=3, runs=2, out=tmp_path / "own.h5")
+    assert str(error.value) == sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_shape_in_the_middle_keeps_what_was_right(tmp_path):
+    class Late(Returning):
+        def advance(self, positions, step_size, steps):
+            return positions[:, :-1] if positions.max() > 4 else 2 * positions
+
+    with pytest.raises(InputError, match=r"^what Late.advance returns .* \(1, 4, 2\), got \(1, 3, 2\)$"):
+        physics.simulate(Late(), steps=5, initial=np.ones((4, 2)), out=tmp_path / "own.h5")
+    kept = physics.load(tmp_path / "own.h5.partial")
+    np.testing.assert_array_equal(kept.positions[0, :, 0, 0], [1, 2, 4, 8])
