@@ -77,6 +77,33 @@ def mean(values: Any) -> Interval:
     return Interval(centre, centre - half, centre + half, count)
 
 
+def holm(p_values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Holm's adjusted p-values: of all that are below α, the chance of a single false one is at most α.
+
+    Parameters
+    ----------
+    p_values : array_like, shape (n,)
+        NaN is no test.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        NaN where there is no test.
+    """
+    given = np.asarray(p_values, np.float64)
+    adjusted = np.full(given.shape, np.nan)
+    order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * given[order]), 1.0)
+    return adjusted
+
+
+def is_shown(adjusted_p_value: float, p_value: float) -> bool:
+    """Whether a test rejects at 5 %: by Holm's p-value among several, by its own where it stands alone."""
+    decisive = p_value if math.isnan(adjusted_p_value) else adjusted_p_value
+    return decisive < 1 - CONFIDENCE
+
+
 def correlation(x: Any, y: Any) -> Interval:
     """Pearson's correlation with Fisher's interval; NaN where a variable does not vary."""
     first, second = np.asarray(x, np.float64), np.asarray(y, np.float64)
