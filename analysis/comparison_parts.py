@@ -14,7 +14,7 @@ from analysis.ensembles import MEASURES, PLANAR, EnsembleOf
 from analysis.motion import Chosen, Motion, Paths, compare_motion
 from analysis.onsets import OnsetDifference, Onsets, compare_onsets
 from analysis.relabelling import Symmetry, no_relabelling, procrustes_disparity, symmetry_of
-from analysis.structures import Structures, structures
+from analysis.structures import Structures, class_names, structures_by
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -91,6 +91,9 @@ class Parts:
                 "states must have the same number of tokens and of axes, got "
                 f"{first.final.shape[1:]} and {second.final.shape[1:]}"
             )
+        for name, one in zip(names, (first, second), strict=True):
+            if not (self.states or one.says_operation):
+                self.notes.append(f"{name} names no operation: classes are {class_names(one.operation)}")
         self.planar = max(first.dim, second.dim) <= PLANAR
         self.same_tokens = first.tokens == second.tokens
         self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
@@ -138,9 +141,7 @@ class Parts:
         """Circles and imperfections, where pair sums of few dimensions have them."""
         if self.states or not self.planar or not one.operation.commutes:
             return None
-        if one.operation.group is not None:
-            return structures(one.final, group=one.operation.group)
-        return structures(one.final, modulus=one.operation.modulus or 2 * one.tokens)
+        return structures_by(one.operation, one.final)
 
     def shapes(self) -> Shapes | None:
         """Disparities of all pairs of final shapes, and of what chance and the trained runs give."""

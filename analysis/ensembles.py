@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from analysis.fourier import fourier_signals, survives
 from analysis.geometry import effective_dimension
 from analysis.onsets import Onsets, onsets
+from analysis.structures import class_names, class_options, recorded_operation
 from physics.errors import InputError
 from physics.operations import Operation
 from physics.parallelograms import representation_quality
@@ -34,10 +35,7 @@ def _quality(E: Array, operation: Operation, delta: float) -> Array:
 
 
 def _imperfections(E: Array, operation: Operation, delta: float) -> Array:
-    modulus = operation.modulus or 2 * operation.tokens
-    if operation.group is not None:
-        return np.asarray(grid_imperfections(E, group=operation.group), np.float64)
-    return np.asarray(grid_imperfections(E, modulus=modulus), np.float64)
+    return np.asarray(grid_imperfections(E, **class_options(operation)), np.float64)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -204,7 +202,18 @@ class EnsembleOf:
         """What is learned: as given, as the parameters say, or addition modulo the number of tokens."""
         if self.given is not None:
             return self.given
-        return _operation(self.parts[0].parameters, self.tokens)
+        found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]
+        several = {class_names(one) for one in found if one is not None}
+        if len(several) > 1:
+            raise InputError(f"{self.name} must agree in what is learned, got {', '.join(sorted(several))}")
+        return next((one for one in found if one is not None), Operation(self.tokens, self.tokens))
+
+    @property
+    def says_operation(self) -> bool:
+        """Whether what is learned was given, or is said by the parameters of every part."""
+        return self.given is not None or all(
+            recorded_operation(one.parameters, self.tokens) is not None for one in self.parts
+        )
 
     @cached_property
     def training_set(self) -> NDArray[np.int64] | None:
@@ -246,22 +255,3 @@ def _ends(part: Trajectory) -> Array:
 def _watched(found: Onsets, ends: Array) -> Onsets:
     """Censor the runs that have not reached it no later than where they ended."""
     return Onsets(np.where(found.reached, found.times, np.minimum(found.times, ends)), found.reached)
-
-
-def _operation(parameters: Mapping[str, Any], tokens: int) -> Operation:
-    system, model = parameters.get("system", {}), parameters.get("model", {})
-    made = system or model
-    group = made.get("group")
-    if group is not None:
-        table = np.asarray(group["table"] if isinstance(group, Mapping) else group)
-        return Operation(group=_group(table, group))
-    plain = system.get("type") == "EffectiveTheory" or model.get("type") == "ToyAddition"
-    modulus = made.get("modulus")
-    return Operation(tokens, modulus if modulus is not None or plain else tokens)
-
-
-def _group(table: NDArray[Any], stored: Any) -> Any:
-    from physics.groups import FiniteGroup
-
-    name = stored.get("name", "group") if isinstance(stored, Mapping) else "group"
-    return FiniteGroup(table, name)

@@ -89,7 +89,7 @@ def test_runs_that_are_not_finite_are_left_out_and_counted():
     final[1] = np.nan
     comparison = analysis.compare(ensemble(final), ensemble(noise(3, 7, 2, seed=1)))
     assert comparison.runs == (3, 3)
-    assert comparison.notes == ("1 of 4 simulated runs are not finite and left out",)
+    assert "1 of 4 simulated runs are not finite and left out" in comparison.notes
 
 
 # -- how they get there ------------------------------------------------------------------------------------
@@ -232,6 +232,24 @@ def test_relabellings_are_those_of_the_problem():
     group = physics.direct_product(physics.cyclic(2), physics.cyclic(2))
     made = physics.simulate(physics.ParticleSystem(4, group=group), runs=2, steps=2)
     assert len(analysis.compare(made, made).shapes.symmetry) == 24
+
+
+def test_classes_are_those_that_the_file_records():
+    made, again = (
+        physics.simulate(physics.ParticleSystem(7, modulus=3), runs=8, steps=9, seed=seed) for seed in (0, 1)
+    )
+    found = analysis.compare(made, [again, again])
+    expected = physics.grid_imperfections(made.final, modulus=3)
+    assert found.simulated.imperfections.tolist() == expected.tolist()
+    assert (expected != physics.grid_imperfections(made.final)).any()
+    assert not any("names no operation" in note for note in found.notes)
+    nameless = analysis.compare(ensemble(noise(2, 7, 2)), made)
+    assert "simulated names no operation: classes are i + j mod 7" in nameless.notes
+    other = physics.simulate(physics.ParticleSystem(7), runs=2, steps=9)
+    with pytest.raises(
+        InputError, match="trained must agree in what is learned, got i . j mod 3, i . j mod 7"
+    ):
+        analysis.compare(made, [again, other])
 
 
 def test_a_long_search_is_left_out_and_said():
