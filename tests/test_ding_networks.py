@@ -194,6 +194,11 @@ def test_backpropagated_rates_are_what_the_gradient_does_to_the_signal(tiny):
     for one in trials.circles:
         assert np.ptp(one.signals[:, 0], axis=0).max() == 0
         assert np.ptp(one.signals[:, 4], axis=0).min() > 0
+    assert trials.embedding.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    for n in range(3):  # the runs that are said to share an embedding are those that do
+        own = trials.pooled()[trials.embedding == n]
+        assert (own == own[0]).all()
+        assert (trials.pooled()[trials.embedding != n] != own[0]).any(axis=1).all()
     assert trials.backprop.shape == (3, 3, 6)
     # Adam follows the gradient: the signals that it raises most shrink least.
     change = trials.pooled(at=5)
