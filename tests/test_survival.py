@@ -68,12 +68,12 @@ def bounds(interval):
 
 def test_trials_that_share_an_embedding_do_not_make_an_interval_narrower():
     once, again, groups = shared()
-    found, repeated = fitness(*once, resamples=40), fitness(*again, groups, resamples=40)
+    found, repeated = fitness(*once, resamples=24), fitness(*again, groups, resamples=40)
     assert repeated.groups == found.groups == 12
     np.testing.assert_allclose(repeated.odds, found.odds, rtol=0.01)
     for name in ("signal_correlation", "gradient_correlation"):
         np.testing.assert_allclose(bounds(getattr(repeated, name)), bounds(getattr(found, name)), rtol=1e-6)
-    by_run = fitness(*again, resamples=40)
+    by_run = fitness(*again, resamples=24)
     assert (np.ptp(by_run.odds[:, 1:], axis=1) < 0.8 * np.ptp(found.odds[:, 1:], axis=1)).all()
     for model in ("svm", "logistic"):
         for score in ("left_out", "in_sample"):
