@@ -144,13 +144,13 @@ def _show_rates(ax: Axes, trials: Trials) -> list[Row]:
     found, count = correlation(signal, rate, own), len(trials.circles[0].counts)
     # The part of the variance of the rates that is not noise of so few trials.
     true = 1 - float(np.mean(rate * (1 - rate))) / (count - 1) / max(float(rate.var()), 1e-12)
-    binned = float(np.corrcoef([b.value for b in bins], [b.rate.estimate for b in bins])[0, 1])
+    binned = correlation([b.value for b in bins], [b.rate.estimate for b in bins])
     of_each = np.repeat(trials.embedding, trials.survived.shape[1])
     each = correlation(trials.pooled().ravel(), trials.survived.ravel().astype(float), of_each)
     print(
         "  correlation of survival with the initial signal (the paper: 0.85): of the rates of "
         f"{found.count} frequencies {found.format(2)}, {found.estimate / max(true, 1e-12) ** 0.5:.2f} "
-        f"without the noise of {count} trials; of {len(bins)} bins {binned:.2f}, of single "
+        f"without the noise of {count} trials; of {len(bins)} bins {binned.estimate:.2f}, of single "
         f"trials {each.format(2)}; intervals by leaving out embeddings, of which there are "
         f"{len(trials.circles)}"
     )

@@ -266,6 +266,5 @@ def test_starts_are_compared_over_the_whole_table(small, tmp_path, monkeypatch, 
         squares = [square for square in squares if np.isfinite(square)]
         assert float(total["chi_square"]) == pytest.approx(sum(squares))
         assert int(total["numbers"]) == len(squares)
-        assert 1 / (1 + musat_start.DRAWS) <= float(total["p_value"]) <= 1
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert "xavier_uniform: χ² = " in capsys.readouterr().out

@@ -43,6 +43,12 @@ def test_fitness_finds_the_law_behind_survival():
     for value, (estimate, low, high) in zip((2, 1), found.odds, strict=True):
         assert low < value < high
         assert estimate == pytest.approx(value, rel=0.2)
+    # Circles are independent here: the intervals are those of Fisher's information.
+    X = np.stack([np.ones(signals.size), signals.ravel(), gradients.ravel()], axis=1)
+    X[:, 1:] = (X[:, 1:] - X[:, 1:].mean(axis=0)) / X[:, 1:].std(axis=0)
+    p = 1 / (1 + np.exp(-odds.ravel()))
+    error = np.linalg.inv((X * (p * (1 - p))[:, None]).T @ X).diagonal()[1:] ** 0.5
+    np.testing.assert_allclose(np.ptp(found.odds[:, 1:], axis=1) / (2 * 1.96 * error), 1, atol=0.3)
     best = np.mean((odds > 0) == survived)
     assert found.logistic.left_out.covers(best)
     assert found.svm.left_out.covers(best)
@@ -68,7 +74,7 @@ def bounds(interval):
 
 def test_trials_that_share_an_embedding_do_not_make_an_interval_narrower():
     once, again, groups = shared()
-    found, repeated = fitness(*once, resamples=24), fitness(*again, groups, resamples=40)
+    found, repeated = fitness(*once, resamples=24), fitness(*again, groups, resamples=24)
     assert repeated.groups == found.groups == 12
     np.testing.assert_allclose(repeated.odds, found.odds, rtol=0.01)
     for name in ("signal_correlation", "gradient_correlation"):
