@@ -5,6 +5,7 @@ import pytest
 
 from analysis import circularity, decision_error, fit_trajectories, fourier_signals, survives
 from analysis.statistics import Interval, clustered_proportion
+from analysis.survival import fitness
 from experiments import ding_interventions, ding_law, ding_networks, ding_selection, ding_training
 from experiments.ding_training import (
     RECORD,
@@ -17,6 +18,8 @@ from experiments.ding_training import (
     show_intervals,
     train_circles,
 )
+from experiments.scoreboard import ding as scoreboard
+from experiments.scoreboard.rows import Written
 from nets import EmbeddingMLP, train
 from nets.ensemble import draw
 
@@ -216,6 +219,42 @@ def test_backpropagated_rates_are_what_the_gradient_does_to_the_signal(tiny):
     # Adam follows the gradient: the signals that it raises most shrink least.
     change = trials.pooled(at=5)
     assert np.corrcoef(trials.backprop.reshape(change.shape).ravel(), change.ravel())[0, 1] > 0.3
+
+
+def made_up_trials(embeddings=3, trials=3, K=8):
+    """Circles whose start tells a little of whether they survive."""
+    rng = np.random.default_rng(0)
+    found = []
+    for start in 10 + rng.standard_normal((embeddings, K)):
+        signals = np.tile(start, (trials, 7, 1))
+        signals[:, 1:] += 0.1 * rng.standard_normal((trials, 6, K))
+        signals[:, -1] = np.where(start + 2 * rng.standard_normal((trials, K)) > 11.5, 30.0, 1.0)
+        found.append(Circles(np.arange(7), signals, 0))
+    return ding_selection.Trials(found, rng.standard_normal((embeddings, trials, K)))
+
+
+def test_the_headline_is_the_score_on_embeddings_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(ding_selection, "train_trials", lambda budget: made_up_trials())
+    judged = []
+
+    def remembered(*values, **options):
+        judged.append((values[-1], fitness(*values, **options, resamples=2)))
+        return judged[-1][1]
+
+    monkeypatch.setattr(ding_selection, "fitness", remembered)
+    files = [path.name for path in ding_selection.initial_gradients(tmp_path, "quick")]
+    groups, found = judged[0]
+    assert groups.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    row = rows_of(tmp_path / "ding-7-fitness.csv")[0]
+    for name, score in (("accuracy", found.svm.left_out), ("in_sample", found.svm.in_sample)):
+        assert [float(row[column]) for column in (name, f"{name}_low", f"{name}_high")] == [
+            score.estimate, score.low, score.high
+        ]  # fmt: skip
+    assert row["embeddings"] == "3"
+    headline = scoreboard._machine(Written(tmp_path, files))
+    assert (headline.estimate, headline.low, headline.count) == (
+        100 * found.svm.left_out.estimate, 100 * found.svm.left_out.low, 3
+    )  # fmt: skip
 
 
 def test_a_law_that_all_runs_share_predicts_the_survivors_of_others():

@@ -11,6 +11,7 @@ from analysis.survival import (
     fitness,
     survival_rates,
 )
+from experiments import ding_survival
 from physics import InputError
 
 
@@ -95,6 +96,17 @@ def test_trials_that_share_an_embedding_do_not_make_an_interval_narrower():
     assert all(
         a.rate.high - a.rate.low < b.rate.high - b.rate.low for a, b in zip(alone, rates[0], strict=True)
     )
+
+
+def test_runs_that_share_their_first_signals_are_one_group():
+    signals = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
+    runs = [
+        ding_survival.Circles({"file": f"{k % 2}.h5"}, signal, signal, signal, signal > 2, None)
+        for k, signal in enumerate(signals)
+    ]
+    first, second, third = ding_survival.group_labels(runs, "run")
+    assert first == third != second
+    assert ding_survival.group_labels(runs, "file") == ["0.h5", "1.h5", "0.h5"]
 
 
 def test_groups_are_left_out_as_a_whole():
