@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from analysis.ensembles import EnsembleOf
 from analysis.motion import Motion
 from analysis.onsets import OnsetDifference
 from analysis.relabelling import Symmetry
-from analysis.statistics import Interval
+from analysis.statistics import Interval, holm
 from analysis.structures import Structures, structures
 from physics.checks import number
 from physics.operations import Operation
@@ -48,6 +48,9 @@ class Comparison:
         Predicted against measured accuracy.
     notes : tuple of str
         What was left out, and why.
+
+    All tests of `distributions` and `onsets` together are one family: each has Holm's p-value among them
+    beside its own, and `differs` goes by that.
     """
 
     names: tuple[str, str]
@@ -62,22 +65,26 @@ class Comparison:
     notes: tuple[str, ...]
 
     def table(self) -> list[dict[str, Any]]:
-        """Every estimate as a row: part, quantity, statistic, estimate, low, high, count, p_value, test."""
+        """Every estimate as a row.
+
+        Columns: part, quantity, statistic, estimate, low, high, count, p_value, adjusted_p_value, test.
+        """
         rows: list[dict[str, Any]] = []
 
         def add(
-            part: str, quantity: str, statistic: str, value: Interval, p: float = math.nan, test: str = ""
+            part: str, quantity: str, statistic: str, value: Interval, of: Any = None, test: str = ""
         ) -> None:
+            p, adjusted = (math.nan, math.nan) if of is None else (of.p_value, of.adjusted_p_value)
             rows.append(
                 {"part": part, "quantity": quantity, "statistic": statistic}
                 | {"estimate": value.estimate, "low": value.low, "high": value.high, "count": value.count}
-                | {"p_value": p, "test": test}
+                | {"p_value": p, "adjusted_p_value": adjusted, "test": test}
             )
 
         for name, found in self.distributions.items():
             add("distribution", name, self.names[0], found.first)
             add("distribution", name, self.names[1], found.second)
-            add("distribution", name, "difference", found.difference, found.p_value, found.test)
+            add("distribution", name, "difference", found.difference, found, found.test)
             for effect, value in found.effects.items():
                 add("distribution", name, effect, value)
         if self.motion is not None:
@@ -87,12 +94,19 @@ class Comparison:
             for ensemble, one in zip(self.names, (onset.first, onset.second), strict=True):
                 add("onset", name, f"{ensemble}, reached", one.fraction)
                 add("onset", name, f"{ensemble}, median time", one.median)
-            add("onset", name, "ratio", onset.ratio, onset.p_value, "log-rank test")
+            add("onset", name, "ratio", onset.ratio, onset, "log-rank test")
             add("onset", name, "paired ratio", onset.paired_ratio)
         if self.accuracy is not None:
             for statistic in ("bias", "error", "correlation", "slope"):
                 add("accuracy", "predicted against measured", statistic, getattr(self.accuracy, statistic))
         return rows
+
+    @property
+    def tests(self) -> int:
+        """How many tests Holm's p-values are adjusted for."""
+        p_values = [one.p_value for one in self.distributions.values()]
+        p_values += [one.p_value for one in self.onsets.values()]
+        return sum(map(math.isfinite, p_values))
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers as JSON holds them: NaN is null, infinity the text "inf"; large matrices left out."""
@@ -141,7 +155,8 @@ def compare(
         "none"; or by the progress of an observable or measure that both have, such as "quality".
     paired : bool, optional
         Whether run k of one belongs to run k of the other; by default, whether they start from the same
-        shapes. Else each trained run stands beside the simulated one that ends nearest to it.
+        shapes. Else each trained run stands beside the simulated one that ends nearest to it, and each
+        simulated one, for what chance gives, beside the other simulated one that does.
     symmetry : Symmetry, optional
         Relabellings of the tokens that do not matter; by default those that both problems allow, only those
         that map a training set onto itself where one is fixed, and none in many dimensions, where the search
@@ -180,20 +195,37 @@ def compare(
     if work.same_tokens:
         shapes = work.shapes()
         pairs, together = work.pairs(paired, shapes)
-        motion = work.motion(pairs, together, align)
+        motion = work.motion(pairs, together, align, shapes)
     else:
         work.without_shapes(paired=paired, align=align, symmetry=symmetry)
+    distributions, reached = _adjusted(work.distributions(ours, theirs), work.onsets(motion, thresholds))
     return Comparison(
         names,
         (first.runs, second.runs),
         ours,
         theirs,
         shapes,
-        work.distributions(ours, theirs),
+        distributions,
         motion,
-        work.onsets(motion, thresholds),
+        reached,
         work.accuracy(together, accuracies),
         tuple(work.notes),
+    )
+
+
+def _adjusted(
+    distributions: Mapping[str, Difference], reached: Mapping[str, OnsetDifference]
+) -> tuple[dict[str, Difference], dict[str, OnsetDifference]]:
+    """Give each its p-value among the tests of all (Holm)."""
+    p_values = [one.p_value for one in distributions.values()]
+    found = holm(p_values + [one.p_value for one in reached.values()]).tolist()
+    first, rest = found[: len(distributions)], found[len(distributions) :]
+    return (
+        {
+            name: replace(distributions[name], adjusted_p_value=p)
+            for name, p in zip(distributions, first, strict=True)
+        },
+        {name: replace(reached[name], adjusted_p_value=p) for name, p in zip(reached, rest, strict=True)},
     )
 
 

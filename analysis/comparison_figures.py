@@ -23,7 +23,8 @@ def show_error(
 ) -> Axes:
     """Draw the error over time: median and quartiles over pairs, and what chance gives."""
     ax = axes_of(ax)
-    for errors, color, label in ((motion.chance, GREY, "strange partners"), (motion.error, FIRST, "pairs")):
+    strange = "strange partners" if motion.paired else "nearest of the first alone"
+    for errors, color, label in ((motion.chance, GREY, strange), (motion.error, FIRST, "pairs")):
         if not np.isfinite(errors).any():
             continue
         shown = np.isfinite(errors).any(axis=0)

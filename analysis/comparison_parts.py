@@ -1,5 +1,6 @@
 """The parts of a comparison, each from what the two ensembles have."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,10 @@ from numpy.typing import NDArray
 from analysis.calibration import Calibration, calibrate
 from analysis.effects import Difference, compare_proportions, compare_values
 from analysis.ensembles import MEASURES, PLANAR, EnsembleOf
-from analysis.motion import Motion, Paths, compare_motion
-from analysis.onsets import OnsetDifference, Onsets, compare_onsets, onsets
+from analysis.motion import Chosen, Motion, Paths, compare_motion
+from analysis.onsets import OnsetDifference, Onsets, compare_onsets
 from analysis.relabelling import Symmetry, no_relabelling, procrustes_disparity, symmetry_of
-from analysis.structures import Structures, structures
+from analysis.structures import Structures, class_names, structures_by
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -90,6 +91,9 @@ class Parts:
                 "states must have the same number of tokens and of axes, got "
                 f"{first.final.shape[1:]} and {second.final.shape[1:]}"
             )
+        for name, one in zip(names, (first, second), strict=True):
+            if not (self.states or one.says_operation):
+                self.notes.append(f"{name} names no operation: classes are {class_names(one.operation)}")
         self.planar = max(first.dim, second.dim) <= PLANAR
         self.same_tokens = first.tokens == second.tokens
         self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
@@ -137,9 +141,7 @@ class Parts:
         """Circles and imperfections, where pair sums of few dimensions have them."""
         if self.states or not self.planar or not one.operation.commutes:
             return None
-        if one.operation.group is not None:
-            return structures(one.final, group=one.operation.group)
-        return structures(one.final, modulus=one.operation.modulus or 2 * one.tokens)
+        return structures_by(one.operation, one.final)
 
     def shapes(self) -> Shapes | None:
         """Disparities of all pairs of final shapes, and of what chance and the trained runs give."""
@@ -171,12 +173,29 @@ class Parts:
             paired = same and bool((first.sound == second.sound).all()) and self._same_starts()
         if paired:
             return np.tile(np.arange(first.runs)[:, None], 2), True
-        if shapes is not None:
-            nearest = shapes.disparity.argmin(axis=0)
-        else:
-            gaps = [((first.final - state) ** 2).sum(axis=(1, 2)) for state in second.final]
-            nearest = np.argmin(gaps, axis=1)
+        nearest = self._apart(second.final, shapes).argmin(axis=0)
         return np.stack([nearest, np.arange(second.runs)], axis=1), False
+
+    def _apart(self, final: Array, shapes: Shapes | None = None) -> Array:
+        """Distances (runs of the first, n) between the ends of the first and other ends (n, tokens, dim)."""
+        if shapes is not None:
+            return shapes.disparity
+        if self.states:
+            return np.array([((final - state) ** 2).sum(axis=(1, 2)) for state in self.first.final])
+        return procrustes_disparity(self.first.final, final, self.symmetry)[0]
+
+    def _chosen(self, pairs: NDArray[np.int64], times: Array, shapes: Shapes | None) -> Chosen | None:
+        """The second choices of pairs that were chosen, and the same choice within the first ensemble."""
+        first = self.first
+        if first.runs < 2:
+            return None
+        apart = self._apart(self.second.final, shapes)[:, pairs[:, 1]]
+        apart[pairs[:, 0], np.arange(len(pairs))] = np.inf
+        runs = np.arange(min(first.runs, MOST_PAIRS))
+        within = self._apart(first.final[runs])
+        within[runs, runs] = np.inf
+        chosen = (apart.argmin(axis=0), runs, within.argmin(axis=0))
+        return Chosen(first.runs, *(Paths(first.positions(one), times) for one in chosen))
 
     def _same_starts(self) -> bool:
         starts = self.first.initial, self.second.initial
@@ -216,7 +235,9 @@ class Parts:
         shares = (count / number for count, number in zip(counts, sums, strict=True))
         return compare_values("imperfect share of the rest", *shares)
 
-    def motion(self, pairs: NDArray[np.int64], together: bool, align: str) -> Motion | None:
+    def motion(
+        self, pairs: NDArray[np.int64], together: bool, align: str, shapes: Shapes | None
+    ) -> Motion | None:
         """Error over time of pairs of runs."""
         times = self.first.times, self.second.times
         common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
@@ -251,6 +272,7 @@ class Parts:
             align=align,
             progress=progress,
             states=self.states,
+            chosen=None if together else self._chosen(pairs, times[0], shapes),
         )
         if align == "scaling" and found.at_edge(times[0][-1] / times[1][-1]):
             self.notes.append("the best time scaling lies at the edge of those that were tried")
@@ -270,12 +292,18 @@ class Parts:
         self, motion: Motion | None, thresholds: Mapping[str, float] | None
     ) -> dict[str, OnsetDifference]:
         """When thresholds are reached, and circles form for good, on the aligned clock of the second."""
-        scale = 1.0 if motion is None or not motion.scale.estimate > 0 else motion.scale.estimate
+        scale, clock = 1.0, (1.0, 1.0)
+        if motion is not None and motion.scale.estimate > 0:
+            scale = motion.scale.estimate
+            if math.isfinite(motion.scale.low):
+                clock = scale / motion.scale.high, scale / motion.scale.low
+            elif motion.alignment not in ("ends", "none"):
+                self.notes.append("the factor between the clocks has no interval: onsets take it as known")
         belong = motion.pairs.tolist() if motion is not None and motion.paired else []
         found = {}
         for name, (first, second) in self._reached(thresholds).items():
             if first.reached.any() or second.reached.any():
-                found[name] = compare_onsets(name, first.scaled(1 / scale), second, pairs=belong)
+                found[name] = compare_onsets(name, first.scaled(1 / scale), second, pairs=belong, clock=clock)
         return found
 
     def _reached(self, thresholds: Mapping[str, float] | None) -> dict[str, tuple[Onsets, Onsets]]:
@@ -284,7 +312,7 @@ class Parts:
         found: dict[str, tuple[Onsets, Onsets]] = {}
         for name in sorted(shared):
             if name.startswith(ONSET_PREFIX):
-                both = [_tracked(one, name) for one in ensembles]
+                both = [one.tracked(name) for one in ensembles]
                 found[name.removeprefix(ONSET_PREFIX)] = both[0], both[1]
         measured = {"quality", "circle_ratio"} if self.planar and not self.states else set()
         for name, value in (THRESHOLDS if thresholds is None else thresholds).items():
@@ -297,16 +325,13 @@ class Parts:
                         f"{name!r}"
                     )
                 continue
-            series = [one.series(name) for one in ensembles]
-            if series[0] is not None and series[1] is not None:
-                found[name] = onsets(*series[0], value), onsets(*series[1], value)
+            first, second = (one.onsets(name, value) for one in ensembles)
+            if first is not None and second is not None:
+                found[name] = first, second
         if measured and min(self.first.dim, self.second.dim) > 1:
-            series = [one.series("circle_ratio") for one in ensembles]
-            if series[0] is not None and series[1] is not None:
-                circles = [
-                    onsets(-values, times, -1.2, lasting=True) for values, times in (series[0], series[1])
-                ]
-                found["circle for good"] = circles[0], circles[1]
+            first, second = (one.onsets("circle_ratio", 1.2, falling=True, lasting=True) for one in ensembles)
+            if first is not None and second is not None:
+                found["circle for good"] = first, second
         return found
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
@@ -326,15 +351,3 @@ class Parts:
                 if "predicted_accuracy" in predicting.observables and name in measuring.observables:
                     return calibrate(predicting.last("predicted_accuracy"), measuring.last(name))
         return None
-
-
-def _tracked(one: EnsembleOf, name: str) -> Onsets:
-    """Onsets that were tracked as steps, on the clock of the frames."""
-    steps = one.last(name)
-    reached = np.isfinite(steps)
-    clocks = np.concatenate(
-        [np.tile([[part.steps[-1], part.times[-1], part.times[0]]], (part.runs, 1)) for part in one.parts]
-    )[one.sound]
-    part = one.parts[0]
-    times = np.interp(np.where(reached, steps, 0), part.steps, part.times) - clocks[:, 2]
-    return Onsets(np.where(reached, times, clocks[:, 1] - clocks[:, 2]), reached)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from analysis.statistics import CONFIDENCE, Interval, difference, mean, proportion
+from analysis.statistics import CONFIDENCE, Interval, difference, is_shown, mean, proportion
 
 Array = NDArray[np.float64]
 RESAMPLES = 4000
@@ -38,6 +38,8 @@ class Difference:
         Two-sided, that both come from one distribution. NaN where a sample is empty.
     test : str
         Which one: Fisher's exact test, or a permutation test of the means.
+    adjusted_p_value : float
+        Holm's, among all tests of a comparison; NaN outside of one.
     """
 
     name: str
@@ -48,6 +50,13 @@ class Difference:
     effects: Mapping[str, Interval]
     p_value: float
     test: str
+    adjusted_p_value: float = math.nan
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference is shown: Holm's p is below 0.05, and neither interval nor effects hold 0."""
+        intervals = (self.difference, *self.effects.values())
+        return is_shown(self.adjusted_p_value, self.p_value) and not any(one.covers(0.0) for one in intervals)
 
 
 def compare_proportions(name: str, first: Any, second: Any) -> Difference:

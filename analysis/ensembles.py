@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from analysis.fourier import fourier_signals, survives
 from analysis.geometry import effective_dimension
+from analysis.onsets import Onsets, onsets
+from analysis.structures import class_names, class_options, recorded_operation
 from physics.errors import InputError
 from physics.operations import Operation
 from physics.parallelograms import representation_quality
@@ -33,10 +35,7 @@ def _quality(E: Array, operation: Operation, delta: float) -> Array:
 
 
 def _imperfections(E: Array, operation: Operation, delta: float) -> Array:
-    modulus = operation.modulus or 2 * operation.tokens
-    if operation.group is not None:
-        return np.asarray(grid_imperfections(E, group=operation.group), np.float64)
-    return np.asarray(grid_imperfections(E, modulus=modulus), np.float64)
+    return np.asarray(grid_imperfections(E, **class_options(operation)), np.float64)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -144,25 +143,77 @@ class EnsembleOf:
         values = np.concatenate([one.observables[name][:, -1] for one in self.parts])
         return values[self.sound].astype(np.float64)
 
-    def series(self, name: str, runs: NDArray[np.int64] | None = None) -> tuple[Array, Array] | None:
+    def series(self, name: str, runs: NDArray[np.int64]) -> tuple[Array, Array] | None:
         """Values (runs, n) and times (n,) of an observable or a measure, or None where it has no series."""
-        chosen = np.arange(self.runs) if runs is None else runs
-        clock = [one.times if name in MEASURES else one.clock(name)[1] for one in self.parts]
+        clock = [self._clock(one, name) for one in self.parts]
         if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
             return None
-        times = clock[0] - self.parts[0].times[0]
         if name in MEASURES:
-            frames = np.nan_to_num(self.positions(chosen).astype(np.float64))
-            return np.asarray(MEASURES[name](frames, self.operation, self.delta), np.float64), times
-        values = self._chosen([one.observables[name] for one in self.parts], chosen)
-        return values.astype(np.float64), times
+            return self._measured(name, self.positions(runs)), clock[0]
+        values = self._chosen([one.observables[name] for one in self.parts], runs)
+        return values.astype(np.float64), clock[0]
+
+    def onsets(
+        self, name: str, limit: float, *, falling: bool = False, lasting: bool = False
+    ) -> Onsets | None:
+        """When a quantity first is at or above a limit, or at or below it; None where it has no series.
+
+        Every part has its own clock and its own end, and a run that was stopped the end that it had.
+        """
+        sign = -1.0 if falling else 1.0
+        found = []
+        for one in self.parts:
+            clock = self._clock(one, name)
+            if len(clock) < 2:
+                return None
+            values = (
+                self._measured(name, one.positions)
+                if name in MEASURES
+                else one.observables[name].astype(np.float64)
+            )
+            reached = onsets(sign * values, clock, sign * limit, lasting=lasting)
+            found.append(_watched(reached, _ends(one)))
+        return self._counted(found)
+
+    def tracked(self, name: str) -> Onsets:
+        """Onsets that were tracked as steps, each on the clock of the frames of its part."""
+        found = []
+        for one in self.parts:
+            steps = one.observables[name][:, -1].astype(np.float64)
+            reached = np.isfinite(steps)
+            times = np.interp(np.where(reached, steps, one.steps[-1]), one.steps, one.times) - one.times[0]
+            found.append(_watched(Onsets(times, reached), _ends(one)))
+        return self._counted(found)
+
+    def _counted(self, parts: Sequence[Onsets]) -> Onsets:
+        joined = Onsets.joined(parts)
+        return Onsets(joined.times[self.sound], joined.reached[self.sound])
+
+    def _clock(self, part: Trajectory, name: str) -> Array:
+        """Times (n,) of an observable or a measure of a part, from its first frame on."""
+        return (part.times if name in MEASURES else part.clock(name)[1]) - part.times[0]
+
+    def _measured(self, name: str, positions: NDArray[Any]) -> Array:
+        frames = np.nan_to_num(positions.astype(np.float64))
+        return np.asarray(MEASURES[name](frames, self.operation, self.delta), np.float64)
 
     @cached_property
     def operation(self) -> Operation:
         """What is learned: as given, as the parameters say, or addition modulo the number of tokens."""
         if self.given is not None:
             return self.given
-        return _operation(self.parts[0].parameters, self.tokens)
+        found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]
+        several = {class_names(one) for one in found if one is not None}
+        if len(several) > 1:
+            raise InputError(f"{self.name} must agree in what is learned, got {', '.join(sorted(several))}")
+        return next((one for one in found if one is not None), Operation(self.tokens, self.tokens))
+
+    @property
+    def says_operation(self) -> bool:
+        """Whether what is learned was given, or is said by the parameters of every part."""
+        return self.given is not None or all(
+            recorded_operation(one.parameters, self.tokens) is not None for one in self.parts
+        )
 
     @cached_property
     def training_set(self) -> NDArray[np.int64] | None:
@@ -191,20 +242,16 @@ class EnsembleOf:
         return np.stack([arrays[k][run - starts[k]] for k, run in zip(part, wanted, strict=True)])
 
 
-def _operation(parameters: Mapping[str, Any], tokens: int) -> Operation:
-    system, model = parameters.get("system", {}), parameters.get("model", {})
-    made = system or model
-    group = made.get("group")
-    if group is not None:
-        table = np.asarray(group["table"] if isinstance(group, Mapping) else group)
-        return Operation(group=_group(table, group))
-    plain = system.get("type") == "EffectiveTheory" or model.get("type") == "ToyAddition"
-    modulus = made.get("modulus")
-    return Operation(tokens, modulus if modulus is not None or plain else tokens)
+def _ends(part: Trajectory) -> Array:
+    """Time (runs,) until which each run was watched: its last frame, or that at which it had been stopped."""
+    end = np.full(part.runs, part.times[-1] - part.times[0])
+    if "status" in part.observables:
+        over = part.observables["status"] > 0
+        clock = part.clock("status")[1] - part.times[0]
+        end = np.where(over.any(axis=1), clock[over.argmax(axis=1)], end)
+    return end
 
 
-def _group(table: NDArray[Any], stored: Any) -> Any:
-    from physics.groups import FiniteGroup
-
-    name = stored.get("name", "group") if isinstance(stored, Mapping) else "group"
-    return FiniteGroup(table, name)
+def _watched(found: Onsets, ends: Array) -> Onsets:
+    """Censor the runs that have not reached it no later than where they ended."""
+    return Onsets(np.where(found.reached, found.times, np.minimum(found.times, ends)), found.reached)

@@ -67,8 +67,8 @@ class Motion:
     pairs : ndarray of int64, shape (n, 2)
         Run of the first and run of the second ensemble.
     paired : bool
-        Whether they start from the same point set; else the run of the first is the one whose final shape is
-        nearest to that of the run of the second.
+        Whether they belong together; else the run of the first is the one whose final shape is nearest to
+        that of the run of the second.
     relabelling : ndarray of int64, shape (n, tokens)
         Token i of the second is token ``relabelling[k, i]`` of the first, the same in all frames.
     alignment : str
@@ -81,10 +81,16 @@ class Motion:
         Time of the first that stands beside it.
     error : ndarray, shape (n, frames)
         Procrustes disparity, or relative squared error of states; NaN where the first has no such time.
-    chance : ndarray, shape (n, frames)
-        The same of the run of the second beside the partner of another; NaN for a single pair.
+    chance : ndarray, shape (m, frames)
+        What chance gives by the same search; NaN without a second run of the first. Where runs belong
+        together, that of each run of the second beside the partner of another, by the factor between the
+        clocks that suits these best. Where partners were chosen because they end nearest, that of runs of the
+        first, each beside the other run of the first that ends nearest to it: two ensembles of one law are
+        then as near to each other as to themselves.
     mean_error, chance_error : Interval
-        Means over frames, then over pairs; the start does not count where the runs share it.
+        Means over frames, then over pairs; the start does not count where the runs share it. Where partners
+        were chosen, `mean_error` is that with one run of the first, any, left out of the choice, so that both
+        are means over equally many candidates.
     """
 
     pairs: NDArray[np.int64]
@@ -105,6 +111,26 @@ class Motion:
         return bool(place < np.log(SCALES[0]) + 0.05 or place > np.log(SCALES[1]) - 0.05)
 
 
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """How partners were chosen who end nearest, and the same choice within the first ensemble.
+
+    Attributes
+    ----------
+    candidates : int
+        Runs of the first among which the partners were chosen.
+    next_best : Paths
+        For each pair the run of the first that ends second nearest.
+    runs, partners : Paths
+        Runs of the first, and beside each the other run of the first that ends nearest to it.
+    """
+
+    candidates: int
+    next_best: Paths
+    runs: Paths
+    partners: Paths
+
+
 def compare_motion(
     first: Paths,
     second: Paths,
@@ -115,6 +141,7 @@ def compare_motion(
     align: str,
     progress: tuple[Array, Array] | None = None,
     states: bool = False,
+    chosen: Chosen | None = None,
 ) -> Motion:
     """Align the clocks of pairs of runs, and measure the error over time.
 
@@ -133,28 +160,41 @@ def compare_motion(
         pair by pair where runs belong together, else by the means over the runs.
     states : bool, default False
         Compare coordinates as they are: no rotation, scaling or relabelling.
+    chosen : Chosen, optional
+        Where partners were chosen by how they end: what chance gives is then measured by the same choice.
     """
     many = max(first.positions.shape[-1], second.positions.shape[-1]) <= 2
     count = min(MANY_FRAMES if many else FRAMES, len(second.times))
-    chosen = np.unique(np.linspace(0, len(second.times) - 1, count).round().astype(int))
-    times = second.times[chosen]
+    frames = np.unique(np.linspace(0, len(second.times) - 1, count).round().astype(int))
+    times = second.times[frames]
     beside = _Beside(first, second, symmetry, states)
     start = 1 if paired and len(times) > 1 else 0
     matched = np.broadcast_to(times, (len(pairs), len(times)))
     scale = Interval(1.0, np.nan, np.nan, len(pairs))
     if align == "scaling":
-        scale = _best_scale(beside, times[start:], FACTORS if many else FEW_FACTORS)
+        factors = FACTORS if many else FEW_FACTORS
+        scale = _best_scale(beside, times[start:], factors)
         matched = matched * scale.estimate
     elif align == "ends":
         matched = matched * (first.duration / second.duration)
         scale = Interval(first.duration / second.duration, np.nan, np.nan, len(pairs))
     elif progress is not None:
         matched, scale = _by_progress(*progress, first.times, second.times, paired)
-        matched = matched[:, chosen] if paired else np.tile(matched[:, chosen], (len(pairs), 1))
+        matched = matched[:, frames] if paired else np.tile(matched[:, frames], (len(pairs), 1))
     labels, errors = beside.errors(matched, times)
-    chance = np.full_like(errors, np.nan)
-    if len(pairs) > 1:
-        chance = beside.strange().errors(np.roll(matched, 1, axis=0), times)[1]
+    judged, chance = errors, np.full_like(errors, np.nan)
+    if chosen is not None:
+        others = _Beside(chosen.next_best, second, symmetry, states).errors(matched, times)[1]
+        judged = errors + (others - errors) / chosen.candidates
+        clock = np.tile(matched[:1], (len(chosen.runs.positions), 1))
+        chance = _Beside(chosen.partners, chosen.runs, symmetry, states).errors(clock, clock)[1]
+    elif paired and len(pairs) > 1:
+        strange, strangely = beside.strange(), np.roll(matched, 1, axis=0)
+        if align == "scaling":
+            strangely = np.tile(
+                times * _best_scale(strange, times[start:], factors).estimate, (len(pairs), 1)
+            )
+        chance = strange.errors(strangely, times)[1]
     return Motion(
         pairs,
         paired,
@@ -165,7 +205,7 @@ def compare_motion(
         np.array(matched),
         errors,
         chance,
-        _over_pairs(errors[:, start:]),
+        _over_pairs(judged[:, start:]),
         _over_pairs(chance[:, start:]),
     )
 

@@ -56,6 +56,41 @@ def proportion(successes: float, count: float) -> Interval:
     return Interval(fraction, low if successes else 0.0, high if successes < count else 1.0, round(count))
 
 
+def clustered_proportion(successes: Any, counts: Any) -> Interval:
+    """Fraction of trials that succeeded, where those of one group, such as an embedding, are not independent.
+
+    Parameters
+    ----------
+    successes, counts : array_like, shape (groups,)
+        Of the trials of each group.
+
+    Returns
+    -------
+    Interval
+        Wilson's, at the number of independent trials that would scatter as the groups do, which is reduced
+        to the degrees of freedom of so few groups (Korn and Graubard 1998). No interval for a single group.
+        `count` is the number of trials.
+
+    Notes
+    -----
+    To draw groups again would be the bootstrap's way. On beta-binomial trials of 3 groups its expanded
+    percentiles cover 67 to 76 % where these cover 93 to 97 %; of 10 groups 89 to 98 %, and these 91 to 98 %.
+    """
+    hits, trials = np.asarray(successes, np.float64), np.asarray(counts, np.float64)
+    hits, trials = hits[trials > 0], trials[trials > 0]
+    groups, total = len(trials), float(trials.sum())
+    if groups < 2:
+        rate = float(hits.sum() / total) if groups else np.nan
+        return Interval(rate, np.nan, np.nan, int(total))
+    rate = float(hits.sum() / total)
+    scatter = groups / (groups - 1) * float(np.sum((hits - rate * trials) ** 2)) / total**2
+    weight = rate * (1 - rate) / scatter if scatter > 0 else groups
+    level = (1 + CONFIDENCE) / 2
+    weight *= float(stats.norm.ppf(level) / stats.t.ppf(level, groups - 1)) ** 2
+    found = proportion(rate * weight, weight)
+    return Interval(rate, found.low, found.high, int(total))
+
+
 def difference(first: Interval, second: Interval) -> Interval:
     """First minus second of two independent estimates, the interval from theirs (Newcombe 1998, Zou 2007)."""
     estimate = first.estimate - second.estimate
@@ -77,12 +112,59 @@ def mean(values: Any) -> Interval:
     return Interval(centre, centre - half, centre + half, count)
 
 
-def correlation(x: Any, y: Any) -> Interval:
-    """Pearson's correlation with Fisher's interval; NaN where a variable does not vary."""
+def holm(p_values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Holm's adjusted p-values: of all that are below α, the chance of a single false one is at most α.
+
+    Parameters
+    ----------
+    p_values : array_like, shape (n,)
+        NaN is no test.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        NaN where there is no test.
+    """
+    given = np.asarray(p_values, np.float64)
+    adjusted = np.full(given.shape, np.nan)
+    order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * given[order]), 1.0)
+    return adjusted
+
+
+def is_shown(adjusted_p_value: float, p_value: float) -> bool:
+    """Whether a test rejects at 5 %: by Holm's p-value among several, by its own where it stands alone."""
+    decisive = p_value if math.isnan(adjusted_p_value) else adjusted_p_value
+    return decisive < 1 - CONFIDENCE
+
+
+def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
+    """Pearson's correlation with Fisher's interval; NaN where a variable does not vary.
+
+    `groups` (n,), where given, names values that are not independent of each other: the interval then comes
+    from leaving out one group after the other (the jackknife of Fisher's z), none for fewer than 3 groups.
+    """
     first, second = np.asarray(x, np.float64), np.asarray(y, np.float64)
     count = len(first)
     if count < 4 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Interval(np.nan, np.nan, np.nan, count)
     result = stats.pearsonr(first, second)
     interval = result.confidence_interval(CONFIDENCE)
+    if groups is not None:
+        found = float(result.statistic)
+        return Interval(found, *_jackknifed(first, second, np.asarray(groups), found), count)
     return Interval(float(result.statistic), float(interval.low), float(interval.high), count)
+
+
+def _jackknifed(x: Any, y: Any, groups: Any, found: float) -> tuple[float, float]:
+    """Bounds of a correlation by leaving out groups."""
+    names = np.unique(groups)
+    kept = [groups != name for name in names]
+    if len(names) < 3 or any(np.ptp(x[one]) == 0 or np.ptp(y[one]) == 0 for one in kept):
+        return np.nan, np.nan
+    z = np.arctanh(np.clip([np.corrcoef(x[one], y[one])[0, 1] for one in kept], -1 + 1e-15, 1 - 1e-15))
+    spread = (len(names) - 1) * float(z.std())  # of pseudo-values, over √n - 1
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(names) - 1)) * spread / (len(names) - 1) ** 0.5
+    centre = float(np.arctanh(np.clip(found, -1 + 1e-15, 1 - 1e-15)))
+    return math.tanh(centre - half), math.tanh(centre + half)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from analysis.fourier import survives
-from analysis.statistics import CONFIDENCE, Interval, correlation, mean, proportion
+from analysis.statistics import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
 
@@ -32,7 +32,7 @@ class RateBin:
     rate: Interval
 
 
-def survival_rates(values: Any, survived: Any, *, bins: int = 8) -> list[RateBin]:
+def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = None) -> list[RateBin]:
     """Survival rate against an initial value, such as the signal or the gradient (Ding, Figs. 6, 7).
 
     Parameters
@@ -42,12 +42,14 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8) -> list[RateBin
     survived : array_like of bool, the shape of `values`
     bins : int, default 8
         Bins that hold equally many circles; values that tie share one.
+    groups : array_like, shape (runs,) or that of `values`, optional
+        Which circles are not independent of each other, such as those of runs that share their embedding.
 
     Returns
     -------
     list of RateBin
-        In order of the values, with Wilson's 95 % interval. The circles of one run compete, so that the
-        intervals, which take them for independent, are a little too wide.
+        In order of the values, with Wilson's 95 % interval; that of `clustered_proportion` where there are
+        groups.
 
     Raises
     ------
@@ -55,6 +57,7 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8) -> list[RateBin
         If shapes do not agree or a value is not finite.
     """
     x, y = _pair(values, survived)
+    names = None if groups is None else _names(groups, x)
     edges = np.unique(np.quantile(x, np.linspace(0, 1, whole_number("bins", bins, 1) + 1)))
     if len(edges) < 2:
         edges = np.array([x.min(), x.max()])
@@ -62,29 +65,33 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8) -> list[RateBin
     rows = []
     for k in np.unique(place):
         here = place == k
-        rate = proportion(int(y[here].sum()), int(here.sum()))
+        if names is None:
+            rate = proportion(int(y[here].sum()), int(here.sum()))
+        else:
+            rate = _clustered(y[here], names[here])
         rows.append(RateBin(float(edges[k]), float(edges[k + 1]), float(x[here].mean()), rate))
     return rows
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """How well a rule tells the circles that survive, with all runs of a group left out while it is fitted.
+    """How well a rule tells the circles that survive.
 
     Attributes
     ----------
-    accuracy : Interval
-        In sample, as the paper reports it.
     left_out : Interval
-        On groups that the fit has not seen.
+        Accuracy on groups that the fit has not seen: what it is worth. Like the other intervals, that of
+        whole groups.
+    in_sample : Interval
+        Accuracy on the circles that it was fitted to, as the paper reports it.
     balanced : float
         Mean of the accuracies among survivors and among the dead, left out: 1/2 by chance.
     area : float
         Probability that a survivor is ranked above a dead circle, left out: 1/2 by chance.
     """
 
-    accuracy: Interval
     left_out: Interval
+    in_sample: Interval
     balanced: float
     area: float
 
@@ -95,6 +102,8 @@ class Fitness:
 
     Attributes
     ----------
+    groups : int
+        How many there are; intervals have them for their unit.
     signal_correlation, gradient_correlation : Interval
         Pearson's, with survival.
     majority : float
@@ -108,6 +117,7 @@ class Fitness:
         deviation of signal and of gradient. Intervals by drawing groups again.
     """
 
+    groups: int
     signal_correlation: Interval
     gradient_correlation: Interval
     majority: float
@@ -147,10 +157,8 @@ def fitness(
         if np.ndim(signals) != 2:
             raise InputError("groups must be given where signals are not of the shape (runs, K)")
         groups = np.arange(len(np.asarray(signals)))
-    names = np.asarray(groups)
-    if names.shape != x.shape:
-        names = np.repeat(names, len(x) // max(len(names), 1))
-    if names.shape != x.shape or len(np.unique(names)) < 2:
+    names = _names(groups, x)
+    if len(np.unique(names)) < 2:
         raise InputError(f"groups must name at least 2 groups of the runs, got {np.asarray(groups)!r}"[:200])
     if y.all() or not y.any():
         raise InputError(f"survived must hold survivors and dead circles, got {int(y.sum())} of {y.size}")
@@ -160,14 +168,12 @@ def fitness(
     logit = make_pipeline(StandardScaler(), LogisticRegression(C=np.inf, max_iter=1000))
     judged = []
     for model in (svm, logit):
-        fitted = model.fit(X, y)
-        inside = int((fitted.predict(X) == y).sum())
+        inside = model.fit(X, y).predict(X) == y
         scores = cross_val_predict(model, X, y, groups=names, cv=folds, method="decision_function")
-        right = int(((scores > 0) == y).sum())
         judged.append(
             Classifier(
-                proportion(inside, y.size),
-                proportion(right, y.size),
+                _clustered((scores > 0) == y, names),
+                _clustered(inside, names),
                 float(balanced_accuracy_score(y, scores > 0)),
                 float(roc_auc_score(y, scores)),
             )
@@ -176,7 +182,24 @@ def fitness(
     odds = _odds(
         (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0), y, names, resamples, seed
     )
-    return Fitness(correlation(x, y), correlation(g, y), majority, judged[0], judged[1], odds)
+    of_signal, of_gradient = (correlation(values, y, names) for values in (x, g))
+    return Fitness(len(np.unique(names)), of_signal, of_gradient, majority, judged[0], judged[1], odds)
+
+
+def _names(groups: Any, circles: Array) -> NDArray[Any]:
+    """Name the group of every circle (n,), from names of the runs or of the circles."""
+    names = np.asarray(groups).ravel()
+    if len(names) != len(circles) and len(names) and len(circles) % len(names) == 0:
+        names = np.repeat(names, len(circles) // len(names))
+    if names.shape != circles.shape:
+        raise InputError(f"groups must name one for each run or circle, got {len(names)} for {len(circles)}")
+    return names
+
+
+def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
+    """How often something is true of circles, with the interval of whole groups."""
+    group = np.unique(names, return_inverse=True)[1]
+    return clustered_proportion(np.bincount(group, weights=true), np.bincount(group))
 
 
 def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int) -> Array:

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from analysis.figures import style
 from analysis.geometry import circularity
-from analysis.statistics import correlation, proportion
+from analysis.statistics import clustered_proportion, correlation, proportion
 from analysis.survival import RateBin, fitness, survival_rates
 from experiments import ding_survival
 from experiments.ding_training import (
@@ -80,6 +80,11 @@ class Trials:
         return signals[:, 0] if at is None else signals[:, at] - signals[:, at - 1]
 
     @property
+    def embedding(self) -> NDArray[np.int64]:
+        """Which embedding each run (embeddings · trials,) has; the trials of one share its signals."""
+        return np.repeat(np.arange(len(self.circles)), [len(one.counts) for one in self.circles])
+
+    @property
     def survived(self) -> NDArray[np.bool_]:
         """Survivors (embeddings · trials, K)."""
         return np.concatenate([one.survived for one in self.circles])
@@ -132,27 +137,30 @@ def _show_rates(ax: Axes, trials: Trials) -> list[Row]:
     """Left: survival rate of every frequency of every embedding, and of bins of them."""
     signal = np.concatenate([one.signals[0, 0] for one in trials.circles])
     rate = np.concatenate([one.survived.mean(axis=0) for one in trials.circles])
-    bins = survival_rates(trials.pooled(), trials.survived)
+    own = np.repeat(np.arange(len(trials.circles)), trials.circles[0].survived.shape[1])
+    bins = survival_rates(trials.pooled(), trials.survived, groups=trials.embedding)
     ax.scatter(signal, rate, s=9, color="#b0b0b0", linewidths=0, label="one frequency of one embedding")
     show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=ALIVE, label="bins of signals")
-    found, count = correlation(signal, rate), len(trials.circles[0].counts)
+    found, count = correlation(signal, rate, own), len(trials.circles[0].counts)
     # The part of the variance of the rates that is not noise of so few trials.
     true = 1 - float(np.mean(rate * (1 - rate))) / (count - 1) / max(float(rate.var()), 1e-12)
     binned = correlation([b.value for b in bins], [b.rate.estimate for b in bins])
-    each = correlation(trials.pooled().ravel(), trials.survived.ravel().astype(float))
+    of_each = np.repeat(trials.embedding, trials.survived.shape[1])
+    each = correlation(trials.pooled().ravel(), trials.survived.ravel().astype(float), of_each)
     print(
         "  correlation of survival with the initial signal (the paper: 0.85): of the rates of "
         f"{found.count} frequencies {found.format(2)}, {found.estimate / max(true, 1e-12) ** 0.5:.2f} "
-        f"without the noise of {count} trials; of {binned.count} bins {binned.format(2)}, of single "
-        f"trials {each.format(2)}"
+        f"without the noise of {count} trials; of {len(bins)} bins {binned.estimate:.2f}, of single "
+        f"trials {each.format(2)}; intervals by leaving out embeddings, of which there are "
+        f"{len(trials.circles)}"
     )
     ax.set(xlabel="initial signal ‖F_k‖", ylabel="survival rate", ylim=(-0.03, 1.03))
     ax.set_title(f"{len(trials.circles)} embeddings, {count} trials; r = {found.format(2)}", fontsize=9.5)
     ax.legend(loc="upper left")
     rows: list[Row] = [
-        {"panel": "frequencies", "x": float(x)}
+        {"panel": "frequencies", "embedding": int(n), "x": float(x)}
         | columns("survival_rate", proportion(round(count * y), count))
-        for x, y in zip(signal, rate, strict=True)
+        for n, x, y in zip(own, signal, rate, strict=True)
     ]
     return rows + [{"panel": "bins", "x": b.value} | columns("survival_rate", b.rate) for b in bins]
 
@@ -192,9 +200,12 @@ def _show_scaled(ax: Axes, budget: Budget) -> list[Row]:
     ax.set_title(f"one frequency × {factors[0]} to {factors[-1]}, {trials} trials each", fontsize=9.5)
     ax.legend(loc="upper left")
     for factor in (factors[0], factors[-1]):
-        alive = sum(round(r["survival_rate"] * r["count"]) for r in rows if r["factor"] == factor)
-        rate = proportion(alive, embeddings * trials)
-        print(f"  a frequency scaled by {factor} survives in {rate.format(0, 100)} % of {rate.count} trials")
+        alive = [round(r["survival_rate"] * r["count"]) for r in rows if r["factor"] == factor]
+        rate = clustered_proportion(alive, [trials] * embeddings)
+        print(
+            f"  a frequency scaled by {factor} survives in {rate.format(0, 100)} % of {rate.count} trials of "
+            f"{embeddings} embeddings"
+        )
     print("  " + audit(found))
     return rows
 
@@ -247,17 +258,18 @@ def initial_gradients(out: Path, budget: Budget) -> list[Path]:
     """Figure 7: survival against the gradient at steps 1 to 4, with the signal: SVM and logistic model."""
     trials = train_trials(budget)
     signal, survived = trials.pooled(), trials.survived
-    groups = np.repeat(np.arange(len(trials.circles)), TRIALS[budget])
     backprop = trials.backprop.reshape(survived.shape)
     kinds = {"change of the signal": trials.pooled(at=4), "backpropagated gradient": backprop}
     rows: list[Row] = []
     fitted: list[Row] = []
     for name, gradient in kinds.items():
-        print(f"  gradient at step 4 as the {name} (the paper's SVM: 83.8 %):")
-        found = fitness(signal, gradient, survived, groups)
+        print(f"  gradient at step 4 as the {name} (the paper's SVM, in sample: 83.8 %):")
+        found = fitness(signal, gradient, survived, trials.embedding)
         print(ding_survival.fitness_table(found).text())
         fitted += [
-            {"gradient": name, "model": model, "majority": found.majority} | columns("accuracy", one.accuracy)
+            {"gradient": name, "model": model, "majority": found.majority, "embeddings": found.groups}
+            | columns("in_sample", one.in_sample)
+            | columns("accuracy", one.left_out)
             for model, one in (("linear SVM", found.svm), ("logistic", found.logistic))
         ]
     with style():
@@ -265,7 +277,7 @@ def initial_gradients(out: Path, budget: Budget) -> list[Path]:
         left, middle, right = figure.subplots(1, 3)
         rows += _show_histogram(left, trials.pooled(at=4), survived)
         for step in range(1, 5):
-            bins = survival_rates(trials.pooled(at=step), survived)
+            bins = survival_rates(trials.pooled(at=step), survived, groups=trials.embedding)
             show_intervals(
                 middle,
                 [b.value for b in bins],
@@ -328,8 +340,9 @@ def by_circularity(out: Path, budget: Budget) -> list[Path]:
     size, runs = SIZES[budget], ROUND[budget]
     circles = train_circles(size.model, runs=runs, steps=size.steps)
     start = circularity(draw(size.model, runs=runs, seed=0).parameters["embedding"])
-    bins = survival_rates(start, circles.survived)
-    found = correlation(start.ravel(), circles.survived.ravel())
+    run = np.arange(runs)
+    bins = survival_rates(start, circles.survived, groups=run)
+    found = correlation(start.ravel(), circles.survived.ravel(), np.repeat(run, start.shape[1]))
     with style():
         figure = Figure(figsize=(9.6, 3.6))
         left, right = figure.subplots(1, 2)

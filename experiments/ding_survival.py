@@ -104,11 +104,9 @@ def report(
     signal = np.stack([one.signal for one in circles])
     gradient = np.stack([one.gradient for one in circles])
     survived = np.stack([one.survived for one in circles])
+    labels = group_labels(circles, groups)
     for name, values in (("initial signal", signal), ("initial gradient", gradient)):
-        yield rates_table(name, values, survived, bins, limit).text()
-    labels = [
-        str(one.columns["file"]) + ("" if groups == "file" else f"#{one.columns['run']}") for one in circles
-    ]
+        yield rates_table(name, values, survived, bins, limit, labels).text()
     if len(set(labels)) < 2 or survived.all():
         yield "Predictions need at least 2 groups of runs, and dead circles: none are judged."
         return
@@ -136,14 +134,23 @@ def counts_table(circles: Sequence[Circles]) -> Table:
     )
 
 
-def rates_table(name: str, values: Array, survived: NDArray[np.bool_], bins: int, limit: str) -> Table:
-    """Survival rate against an initial value."""
+def group_labels(circles: Sequence[Circles], groups: str) -> list[str]:
+    """Name the group of every run: its file, or itself with all runs that share its initial embedding."""
+    if groups == "file":
+        return [str(one.columns["file"]) for one in circles]
+    return [one.signal.tobytes().hex() for one in circles]
+
+
+def rates_table(
+    name: str, values: Array, survived: NDArray[np.bool_], bins: int, limit: str, labels: Sequence[str]
+) -> Table:
+    """Survival rate against an initial value, with intervals of whole groups."""
     return Table(
-        f"Survival (final signal above {limit}) against {name}, 95 % intervals.",
+        f"Survival (final signal above {limit}) against {name}, 95 % intervals of {len(set(labels))} groups.",
         [name, "circles", "survive, %"],
         [
             [f"{row.low:.4g} to {row.high:.4g}", str(row.rate.count), row.rate.format(1, 100)]
-            for row in survival_rates(values, survived, bins=bins)
+            for row in survival_rates(values, survived, bins=bins, groups=labels)
         ],
     )
 
@@ -154,8 +161,8 @@ def fitness_table(found: Fitness) -> Table:
     def line(name: str, model: Classifier) -> list[str]:
         return [
             name,
-            model.accuracy.format(1, 100),
             model.left_out.format(1, 100),
+            model.in_sample.format(1, 100),
             f"{100 * model.balanced:.1f}",
             f"{model.area:.3f}",
         ]
@@ -167,7 +174,8 @@ def fitness_table(found: Fitness) -> Table:
     return Table(
         f"Pearson correlation of survival with the initial signal {found.signal_correlation.format(2)}, with "
         f"the gradient {found.gradient_correlation.format(2)}.\nLog odds a standard deviation: {odds}.\n"
-        f"Accuracy, %; calling every circle dead gives {100 * found.majority:.1f}.",
-        ["from signal and gradient", "in sample", "groups left out", "balanced", "area under ROC"],
+        f"Accuracy, %; calling every circle dead gives {100 * found.majority:.1f}. Intervals of "
+        f"{found.groups} groups as a whole.",
+        ["from signal and gradient", "groups left out", "in sample", "balanced", "area under ROC"],
         [line("linear SVM", found.svm), line("logistic", found.logistic)],
     )

@@ -42,24 +42,42 @@ Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...")]
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
 
 
-def structure_line(found: Any) -> str:
-    """Circles and imperfections of an ensemble in one line."""
+def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
+    """Structures of final embeddings by the operation that is recorded, and their line; None without any.
+
+    Where no operation is recorded, classes are i + j modulo the tokens, which the line says.
+    """
+    from analysis.structures import UNPAIRED, class_names, recorded_operation, structures_by
+    from physics.operations import Operation
+
+    parameters = trajectory.parameters
+    made = parameters.get("system") or parameters.get("model") or {}
+    recorded = recorded_operation(parameters, trajectory.tokens)
+    operation = recorded or Operation(trajectory.tokens, trajectory.tokens)
+    if made.get("type") in UNPAIRED or not operation.commutes:
+        return None, ""
+    found = structures_by(operation, final)
+    assumed = "" if recorded is not None else "; the file names no operation"
+    return found, structure_line(found, f"classes {class_names(operation)}{assumed}")
+
+
+def structure_line(found: Any, classes: str) -> str:
+    """Circles and imperfections of an ensemble in one line, and by which classes these are counted."""
     circles = int(found.circle.sum())
     text = f"{circles} of {len(found.circle)} runs are circles ({found.circles.format(1, 100)} %)"
     if circles < len(found.circle):
-        text += f", grid imperfections of the rest {found.grid_imperfections.format()}"
+        text += f", grid imperfections of the rest {found.grid_imperfections.format()} ({classes})"
     return text
 
 
 def summarise(trajectory: Trajectory, out: Path | None) -> int:
     """Print what became of an ensemble; the exit status is 1 if a run has diverged."""
-    from analysis.comparison import structures
-
     final = trajectory.final
     sound = np.isfinite(final).all(axis=(1, 2))
     kind = trajectory.parameters.get("model", {}).get("type", "ConstantAttention")
-    shaped = sound.any() and kind == "ConstantAttention"  # circles and grids are of sums modulo the tokens
-    parts = [structure_line(structures(final[sound]))] if shaped else []
+    shaped = sound.any() and kind == "ConstantAttention"  # other networks are summarised by their accuracy
+    line = structures_of(trajectory, final[sound])[1] if shaped else ""
+    parts = [line] if line else []
     for name in ("train_accuracy", "validation_accuracy"):
         if name in trajectory.observables and sound.any():
             mean = 100 * float(np.mean(trajectory.observables[name][sound, -1]))

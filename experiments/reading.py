@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from tyro.conf import Positional
 
-from experiments.options import Files, sentence, structure_line
+from experiments.options import Files, sentence, structures_of
 from experiments.output import make_directory, refuse_existing, refuse_table, write_csv, write_table
 from physics.errors import InputError
 from physics.trajectory import Trajectory
@@ -54,7 +54,6 @@ def analyze(
 
 def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, Any]]]:
     """Summary line of a file and the columns of each of its runs."""
-    from analysis.comparison import structures
     from analysis.fourier import signals_and_final, survives
     from analysis.geometry import effective_dimension
     from analysis.survival import StoppingRule
@@ -63,7 +62,8 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
     signals, final = signals_and_final(trajectory)
     ratios, circle, dimension = circle_ratio(final), is_circle(final), effective_dimension(final)
     alive = survives(signals[:, -1])
-    found = structures(final) if wanted == "yes" or (wanted == "auto" and trajectory.dim <= 4) else None
+    counted = wanted == "yes" or (wanted == "auto" and trajectory.dim <= 4)
+    found, line = structures_of(trajectory, final) if counted else (None, "")
     rule = StoppingRule()
     rows = []
     for run in range(trajectory.runs):
@@ -83,7 +83,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
                 row[f"final_{name}"] = float(trajectory.observables[name][run, -1])
         rows.append(row)
     if found is not None:
-        return structure_line(found), rows
+        return line, rows
     counts = alive.sum(axis=1)
     return f"{trajectory.runs} runs, {counts.mean():.1f} of {alive.shape[1]} frequencies survive", rows
 

@@ -81,7 +81,8 @@ def write_comparison(
 ONSETS = (
     "A run that never gets there says only that it takes longer than it was watched. Medians are Kaplan and "
     "Meier's, p is the log-rank test's, and a ratio is a factor between the clocks that this test does not "
-    "reject."
+    "reject; both allow for the error of the factor by which clocks were aligned, where it was estimated. "
+    "Holm's p counts all tests of the page."
 )
 
 
@@ -100,14 +101,16 @@ def distribution_table(comparison: Comparison) -> Table:
                 one.difference.format(digits, scale),
                 f"{SYMBOLS[effect]} = {size.format(2)}",
                 p_value(one.p_value),
+                p_value(one.adjusted_p_value),
             ]
         )
     return Table(
         f"Final structures and measurements of {comparison.runs[0]} and {comparison.runs[1]} runs; 95 % "
         "intervals: Wilson and Newcombe for proportions, Student and bootstrap for means. Effects, of the "
         "first minus the second, are Cliff's δ or Cohen's h (Hedges' g in the JSON); p by Fisher's exact "
-        "test or 4000 permutations.",
-        ["quantity", first, second, "difference", "effect", "p"],
+        f"test or 4000 permutations, and Holm's among the {comparison.tests} tests of this comparison. "
+        "Intervals are of each quantity alone.",
+        ["quantity", first, second, "difference", "effect", "p", "Holm's p"],
         rows,
     )
 
@@ -123,7 +126,7 @@ def motion_table(comparison: Comparison, caption: str = "") -> Table:
         [
             [f"τ, time of {first} in a unit of time of {second}", significant(motion.scale)],
             ["mean error of pairs", motion.mean_error.format(3)],
-            ["mean error of strange partners", motion.chance_error.format(3)],
+            [f"mean error of {_strangers(comparison)}", motion.chance_error.format(3)],
         ],
     )
 
@@ -162,6 +165,7 @@ def onset_table(comparison: Comparison) -> Table:
             significant(one.ratio),
             significant(one.paired_ratio),
             p_value(one.p_value),
+            p_value(one.adjusted_p_value),
         ]
         for name, one in comparison.onsets.items()
     ]
@@ -176,6 +180,7 @@ def onset_table(comparison: Comparison) -> Table:
             "ratio",
             "ratio of pairs that both do",
             "p",
+            "Holm's p",
         ],
         rows,
     )
@@ -203,12 +208,12 @@ def accuracy_table(comparison: Comparison) -> Table:
 
 
 def findings(comparison: Comparison) -> str:
-    """What differs, in words: by intervals of the differences and sizes of the effects."""
+    """What differs, in words, by the one rule of `Difference.differs` and `OnsetDifference.differs`."""
     differ, alike, open_ = [], [], []
     for one in comparison.distributions.values():
         if not math.isfinite(one.difference.low):
             open_.append(one.name)
-        elif one.difference.covers(0):
+        elif not one.differs:
             alike.append(one.name)
         else:
             effect, value = next(iter(one.effects.items()))
@@ -218,20 +223,26 @@ def findings(comparison: Comparison) -> str:
     if differ:
         parts.append(f"The ensembles differ in {_listed(differ)}.")
     if alike:
-        parts.append(f"No difference is seen in {_listed(alike)}.")
+        parts.append(f"No difference is shown in {_listed(alike)}.")
     if open_:
         parts.append(f"Of {_listed(open_)} no interval can be given.")
+    if differ or alike:
+        parts.append(
+            f"A difference counts as shown where Holm's p among the {comparison.tests} tests is below 0.05 "
+            "and no 95 % interval of it holds 0."
+        )
     motion = comparison.motion
     if motion is not None and math.isfinite(motion.chance_error.estimate):
         parts.append(
-            f"Over time, pairs are {motion.mean_error.format(3)} apart, strange partners "
+            f"Over time, pairs are {motion.mean_error.format(3)} apart, {_strangers(comparison)} "
             f"{motion.chance_error.format(3)}."
         )
     for name, onset in comparison.onsets.items():
         if math.isfinite(onset.ratio.estimate):
+            shown = "" if onset.differs else ", which shows no difference"
             parts.append(
                 f"The onset of {name.replace('_', ' ')} comes {significant(onset.ratio)} times as late in "
-                f"{comparison.names[1]}, clocks {'as they are' if motion is None else 'aligned'}."
+                f"{comparison.names[1]}, clocks {'as they are' if motion is None else 'aligned'}{shown}."
             )
     if comparison.accuracy is not None:
         parts.append(
@@ -257,7 +268,8 @@ def _motion_text(comparison: Comparison) -> str:
     who = (
         "Run k stands beside run k, from the same start."
         if motion.paired
-        else f"Each run of {second} stands beside that of {first} which ends nearest to it."
+        else f"Each run of {second} stands beside that of {first} which ends nearest to it. What "
+        f"such a choice gives by itself is seen from each run of {first} beside the nearest other of {first}."
     )
     kind = (
         "The error is the squared distance of the states over the variance of the second, 1 - R²"
@@ -267,7 +279,7 @@ def _motion_text(comparison: Comparison) -> str:
     told = ""
     if math.isfinite(motion.chance_error.estimate):
         told = (
-            f": {motion.mean_error.format(3)} on average, where strange partners give "
+            f": {motion.mean_error.format(3)} on average, where {_strangers(comparison)} give "
             f"{motion.chance_error.format(3)}"
         )
     return f"{who} {how} {kind}{told}."
@@ -285,6 +297,12 @@ def _shape_text(comparison: Comparison) -> str:
         f"The nearest shape to one of {comparison.names[1]} lies at a median disparity of {listed}. The "
         "starts show what chance gives, the other runs of its own ensemble what to hope for."
     )
+
+
+def _strangers(comparison: Comparison) -> str:
+    """What the pairs are held against; see `Motion.chance`."""
+    assert comparison.motion is not None
+    return "strange partners" if comparison.motion.paired else f"nearest runs of {comparison.names[0]} alone"
 
 
 def p_value(p: float) -> str:

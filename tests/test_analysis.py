@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import analysis
-from analysis.statistics import Interval
+from analysis.statistics import Interval, clustered_proportion
 from physics import InputError
 
 
@@ -111,6 +112,61 @@ def test_intervals_have_their_coverage():
         held["correlation"] += analysis.correlation(x, 0.6 * x + 0.8 * rng.standard_normal(40)).covers(0.6)
     for name, count in held.items():
         assert 0.93 < count / 2000 < 0.97, name
+
+
+def coverage(intervals, truth):
+    return np.mean([one.covers(truth) for one in intervals])
+
+
+@pytest.mark.parametrize("groups", [4, 12])
+def test_trials_in_groups_have_the_interval_of_groups(groups):
+    rng = np.random.default_rng(groups)
+    alike, apart, independent = [], [], []
+    for _ in range(300):
+        rates = rng.beta(0.3 * 6, 0.7 * 6, groups)
+        hits = rng.binomial(60, rates)
+        alike.append(clustered_proportion(hits, [60] * groups))
+        apart.append(analysis.proportion(hits.sum(), 60 * groups))
+        independent.append(clustered_proportion(rng.binomial(60, 0.3, groups), [60] * groups))
+    assert coverage(apart, 0.3) < 0.6, "taken for independent"
+    assert 0.91 < coverage(alike, 0.3) < 0.99
+    assert 0.91 < coverage(independent, 0.3) < 0.99
+    # Student's interval of the rates of the groups, which have the standard deviation of the beta law.
+    spread = (0.3 * 0.7 * (1 / 7 + 6 / 7 / 60) / groups) ** 0.5
+    width = np.median([one.high - one.low for one in alike])
+    assert 0.7 < width / (2 * stats.t.ppf(0.975, groups - 1) * spread) < 1.15
+
+
+def test_trials_in_groups_by_hand():
+    found = clustered_proportion([1, 4, 4], [5, 5, 10])
+    scatter = 3 / 2 * ((1 - 2.25) ** 2 + (4 - 2.25) ** 2 + (4 - 4.5) ** 2) / 20**2
+    weight = 0.45 * 0.55 / scatter * (1.959964 / stats.t.ppf(0.975, 2)) ** 2
+    expected = analysis.proportion(0.45 * weight, weight)
+    assert (found.estimate, found.count) == (pytest.approx(0.45), 20)
+    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+    none = clustered_proportion([0, 0, 0], [50, 50, 50])
+    assert (none.estimate, none.low) == (0, 0)
+    assert none.high > 0.5, "three groups say little of a fourth"
+    assert np.isnan(clustered_proportion([3], [5]).low)
+    assert np.isnan(clustered_proportion([], []).estimate)
+
+
+def test_correlations_of_values_in_groups_have_the_interval_of_groups():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 15)
+    whole, apart = [], []
+    for _ in range(150):
+        centre = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 12)[groups]
+        x, y = (centre + 0.3 * rng.standard_normal((180, 2))).T
+        whole.append(analysis.correlation(x, y, groups))
+        apart.append(analysis.correlation(x, y))
+    truth = 0.5 / 1.09
+    assert coverage(apart, truth) < 0.6
+    assert 0.88 < coverage(whole, truth) < 0.99
+    # Fisher's z has the standard error 1 / √(n - 3) of the independent ones.
+    widths = [np.arctanh(one.high) - np.arctanh(one.low) for one in whole]
+    assert 0.8 < np.median(widths) / (2 * stats.t.ppf(0.975, 11) / 9**0.5) < 1.25
+    assert np.isnan(analysis.correlation(x, y, groups % 2).low)
 
 
 def test_wilsons_interval_where_nothing_or_everything_succeeds():

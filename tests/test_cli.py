@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import torch
 
+import analysis
 import physics
 from experiments.cli import COMMANDS, main
 from experiments.files import embedded_trajectory
 
 REAL = str(embedded_trajectory())
+PRODUCT = physics.direct_product(physics.cyclic(2), physics.cyclic(3))
 
 
 @pytest.fixture
@@ -106,6 +108,47 @@ def test_train_writes_what_python_would(grokphys, tmp_path):
     assert "validation accuracy" in out
     expected = nets.train(nets.ConstantAttention(5), runs=2, steps=6, record="0,3", weight_decay=0.5)
     np.testing.assert_array_equal(physics.load(tmp_path / "t.h5").positions, expected.positions)
+
+
+@pytest.mark.parametrize(
+    ("system", "rule", "classes"),
+    [
+        (physics.ParticleSystem(7), {"modulus": 7}, "i + j mod 7"),
+        (physics.ParticleSystem(7, modulus=3), {"modulus": 3}, "i + j mod 3"),
+        (physics.ParticleSystem(6, group=PRODUCT), {"group": PRODUCT}, f"products in {PRODUCT.name}"),
+        (physics.EffectiveTheory(9, 2), {"modulus": 17}, "i + j"),
+        (physics.EffectiveTheory(6, 2, modulus=4), {"modulus": 4}, "i + j mod 4"),
+    ],
+)
+def test_structures_are_counted_by_the_classes_that_the_file_records(
+    grokphys, tmp_path, system, rule, classes
+):
+    made = physics.simulate(system, runs=6, steps=5, out=tmp_path / "t.h5")
+    expected = physics.grid_imperfections(made.final, **rule)
+    assert (expected != physics.grid_imperfections(made.final)).any() == (classes != "i + j mod 7")
+    _, out, _ = grokphys("analyze", tmp_path / "t.h5", "--out", tmp_path / "table.csv")
+    assert f"(classes {classes})" in out
+    with (tmp_path / "table.csv").open(encoding="utf-8") as file:
+        assert [int(row["grid_imperfections"]) for row in csv.DictReader(file)] == expected.tolist()
+    rest = analysis.mean(expected[~physics.is_circle(made.final)]).format()
+    assert f"grid imperfections of the rest {rest}" in out
+
+
+def test_the_summary_counts_by_the_modulus_that_was_asked_for(grokphys):
+    options = ("simulate", "--tokens", 7, "--runs", 6, "--steps", 5)
+    assert "(classes i + j mod 7)" in grokphys(*options)[1]
+    made = physics.simulate(physics.ParticleSystem(7, modulus=3), runs=6, steps=5)
+    found = physics.grid_imperfections(made.final, modulus=3)[~physics.is_circle(made.final)]
+    expected = f"{analysis.mean(found).format()} (classes i + j mod 3)"
+    assert expected in grokphys(*options, "--modulus", 3)[1]
+
+
+def test_where_no_operation_is_recorded_the_classes_are_said(grokphys, tmp_path):
+    E = np.random.default_rng(0).standard_normal((3, 1, 7, 2))
+    physics.Trajectory(E, [0]).save(tmp_path / "t.h5")
+    assert "(classes i + j mod 7; the file names no operation)" in grokphys("analyze", tmp_path / "t.h5")[1]
+    physics.simulate(physics.AffineFlow(-np.eye(3), np.ones(3)), steps=2, out=tmp_path / "flow.h5")
+    assert "frequencies survive" in grokphys("analyze", tmp_path / "flow.h5")[1], "nothing learns pair sums"
 
 
 def test_without_out_nothing_is_stored(grokphys, tmp_path, monkeypatch):

@@ -7,6 +7,8 @@ import pytest
 import analysis
 import physics
 from analysis.motion import monotone, same_progress
+from analysis.statistics import difference, holm
+from experiments.side_by_side import comparison_sections, findings
 from physics import InputError, Trajectory
 
 
@@ -87,7 +89,7 @@ def test_runs_that_are_not_finite_are_left_out_and_counted():
     final[1] = np.nan
     comparison = analysis.compare(ensemble(final), ensemble(noise(3, 7, 2, seed=1)))
     assert comparison.runs == (3, 3)
-    assert comparison.notes == ("1 of 4 simulated runs are not finite and left out",)
+    assert "1 of 4 simulated runs are not finite and left out" in comparison.notes
 
 
 # -- how they get there ------------------------------------------------------------------------------------
@@ -142,6 +144,62 @@ def test_progress_without_setbacks():
     assert np.isnan(same_progress(a, -b, np.arange(4.0), np.arange(5.0))).all(), "opposite ways"
 
 
+def walks(seed, runs=8):
+    return Trajectory(np.cumsum(noise(runs, 6, 7, 2, seed=seed), axis=1), np.arange(6))
+
+
+def test_partners_who_are_chosen_do_not_win_by_the_choice():
+    """Two ensembles of one law, twelve times: pairs are as near as runs of the first are to each other."""
+    system = physics.ParticleSystem(tokens=7)
+    gained, nearer = [], 0
+    for seed in range(12):
+        first, second = (
+            physics.simulate(system, runs=12, steps=60, record_every=10, seed=each)
+            for each in (seed, seed + 1000)
+        )
+        motion = analysis.compare(first, second).motion
+        gained.append(motion.mean_error.estimate - motion.chance_error.estimate)
+        nearer += difference(motion.mean_error, motion.chance_error).high < 0
+    assert abs(np.mean(gained)) < 0.05, "0.16 where the others are not chosen"
+    assert nearer <= 1
+
+
+def missed(a, b):
+    """Squared distance of states over the variance of the second, frame by frame."""
+    spread = ((b - b.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
+    return ((a - b) ** 2).sum(axis=(1, 2)) / spread
+
+
+def ends_nearest(runs, end, without=None):
+    """Numbers of the runs, those that end nearest first."""
+    apart = [((run[-1] - end) ** 2).sum() for run in runs]
+    return [k for k in np.argsort(apart) if k != without]
+
+
+def test_what_chosen_partners_are_held_against_is_chosen_as_they_are():
+    first, second = walks(0, 5), walks(1, 4)
+    motion = analysis.compare(first, second, states=True, align="none").motion
+    x, y = first.positions, second.positions
+    chosen = [ends_nearest(x, run[-1]) for run in y]
+    errors = np.array([[missed(x[k], run) for k in order[:2]] for order, run in zip(chosen, y, strict=True)])
+    assert motion.pairs.tolist() == [[order[0], k] for k, order in enumerate(chosen)]
+    np.testing.assert_allclose(motion.error, errors[:, 0])
+    assert motion.mean_error.estimate == pytest.approx((0.8 * errors[:, 0] + 0.2 * errors[:, 1]).mean())
+    own = np.array([missed(x[ends_nearest(x, run[-1], without=k)[0]], run) for k, run in enumerate(x)])
+    np.testing.assert_allclose(motion.chance, own)
+    assert motion.chance_error.estimate == pytest.approx(own.mean())
+    alone = analysis.compare(walks(0, 1), second, states=True, align="none").motion
+    assert np.isnan(alone.chance).all()
+
+
+def test_strange_partners_are_those_of_another_run():
+    first, second = walks(0, 5), walks(1, 5)
+    motion = analysis.compare(first, second, states=True, paired=True, align="none").motion
+    expected = [missed(first.positions[k - 1], second.positions[k]) for k in range(5)]
+    np.testing.assert_allclose(motion.chance, expected)
+    assert motion.chance_error.estimate == pytest.approx(np.array(expected)[:, 1:].mean())
+
+
 def test_states_are_compared_as_they_are():
     flow = physics.AffineFlow(-np.diag([1.0, 0.5, 0.25]), np.zeros(3))
     first = physics.simulate(flow, steps=20, runs=4, step_size=0.1)
@@ -174,6 +232,24 @@ def test_relabellings_are_those_of_the_problem():
     group = physics.direct_product(physics.cyclic(2), physics.cyclic(2))
     made = physics.simulate(physics.ParticleSystem(4, group=group), runs=2, steps=2)
     assert len(analysis.compare(made, made).shapes.symmetry) == 24
+
+
+def test_classes_are_those_that_the_file_records():
+    made, again = (
+        physics.simulate(physics.ParticleSystem(7, modulus=3), runs=8, steps=9, seed=seed) for seed in (0, 1)
+    )
+    found = analysis.compare(made, [again, again])
+    expected = physics.grid_imperfections(made.final, modulus=3)
+    assert found.simulated.imperfections.tolist() == expected.tolist()
+    assert (expected != physics.grid_imperfections(made.final)).any()
+    assert not any("names no operation" in note for note in found.notes)
+    nameless = analysis.compare(ensemble(noise(2, 7, 2)), made)
+    assert "simulated names no operation: classes are i + j mod 7" in nameless.notes
+    other = physics.simulate(physics.ParticleSystem(7), runs=2, steps=9)
+    with pytest.raises(
+        InputError, match="trained must agree in what is learned, got i . j mod 3, i . j mod 7"
+    ):
+        analysis.compare(made, [again, other])
 
 
 def test_a_long_search_is_left_out_and_said():
@@ -212,6 +288,38 @@ def test_onsets_count_runs_that_never_get_there(tracked):
     assert "validation_accuracy" in both.onsets
 
 
+def stored(onset, last, *, tracked, every=100, runs=1):
+    """One file of `last` steps whose runs reach it at a step."""
+    steps = np.arange(0, last + 1, every)
+    observables = {"validation_accuracy": np.tile((steps >= onset).astype(float), (runs, 1))}
+    if tracked:
+        reached = np.where(steps[-1] >= onset, float(onset), np.nan)
+        observables["steps_to_validation_accuracy"] = np.full((runs, len(steps)), reached)
+    return Trajectory(noise(runs, len(steps), 5, 2), steps, observables=observables)
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("order", [1, -1])
+def test_every_file_has_its_own_clock_and_its_own_end(tracked, order):
+    short, long = stored(99_999, 1000, tracked=tracked), stored(3000, 5000, tracked=tracked)
+    found = analysis.compare([short, long][::order], [stored(400, 1000, tracked=tracked)], align="none")
+    reached = found.onsets["validation_accuracy"]
+    assert reached.first.times.tolist() == [1000, 3000][::order]
+    assert reached.first.reached.tolist() == [False, True][::order]
+    assert reached.second.times.tolist() == [400]
+
+
+def test_a_run_that_was_stopped_was_watched_until_then():
+    steps = np.arange(0, 101, 10)
+    observables = {
+        "validation_accuracy": np.zeros((2, 11)),
+        "status": np.stack([np.zeros(11), (steps >= 40).astype(float)]),
+    }
+    one = Trajectory(noise(2, 11, 5, 2), steps, observables=observables)
+    found = analysis.compare(one, curves([3, 4]), align="none").onsets["validation_accuracy"].first
+    assert (found.times.tolist(), found.reached.any()) == ([100, 40], False)
+
+
 def test_predicted_and_measured_accuracy():
     def with_observables(seed, **observables):
         values = {name: np.repeat(np.array(one)[:, None], 2, axis=1) for name, one in observables.items()}
@@ -228,6 +336,60 @@ def test_predicted_and_measured_accuracy():
     assert analysis.compare(with_observables(1), with_observables(2)).accuracy is None
     given = analysis.compare(measured, measured, accuracies=([0, 0, 0], [1, 1, 1])).accuracy
     assert given.bias.estimate == 1
+
+
+# -- what is decided ---------------------------------------------------------------------------------------
+
+
+def test_holms_p_values():
+    np.testing.assert_allclose(
+        holm([0.01, 0.04, np.nan, 0.03, 0.5]), [0.04, 0.09, np.nan, 0.09, 0.5], equal_nan=True
+    )
+    np.testing.assert_allclose(holm([0.5, 0.6]), [1, 1])
+    assert holm([]).shape == (0,)
+
+
+def measured(seed, shift=0.0, runs=12, names=20):
+    values = noise(names, runs, seed=seed)
+    values[0] += shift
+    observables = {f"x{k}": np.repeat(one[:, None], 2, axis=1) for k, one in enumerate(values)}
+    return Trajectory(noise(runs, 2, 5, 2, seed=seed + 1), [0, 1], observables=observables)
+
+
+def test_many_tests_are_counted_and_one_rule_decides():
+    false, intervals = 0, 0
+    for seed in range(10):
+        found = analysis.compare(measured(seed), measured(seed + 100))
+        every = [*found.distributions.values(), *found.onsets.values()]
+        adjusted = holm([one.p_value for one in every])
+        np.testing.assert_array_equal([one.adjusted_p_value for one in every], adjusted)
+        assert found.tests == np.isfinite(adjusted).sum() >= 20
+        false += any(one.differs for one in every)
+        intervals += any(not one.difference.covers(0) for one in found.distributions.values())
+    assert intervals >= 4, "of twenty intervals one is often wrong"
+    assert false <= 1
+    found = analysis.compare(measured(0, 3.0), measured(100))
+    row = next(row for row in found.table() if row["quantity"] == "x0" and row["statistic"] == "difference")
+    assert row["adjusted_p_value"] == found.distributions["x0"].adjusted_p_value > row["p_value"]
+    assert json.loads(found.to_json())["distributions"]["x0"]["adjusted_p_value"] == row["adjusted_p_value"]
+    text = findings(found)
+    assert "The ensembles differ in x0 (higher in simulated" in text
+    assert f"Holm's p among the {found.tests} tests" in text
+    assert "Holm's p" in comparison_sections(found, [measured(0, 3.0)], [measured(100)])[0].tables[0].text()
+
+
+def test_what_is_said_to_differ_has_no_interval_that_holds_0():
+    """Outliers of one side: the means differ by the permutation test, Cliff's delta does not."""
+    rng = np.random.default_rng(0)
+    said = 0
+    for _ in range(40):
+        x, y = rng.standard_normal(30), rng.standard_normal(30)
+        x[:4] += 12
+        one = analysis.compare_values("x", x, y)
+        said += one.p_value < 0.05 and one.effects["Cliff's delta"].covers(0)
+        intervals = [one.difference, *one.effects.values()]
+        assert one.differs == (one.p_value < 0.05 and not any(each.covers(0) for each in intervals))
+    assert said > 0
 
 
 # -- what comes out ----------------------------------------------------------------------------------------

@@ -3,8 +3,9 @@ import csv
 import numpy as np
 import pytest
 
-from analysis import decision_error, fourier_signals, survives
-from analysis.statistics import Interval
+from analysis import circularity, decision_error, fit_trajectories, fourier_signals, survives
+from analysis.statistics import Interval, clustered_proportion
+from analysis.survival import fitness
 from experiments import ding_interventions, ding_law, ding_networks, ding_selection, ding_training
 from experiments.ding_training import (
     RECORD,
@@ -17,7 +18,10 @@ from experiments.ding_training import (
     show_intervals,
     train_circles,
 )
+from experiments.scoreboard import ding as scoreboard
+from experiments.scoreboard.rows import Written
 from nets import EmbeddingMLP, train
+from nets.ensemble import draw
 
 TINY = {"quick": Size(13, 8, 300), "paper": Size(13, 8, 1000)}
 
@@ -131,7 +135,14 @@ def test_sizes_state_the_reduction():
 
 
 @pytest.mark.filterwarnings("ignore:alpha = 0.01 leaves no coefficient", "ignore:Objective did not converge")
-def test_recipes_of_many_sizes(tiny, tmp_path, capsys):
+def test_recipes_of_many_sizes(tiny, tmp_path, monkeypatch, capsys):
+    fitted = []
+
+    def remembered(values, **recipe):
+        fitted.append((values, fit_trajectories(values, **recipe)))
+        return fitted[-1][1]
+
+    monkeypatch.setattr(ding_networks, "fit_trajectories", remembered)
     paths = [
         path
         for recipe in (
@@ -149,7 +160,12 @@ def test_recipes_of_many_sizes(tiny, tmp_path, capsys):
     }
     fits = rows_of(tmp_path / "ding-9a.csv")
     assert {row["fit"] for row in fits} == {"Lasso, α = 0.01", "least squares"}
-    assert all(float(row["changes"]) <= 1 for row in fits)
+    assert len(fits) == len(fitted)
+    for row, (values, fit) in zip(fits, fitted, strict=True):
+        changes = np.diff(values, axis=0)
+        missed = changes - values[:-1] @ fit.A.T - fit.b
+        explained = 1 - (missed**2).sum(axis=0) / ((changes - changes.mean(axis=0)) ** 2).sum(axis=0)
+        assert float(row["changes"]) == pytest.approx(explained.mean(), abs=1e-9)
     assert all(path.stat().st_size > 500 for path in paths if path.suffix == ".png")
     counted = rows_of(tmp_path / "ding-5.csv")
     assert [(int(row["p"]), int(row["d"])) for row in counted] == [(7, 8), (13, 4), (13, 8)]
@@ -194,10 +210,51 @@ def test_backpropagated_rates_are_what_the_gradient_does_to_the_signal(tiny):
     for one in trials.circles:
         assert np.ptp(one.signals[:, 0], axis=0).max() == 0
         assert np.ptp(one.signals[:, 4], axis=0).min() > 0
+    assert trials.embedding.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    for n in range(3):  # the runs that are said to share an embedding are those that do
+        own = trials.pooled()[trials.embedding == n]
+        assert (own == own[0]).all()
+        assert (trials.pooled()[trials.embedding != n] != own[0]).any(axis=1).all()
     assert trials.backprop.shape == (3, 3, 6)
     # Adam follows the gradient: the signals that it raises most shrink least.
     change = trials.pooled(at=5)
     assert np.corrcoef(trials.backprop.reshape(change.shape).ravel(), change.ravel())[0, 1] > 0.3
+
+
+def made_up_trials(embeddings=3, trials=3, K=8):
+    """Circles whose start tells a little of whether they survive."""
+    rng = np.random.default_rng(0)
+    found = []
+    for start in 10 + rng.standard_normal((embeddings, K)):
+        signals = np.tile(start, (trials, 7, 1))
+        signals[:, 1:] += 0.1 * rng.standard_normal((trials, 6, K))
+        signals[:, -1] = np.where(start + 2 * rng.standard_normal((trials, K)) > 11.5, 30.0, 1.0)
+        found.append(Circles(np.arange(7), signals, 0))
+    return ding_selection.Trials(found, rng.standard_normal((embeddings, trials, K)))
+
+
+def test_the_headline_is_the_score_on_embeddings_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(ding_selection, "train_trials", lambda budget: made_up_trials())
+    judged = []
+
+    def remembered(*values, **options):
+        judged.append((values[-1], fitness(*values, **options, resamples=2)))
+        return judged[-1][1]
+
+    monkeypatch.setattr(ding_selection, "fitness", remembered)
+    files = [path.name for path in ding_selection.initial_gradients(tmp_path, "quick")]
+    groups, found = judged[0]
+    assert groups.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    row = rows_of(tmp_path / "ding-7-fitness.csv")[0]
+    for name, score in (("accuracy", found.svm.left_out), ("in_sample", found.svm.in_sample)):
+        assert [float(row[column]) for column in (name, f"{name}_low", f"{name}_high")] == [
+            score.estimate, score.low, score.high
+        ]  # fmt: skip
+    assert row["embeddings"] == "3"
+    headline = scoreboard._machine(Written(tmp_path, files))
+    assert (headline.estimate, headline.low, headline.count) == (
+        100 * found.svm.left_out.estimate, 100 * found.svm.left_out.low, 3
+    )  # fmt: skip
 
 
 def test_a_law_that_all_runs_share_predicts_the_survivors_of_others():
@@ -228,7 +285,23 @@ def test_recipe_of_laws_across_runs(tiny, tmp_path, monkeypatch, capsys):
     assert [(row["start"], row["predictor"]) for row in rows[:3]] == [
         ("0", name) for name in (*ding_law.LAWS, ding_law.RANKING)
     ]
-    assert all(0 <= float(row["survivors_agree"]) <= 1 for row in rows)
+    # The ranking by hand: as many of the strongest as survive in the others, against those that do.
+    size = TINY["quick"]
+    trained = train(
+        size.model, runs=5, steps=300, weight_decay=ding_training.DECAY, record="10:300,300", observables=()
+    )
+    signals = fourier_signals(trained.positions.astype(float))
+    final = signals[:, -1] > 2 * signals[:, -1].mean(axis=1, keepdims=True)
+    for row in rows:
+        if row["predictor"] != ding_law.RANKING:
+            continue
+        start, agree = signals[:, int(row["start"]) // 10], []
+        for run in range(5):
+            count = round(np.delete(final.sum(axis=1), run).mean())
+            called = set(np.argsort(-start[run])[:count].tolist())
+            alive = set(np.flatnonzero(final[run]).tolist())
+            agree.append(len(called & alive) / max(len(called | alive), 1))
+        assert float(row["survivors_agree"]) == pytest.approx(np.mean(agree))
     assert "mean field above ranking" in capsys.readouterr().out
 
 
@@ -247,7 +320,18 @@ def test_survival_by_circularity(tiny, tmp_path, capsys, monkeypatch):
     data, picture = ding_selection.by_circularity(tmp_path, "quick")
     assert picture.exists()
     rows = rows_of(data)
-    assert all(0 <= float(row["rate_low"]) <= float(row["rate_high"]) <= 1 for row in rows)
-    values = [float(row["circularity"]) for row in rows]
-    assert values == sorted(values)
+    size = TINY["quick"]
+    circles = train_circles(size.model, runs=4, steps=size.steps)
+    start = circularity(draw(size.model, runs=4, seed=0).parameters["embedding"])
+    order = np.argsort(start, axis=None).reshape(8, 3)  # 24 circles in bins of three
+    run = np.repeat(np.arange(4), 6)
+    for row, members in zip(rows, order, strict=True):
+        alive = circles.survived.ravel()[members]
+        assert float(row["circularity"]) == pytest.approx(start.ravel()[members].mean())
+        expected = clustered_proportion(
+            [alive[run[members] == k].sum() for k in range(4)],
+            [np.sum(run[members] == k) for k in range(4)],
+        )
+        found = [float(row[name]) for name in ("rate", "rate_low", "rate_high")]
+        np.testing.assert_allclose(found, [expected.estimate, expected.low, expected.high])
     assert "correlation of survival with circularity" in capsys.readouterr().out

@@ -14,6 +14,15 @@ def covered(intervals, truth):
     return np.mean([interval.covers(truth) for interval in intervals])
 
 
+def width(intervals):
+    return np.mean([one.high - one.low for one in intervals])
+
+
+def scatter(intervals):
+    """Width of the interval that holds 95 % of a normal law with the spread of the estimates."""
+    return 2 * 1.96 * np.std([one.estimate for one in intervals], ddof=1)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_cliffs_delta_counts_all_pairs(seed):
     rng = np.random.default_rng(seed)
@@ -35,10 +44,14 @@ def test_intervals_of_effects_have_their_coverage():
     rng = np.random.default_rng(5)
     shift, delta = 0.8, 2 * stats.norm.cdf(0.8 / 2**0.5) - 1
     samples = [(rng.normal(shift, 1, 18), rng.normal(0, 1, 14)) for _ in range(100)]
-    assert covered([analysis.cliffs_delta(x, y) for x, y in samples], delta) > 0.90
+    deltas = [analysis.cliffs_delta(x, y) for x, y in samples]
     means = [bootstrap(x, y, lambda a, b: a.mean(-1) - b.mean(-1), resamples=400) for x, y in samples]
-    assert 0.89 < covered(means, shift) < 0.995
-    assert 0.88 < covered([analysis.hedges_g(x, y) for x, y in samples[:50]], shift) <= 1
+    g = [analysis.hedges_g(x, y) for x, y in samples[:50]]
+    for intervals, truth in ((deltas, delta), (means, shift), (g, shift)):
+        assert covered(intervals, truth) > 0.88
+        assert 0.85 < width(intervals) / scatter(intervals) < 1.25, "as wide as the estimates scatter"
+    # Of means that is known: Student's.
+    assert width(means) == pytest.approx(2 * stats.t.ppf(0.975, 13) * (1 / 18 + 1 / 14) ** 0.5, rel=0.1)
 
 
 def test_hedges_g_is_unbiased_where_cohens_d_is_not():
@@ -93,7 +106,9 @@ def test_calibration_covers_the_truth():
     for _ in range(60):
         predicted = rng.uniform(0, 1, 20)
         found.append(calibrate(predicted, 0.1 + 0.5 * predicted + rng.normal(0, 0.1, 20)))
-    assert covered([one.slope for one in found], 0.5) > 0.88
+    slopes = [one.slope for one in found]
+    assert covered(slopes, 0.5) > 0.88
+    assert 0.8 < width(slopes) / scatter(slopes) < 1.35
     perfect = calibrate([0.1, 0.5, 0.9, 0.2, np.nan], [0.1, 0.5, 0.9, 0.2, 1.0])
     assert (perfect.bias.estimate, perfect.error.estimate, perfect.bias.count) == (0, 0, 4)
     assert perfect.slope.estimate == pytest.approx(1)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import nets
-from analysis import PHASES, Axis, Refinement, classify_phases, phase_diagram
+from analysis import PHASES, Axis, Refinement, classify_phases, phase_diagram, proportion
 from experiments import liu_diagrams, liu_images, liu_networks
 from experiments.cli import main
 from experiments.liu_phases import ALL, HIGH, LOW, difference, four_phases, generalises, rules, sandwiched
@@ -208,7 +208,10 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         own = [run["phase"] for run in runs if run["learning_rate"] == row["learning_rate"]]
         assert all(int(row[phase]) <= own.count(phase) for phase in PHASES)
         assert float(row["layer_scale_from"]) < float(row["layer_scale"]) < float(row["layer_scale_to"])
-        assert float(row["share_low"]) <= float(row["share"]) <= float(row["share_high"])
+        expected = proportion(int(row[row["phase"]]), int(row["runs"]))
+        assert [float(row[name]) for name in ("share", "share_low", "share_high")] == pytest.approx(
+            [expected.estimate, expected.low, expected.high]
+        )
     steps = [run[name] for run in runs for name in ("train_steps", "validation_steps")]
     assert all(step == NEVER or 0 <= int(step) <= 40 for step in steps)
     shares = rows_of(tmp_path / "phases-shares.csv")

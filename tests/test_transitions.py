@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
+from analysis.statistics import proportion
 from analysis.transitions import fit_critical_values, fit_transition, median_crossing
 from physics import InputError
 
@@ -33,6 +35,34 @@ def test_an_interval_follows_the_profile_away_from_gumbels_shape():
     assert 1.5 < (at.high - at.estimate) / (at.estimate - at.low) < 10
 
 
+def unlikely(r, hits, trials, centre, log_width, log_shape):
+    """Minus the log-likelihood of independent trials, as the binomial law has it."""
+    p = np.clip(curve(r, centre, np.exp(log_width), np.exp(log_shape)), 1e-300, 1 - 1e-16)
+    return -float(stats.binom.logpmf(hits, trials, p).sum())
+
+
+@pytest.mark.parametrize("overdispersed", [False, True])
+def test_the_interval_is_where_the_profile_of_the_likelihood_has_risen(overdispersed):
+    """By half of χ²'s 95 % point at one degree of freedom, times the deviance per degree of freedom."""
+    rng = np.random.default_rng(3)
+    r, trials = np.linspace(0.05, 1, 40), np.full(40, 300)
+    p = curve(r, 0.4, 0.1, 1.0)
+    hits = rng.binomial(trials, rng.beta(30 * p, 30 * (1 - p)) if overdispersed else p)
+    fit = fit_transition(r, hits, trials)
+    inside = (hits > 0) & (hits < trials)
+    assert inside.sum() < 40, "some say nothing"
+    start = np.log([fit.width, fit.shape])
+    least = unlikely(r, hits, trials, fit.critical.estimate, *start)
+    perfect = -float(stats.binom.logpmf(hits, trials, hits / trials).sum())
+    assert fit.misfit == pytest.approx(2 * (least - perfect) / (inside.sum() - 3), rel=1e-6)
+    assert (fit.misfit > 2) == overdispersed
+    for bound in (fit.critical.low, fit.critical.high):
+        found = optimize.minimize(
+            lambda x, at=bound: unlikely(r, hits, trials, at, *x), start, method="Nelder-Mead", tol=1e-10
+        )
+        assert found.fun - least == pytest.approx(3.841459 / 2 * max(fit.misfit, 1), rel=1e-3)
+
+
 def test_critical_values_of_single_samples():
     rng = np.random.default_rng(2)
     u = rng.uniform(size=1500)
@@ -43,8 +73,12 @@ def test_critical_values_of_single_samples():
     assert fit.critical.high - fit.critical.low < 0.01
     assert fit.misfit < 0.03
     crossing = median_crossing(values, 0.02)
-    assert crossing.low < 0.301
-    assert crossing.high > 0.299
+    passed = [proportion(int((values <= level + 1e-9).sum()), 1500) for level in np.unique(values)]
+    for side, bound in (("estimate", "estimate"), ("high", "low"), ("low", "high")):
+        below = max(k for k, one in enumerate(passed) if getattr(one, side) <= 0.5)
+        a, b = (getattr(one, side) for one in passed[below : below + 2])
+        level = np.unique(values)[below]
+        assert getattr(crossing, bound) == pytest.approx(level + 0.02 * (0.5 - a) / (b - a))
 
 
 def test_a_curve_that_does_not_fit_says_so_and_widens_its_interval():
