@@ -7,11 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+import physics
 
 OPTIONS = (
     "--no-sandbox",
@@ -39,21 +42,22 @@ def chromium():
 class Server:
     """`grokphys explore` in a process of its own."""
 
-    def __init__(self, *arguments, port=0):
+    def __init__(self, *arguments, port=0, browser=False, **variables):
         command = [sys.executable, "-m", "experiments.cli", "explore", *map(str, arguments)]
+        command += ["--browser" if browser else "--no-browser", "--port", str(port)]
         self.process = subprocess.Popen(
-            [*command, "--no-browser", "--port", str(port)],
+            command,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env=os.environ | {"PYTHONUNBUFFERED": "1"} | {name: str(v) for name, v in variables.items()},
         )
         self.lines = []
         for line in self.process.stdout:
             self.lines.append(line)
-            found = re.search(r"at (http://[\d.]+:(\d+)/)", line)
+            found = re.search(r"at ((http://[\w.]+:(\d+)/)\?token=(\S+))", line)
             if found:
-                self.url, self.port = found[1], int(found[2])
+                self.link, self.url, self.port, self.token = found[1], found[2], int(found[3]), found[4]
                 return
         raise AssertionError(f"the server did not start: {''.join(self.lines)}")
 
@@ -86,7 +90,7 @@ class Tab:
         self.page.on(
             "websocket", lambda socket: socket.url.startswith(own) or self.foreign.append(socket.url)
         )
-        self.page.goto(server.url)
+        self.page.goto(server.link)
         self.page.wait_for_selector("body.ready")
         self.page.wait_for_selector("#status-step")
 
@@ -129,6 +133,12 @@ class Tab:
         self.page.click("#script button")
         return text
 
+    def upload(self, name, content):
+        """Press the button of the view on the stage, and choose a file of that name."""
+        with self.page.expect_file_chooser() as found:
+            self.page.locator("button:has-text('upload a file')").filter(visible=True).click()
+        found.value.set_files({"name": name, "mimeType": "", "buffer": content})
+
     def download(self, name):
         """Press Save, PNG or GIF, and return the bytes that the browser was given."""
         with self.page.expect_download() as found:
@@ -152,6 +162,14 @@ def opened(browser, server, **options):
         tab.context.close()
         raise
     tab.close()
+
+
+def loaded(content):
+    """Read the bytes of a trajectory file into memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.h5"
+        path.write_bytes(content)
+        return physics.load(path)
 
 
 def free_port():

@@ -24,9 +24,10 @@ from bokeh.model import DataModel
 from bokeh.models import ColumnDataSource
 from bokeh.protocol import Protocol
 from bokeh.server.session import ServerSession
+from browser import loaded
 from PIL import Image
 
-from experiments.explore import export, files, plane_plot, planes, server, session, starts, theme
+from experiments.explore import export, plane_plot, planes, server, session, starts, theme, uploads
 from experiments.explore.application import Connection
 from experiments.explore.bridge import Bridge
 from experiments.explore.history import History
@@ -288,12 +289,49 @@ def test_files_go_out_and_come_in(tmp_path):
     run = ParticleRun(ParticleSystem(5), 0.02, starts.start("normal", 5, 2, 0))
     run.advance(4)
     content = session.file_bytes(run.trajectory())
-    back = files.uploaded("mine.h5", content)
+    back = loaded(content)
     np.testing.assert_array_equal(back.final[0], run.positions)
     np.testing.assert_array_equal(executed(back.parameters["python"])["E"], run.positions)
-    with pytest.raises(FileFormatError, match=r"other\.h5") as error:
-        files.uploaded("other.h5", b"not a trajectory")
-    assert "upload.h5" not in str(error.value)
+
+
+def test_uploads_are_kept_for_one_page_within_bounds(tmp_path, monkeypatch):
+    held = uploads.Uploads(tmp_path)
+    path = held.begin(16)
+    path.write_bytes(b"not a trajectory")
+    with pytest.raises(FileFormatError, match=r"^other\.h5 is not an HDF5 file$"):
+        held.keep(path, "other.h5")
+    physics.simulate(ParticleSystem(5), steps=2, out=path, overwrite=True)
+    key = held.keep(path, "mine.h5")
+    assert held.claim(key) == (path, "mine.h5")
+    with pytest.raises(InputError, match="upload must be one that has just been made"):
+        held.claim(key)
+    held.drop(path)
+    assert list(tmp_path.iterdir()) == []
+    for size in (0, uploads.LARGEST_UPLOAD + 1):
+        with pytest.raises(InputError, match=f"from 1 to {uploads.LARGEST_UPLOAD} bytes, got {size}"):
+            held.begin(size)
+    monkeypatch.setattr(uploads, "LARGEST_FOLDER", 100)
+    first = held.begin(60)
+    with pytest.raises(InputError, match="all uploads together must have at most 100 bytes"):
+        held.begin(60)
+    held.drop(first)
+    held.begin(60)
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("run.h5", "run.h5"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\data\\run.h5", "run.h5"),
+        ("a\x1b[31m\n.h5", "a[31m.h5"),
+        ("", "upload.h5"),
+        ("..", ".."),
+        ("x" * 300 + ".h5", "x" * 97 + ".h5"),
+    ],
+)
+def test_a_file_is_called_what_can_be_read(name, short):
+    assert uploads.short_name(name) == short
 
 
 # -- a session without a page ----------------------------------------------------------------------------
@@ -382,7 +420,7 @@ def test_a_start_from_a_file(page, tmp_path):
     assert "Choose a trajectory file" in opened.bridge.message[2]
     view._file._frame.value = -1
     view._file._run.value = 1
-    view._file._given.value = str(path)
+    view._file.files.list.value = str(path)
     np.testing.assert_array_equal(view._run.positions, physics.load(path).final[1])
     view.advance(3)
     np.testing.assert_array_equal(executed(view.python())["E"], view._run.positions)
@@ -427,6 +465,7 @@ def test_a_port_in_use_is_a_sentence(capsys):
     [
         (["--port", "-1"], 2, "port must be at least 0, got -1"),
         (["--port", "70000"], 2, "port must be at most 65535, got 70000"),
+        (["--host", ""], 2, "host must be an IPv4 address or a name, got ''"),
         (["--host", "::1"], 2, "host must be an IPv4 address or a name, got '::1'"),
         (["nowhere.h5"], 1, "there is no file nowhere.h5"),
         (["--host", "192.0.2.1", "--port", "0"], 1, "cannot listen on port 0 of 192.0.2.1"),
@@ -443,13 +482,22 @@ def test_a_missing_extra_is_a_sentence(monkeypatch, capsys):
     assert "explore needs Bokeh: pip install 'grokphys[explore]'" in capsys.readouterr().err
 
 
-def test_who_may_open_a_websocket():
-    assert server._names("127.0.0.1") == ["127.0.0.1", "localhost"]
-    assert server._names("localhost") == ["127.0.0.1", "localhost"]
-    assert server._names("10.1.2.3") == ["10.1.2.3"]
-    everywhere = server._names("0.0.0.0")
-    assert socket.gethostname() in everywhere
-    assert "*" not in "".join(everywhere)
+@pytest.mark.parametrize(
+    ("host", "names"),
+    [
+        ("127.0.0.1", ["127.0.0.1", "localhost"]),
+        ("localhost", ["localhost", "127.0.0.1"]),
+        ("127.0.0.2", ["127.0.0.2", "localhost"]),
+        ("0.0.0.0", ["127.0.0.1", "localhost", socket.gethostname()]),
+        ("0", ["127.0.0.1", "localhost", socket.gethostname()]),
+    ],
+)
+def test_names_of_the_server(host, names):
+    with server._listen(host, 0) as listening:
+        found = server._names(host, listening)
+        assert found[: len(names) - 1] == names[:-1]
+        assert names[-1] in found
+        assert server._is_loopback(listening) == (host not in ("0.0.0.0", "0"))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 17, 59, 64, 113, 256])

@@ -7,12 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from browser import Server, opened, wait_for
+from browser import Server, loaded, opened, wait_for
 from PIL import Image
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
-
-from experiments.explore.files import uploaded
 
 
 def executed(program):
@@ -47,7 +45,7 @@ def test_it_plays_pauses_steps_and_resets(browser, explorer):
         assert number(tab, "step") == step
         made = executed(tab.python())
         assert f"steps={step:.0f}" in tab.page.text_content("#script-text")
-        kept = uploaded("run.h5", tab.download("save"))
+        kept = loaded(tab.download("save"))
         np.testing.assert_array_equal(kept.final[0], made["E"])
         assert kept.steps[-1] == step
         assert f"{kept.observables['circle_ratio'][0, -1]:.3f}" == tab.status("circle-ratio")
@@ -94,9 +92,7 @@ def test_a_particle_is_dragged(browser, explorer):
         assert tab.status("step") == "1"
         tab.command("step")
         tab.wait_status("step", "value === '2'")
-        np.testing.assert_array_equal(
-            executed(tab.python())["E"], uploaded("run.h5", tab.download("save")).final[0]
-        )
+        np.testing.assert_array_equal(executed(tab.python())["E"], loaded(tab.download("save")).final[0])
 
 
 def test_pictures_and_films_come_down(browser, explorer):
@@ -138,7 +134,7 @@ def test_a_network_trains(browser, explorer):
         assert number(tab, "train-loss") < first
         assert number(tab, "particle-step") == step / 20
         made = executed(tab.python())
-        kept = uploaded("run.h5", tab.download("save"))
+        kept = loaded(tab.download("save"))
         np.testing.assert_array_equal(kept.final[0], made["E"])
         tab.choose("particles")
         assert tab.status("step") == "0"
@@ -162,11 +158,10 @@ def test_a_file_that_is_not_ours_is_a_sentence(browser, explorer):
     with opened(browser, explorer) as tab:
         tab.page.get_by_label("start", exact=True).select_option("from a file")
         tab.wait_message("Choose a trajectory file")
-        tab.page.set_input_files(
-            "input[type=file] >> visible=true", {"name": "mine.h5", "mimeType": "", "buffer": b"nothing"}
-        )
-        tab.wait_message("mine.h5")
+        tab.upload("mine.h5", b"nothing")
+        tab.wait_message("mine.h5 is not an HDF5 file")
         assert tab.page.get_attribute("#message", "class") == "error"
+        tab.errors.clear()  # the browser's own, of a request that was refused
         tab.command("step")
         tab.wait_status("step", "value === '1'")
 
@@ -178,14 +173,25 @@ def test_a_server_that_dies_and_returns(browser):
         tab.wait_status("step", "value === '1'")
         server.kill()
         tab.wait_message("The connection to the server is lost")
-        tab.errors.clear()
         again = Server(port=server.port)
+        tab.wait_message("The server was started again: open the link that it has printed.")
+        tab.page.goto(again.link)
         tab.page.wait_for_selector("body.ready:not(.lost)")
         tab.wait_status("step", "value === '0'")
         tab.errors.clear()  # the browser's own, of a server that was not there
         tab.command("step")
         tab.wait_status("step", "value === '1'")
     assert "Traceback" not in again.stop()
+
+
+def test_a_page_that_has_lost_its_connection_begins_anew(browser, explorer):
+    with opened(browser, explorer) as tab:
+        tab.command("step")
+        tab.wait_status("step", "value === '1'")
+        tab.page.evaluate("window.grokphys.lost()")
+        tab.wait_status("step", "value === '0'")
+        tab.page.wait_for_selector("body.ready:not(.lost)")
+        tab.errors.clear()  # the browser's own: what is asked for is not sent in answer to HEAD
 
 
 def test_ctrl_c_ends_it_quietly():
@@ -204,7 +210,9 @@ def test_another_origin_gets_no_websocket(explorer, origin):
     from tornado.websocket import websocket_connect
 
     async def connect():
-        request = HTTPRequest(explorer.url.replace("http", "ws") + "ws", headers={"Origin": origin})
+        request = HTTPRequest(
+            explorer.url.replace("http", "ws") + f"ws?token={explorer.token}", headers={"Origin": origin}
+        )
         await websocket_connect(request, subprotocols=["bokeh", "token"])
 
     with ThreadPoolExecutor(1) as apart, pytest.raises(HTTPClientError, match="403"):

@@ -172,16 +172,27 @@ def make_session():
     document = pytest.importorskip("bokeh.document").Document()
     from experiments.explore.circles_view import CirclesView
     from experiments.explore.session import Session
+    from experiments.explore.uploads import Uploads
 
     # There is no event loop here: what a worker hands over is done in the worker.
     document.add_next_tick_callback = lambda function: function()
 
-    def make(*files):
-        session = Session(document, (CirclesView,), files)
+    def make(*files, uploads=None):
+        if uploads is not None:
+            uploads.mkdir()
+        session = Session(document, (CirclesView,), files, uploads and Uploads(uploads))
         session.bridge.command = [0, "ready", None]
         return session
 
     return make
+
+
+def upload(session, path, name):
+    """Upload a file as the server does, and return its key."""
+    content = path.read_bytes()
+    place = session._uploads.begin(len(content))
+    place.write_bytes(content)
+    return session._uploads.keep(place, name)
 
 
 def press(button):
@@ -215,31 +226,47 @@ def test_the_view_begins_with_the_given_files_or_the_real_run(make_session, part
     session.view._index.value = 3
     assert session.bridge.message[1:] == ["error", "run must be below 3, got 3"]
     assert said(session)["run"] == "2 of 3"
-    session.view._file.value = str(REAL)
+    session.view._file.list.value = str(REAL)
     assert said(session)["file"] == REAL.name
 
 
-def test_files_are_opened_by_path_and_those_that_are_not_ours_are_refused(make_session, particles, tmp_path):
-    session = make_session()
-    (tmp_path / "text.txt").write_text("hello")
-    for path, sentence in [
-        (tmp_path / "text.txt", "is not an HDF5 file"),
-        (tmp_path / "none.h5", "there is no file"),
-        (tmp_path / "*.nothing", "no file matches the pattern"),
-    ]:
-        session.view._path.value = str(path)
-        assert session.bridge.message[1] == "error"
-        assert sentence in session.bridge.message[2]
-        assert said(session)["file"] == REAL.name
-    session.view._path.value = str(tmp_path / "*.h5")
-    assert said(session)["file"] == "particles.h5"
-    assert session.bridge.message[2] == ""
-    session.view._file.value = str(REAL)
+def test_uploads_are_opened_and_files_that_were_not_given_are_refused(make_session, particles, tmp_path):
+    session = make_session(uploads=tmp_path / "private")
+    before = said(session)["file"]
+    for path in (particles, "/etc/passwd", str(particles) + "/../particles.h5"):
+        session.view._file.list.value = str(path)
+        assert session.bridge.message[1:] == [
+            "error",
+            f"file must be one that was given or uploaded, got {str(path)!r}",
+        ]
+        assert said(session)["file"] == before == REAL.name
+    for name in ("particles.h5", "particles (2).h5"):  # one name twice
+        session.bridge.command = [len(name), "uploaded", upload(session, particles, "particles.h5")]
+        assert said(session)["file"] == name
+        assert name in [word for _, word in session.view._file.list.options]
+        session.bridge.command = [2 * len(name), "python", None]
+        assert f"physics.Trajectory.open({name!r})" in session.bridge.script[1]
+    session.view._file.list.value = str(REAL)
     assert said(session)["survivors"] == "7 8 11 13 25"
+
+    physics.Trajectory(np.zeros((1, 2, 2, 1)), range(2)).save(tmp_path / "two.h5")
+    session.bridge.command = [100, "uploaded", upload(session, tmp_path / "two.h5", "two.h5")]
+    assert session.bridge.message[2] == "two.h5 must hold at least 3 tokens to have circles, got 2"
+    assert session.view._file.list.value == str(REAL), "what cannot be opened is not said to be open"
+    session.bridge.command = [101, "uploaded", "0" * 32]
+    assert session.bridge.message[2] == "upload must be one that has just been made"
+    assert len(list((tmp_path / "private").iterdir())) == 3
+    session.close()
+    assert list((tmp_path / "private").iterdir()) == []
+
+
+def test_two_given_files_of_one_name_are_told_apart_by_their_folders(make_session, particles, tmp_path):
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "particles.h5").write_bytes(particles.read_bytes())
-    session.view._path.value = str(tmp_path / "other" / "particles.h5")
-    assert len(session.view._file.options) == 3, "two files of one name are told apart by their folders"
+    other = tmp_path / "other" / "particles.h5"
+    other.write_bytes(particles.read_bytes())
+    session = make_session(particles, other, REAL)
+    words = [word for _, word in session.view._file.list.options]
+    assert words == [str(particles), str(other), REAL.name]
 
 
 def test_scrubbing_moves_tokens_that_were_projected_before(make_session):

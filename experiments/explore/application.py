@@ -1,12 +1,23 @@
-"""The web application beneath the explorer: Bokeh's, which sends what the page needs and no more."""
+"""The web application beneath the explorer: Bokeh's behind a door, which sends no more than a page needs."""
 
-from collections.abc import Awaitable
+import secrets
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bokeh.document.events import DocumentPatchedEvent
 from bokeh.resources import Resources
 from bokeh.server.connection import ServerConnection
 from bokeh.server.tornado import BokehTornado
+from tornado.httputil import HTTPServerRequest
+
+from experiments.explore.door import LIBRARIES, Door, Headers, Refused
+from experiments.explore.uploads import UploadHandler, Uploads
+
+UPLOAD = "/upload"
+ROUTES = ("/", "/ws", UPLOAD)
+"""What there is beside Bokeh's scripts; its other routes serve pages of other origins."""
+LARGEST_MESSAGE = 2**20
+"""Bytes of a message of a page; files come by another way."""
 
 
 class Connection(ServerConnection):
@@ -31,7 +42,46 @@ class Connection(ServerConnection):
 
 
 class Application(BokehTornado):
-    """Bokeh's application with such connections, and without the libraries that no view uses."""
+    """Bokeh's application behind a door, with such connections, and without the libraries that no view uses.
+
+    Parameters
+    ----------
+    page : callable
+        Fills the document of a new tab.
+    door : Door
+    uploads : Uploads
+    **settings
+        Further arguments of `BokehTornado`.
+    """
+
+    def __init__(self, page: Callable[[Any], None], door: Door, uploads: Uploads, **settings: Any) -> None:
+        self._door = door
+        super().__init__(
+            page,
+            extra_patterns=[(UPLOAD, UploadHandler, {"uploads": uploads})],
+            extra_websocket_origins=door.origins,
+            sign_sessions=True,  # nobody chooses the number of a session, or makes one up
+            secret_key=secrets.token_bytes(32),
+            include_headers=[],
+            include_cookies=[],
+            websocket_max_message_size_bytes=LARGEST_MESSAGE,
+            ico_path="none",
+            transforms=[Headers],
+            log_function=lambda _handler: None,  # addresses hold the token
+            **settings,
+        )
+
+    def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
+        """Return what answers a request: nothing of ours, unless it may come in."""
+        sentence = self._door.refusal(request)
+        if sentence is not None:
+            return self._refuse(request, 403, sentence)
+        if request.path not in ROUTES and not LIBRARIES.fullmatch(request.path):
+            return self._refuse(request, 404, "There is nothing here.")
+        return super().find_handler(request, **named)
+
+    def _refuse(self, request: HTTPServerRequest, status: int, sentence: str) -> Any:
+        return self.get_handler_delegate(request, Refused, {"status": status, "sentence": sentence})
 
     def new_connection(self, *arguments: Any) -> ServerConnection:
         """Return a connection of a page with its session."""

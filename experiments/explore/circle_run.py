@@ -81,7 +81,7 @@ class Fitted:
 class CircleRun:
     """One run of a file, in memory; see `open_run`."""
 
-    path: Path
+    name: str
     index: int
     every: int
     trajectory: Trajectory
@@ -125,7 +125,7 @@ class CircleRun:
         recorded = point_sets(OBSERVABLE, self.trajectory.observables[OBSERVABLE][0], minimum_tokens=1)
         if recorded.shape[1] != self.frequencies:
             raise InputError(
-                f"{self.path} must hold the signals of {self.frequencies} frequencies for its {self.tokens} "
+                f"{self.name} must hold the signals of {self.frequencies} frequencies for its {self.tokens} "
                 f"tokens, got {recorded.shape[1]}"
             )
         later = self.steps > steps[-1]
@@ -258,7 +258,7 @@ class CircleRun:
             "import analysis",
             "import physics",
             "",
-            f"run = physics.Trajectory.open({str(self.path)!r}).run({self.index}{thinned})",
+            f"run = physics.Trajectory.open({self.name!r}).run({self.index}{thinned})",
             "positions = run.positions[0].astype(np.float64)",
             f"axes = {axes[kind]}",
             f"E = positions[{frame}]  # step {self.steps[frame]}",
@@ -290,8 +290,10 @@ class CircleRun:
         ]
 
 
-def open_run(path: str | Path, run: int = 0) -> CircleRun:
+def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> CircleRun:
     """Read one run of a trajectory file, thinned where it is long.
+
+    `name` is what its owner calls it, where that is not its path.
 
     Raises
     ------
@@ -307,6 +309,6 @@ def open_run(path: str | Path, run: int = 0) -> CircleRun:
         raise InputError(f"{path} must hold at least 3 tokens to have circles, got {stored.tokens}")
     frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))
     every = -(-stored.frames // frames)
-    found = CircleRun(Path(path), whole_number("run", run, 0), every, stored.run(run, every=every))
+    found = CircleRun(name or str(path), whole_number("run", run, 0), every, stored.run(run, every=every))
     found.signals  # noqa: B018 - read at once, so that what is wrong with them is said here
     return found

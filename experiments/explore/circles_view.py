@@ -1,23 +1,24 @@
 """View 4: circles of a trajectory file, which of them survive, and the law that they obey (Ding)."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bokeh.models import Button, Checkbox, ColumnDataSource, TextInput
+from bokeh.models import Button, Checkbox, ColumnDataSource
 
 from experiments.explore import theme
 from experiments.explore.circle_plots import CoefficientPlot, SignalPlot
 from experiments.explore.circle_run import RECIPES, CircleRun, Fitted, open_run
 from experiments.explore.export import Film
+from experiments.explore.files import FileList
 from experiments.explore.films import circles_film
 from experiments.explore.plane_plot import TokenPlot
 from experiments.explore.session import Session
+from experiments.explore.uploads import named
 from experiments.explore.view import View
-from experiments.files import embedded_trajectory, resolve
+from experiments.files import embedded_trajectory
 from physics.trajectory import Trajectory
 
 FACTOR, THRESHOLD = "times the mean signal", "an absolute signal"
@@ -33,9 +34,9 @@ class CirclesView(View):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         react = session.reaction
-        files = session.files or [embedded_trajectory()]
-        self._file = theme.chooser("file", labels(files))
-        self._path = theme.control(TextInput, "open another", placeholder="path, and Enter")
+        real = embedded_trajectory()
+        files = session.files or {real: str(real)}
+        self._file = FileList(self, lambda path, name: self._open(path, name, 0), files)
         self._index = theme.number("run", 0, 0)
         self._plane = theme.chooser("plane", ["-"])
         self._rule = theme.chooser("a circle survives above", [FACTOR, THRESHOLD])
@@ -55,13 +56,12 @@ class CirclesView(View):
         self._ring = ColumnDataSource({"x": [], "y": []})
         ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
         ring.level = "underlay"
+        self._path: Path | None = None
         self._frame = self._end = 0
         self._fitted: Fitted | None = None
         self._filling = False
-        self._open(files[0], 0)
-        self._file.on_change("value", react(lambda _name, _old, new: self._open(Path(new), 0)))
+        self._open(*next(iter(files.items())), 0)
         self._index.on_change("value", react(lambda _name, _old, new: self._reopen(new)))
-        self._path.on_change("value", react(lambda _name, _old, new: self._type(new)))
         self._plane.on_change("value", react(lambda _name, _old, _new: self._look()))
         self._rule.on_change("value", react(lambda _name, _old, new: self._change_rule(new)))
         self._limit.on_change("value", react(lambda _name, _old, _new: self._change_limit()))
@@ -73,8 +73,7 @@ class CirclesView(View):
         """Controls; tokens with the time, and signals; coefficients and scores."""
         controls = [
             theme.heading("File"),
-            self._file,
-            self._path,
+            *self._file.panel,
             self._index,
             theme.heading("Look"),
             self._plane,
@@ -126,7 +125,7 @@ class CirclesView(View):
         run, k = self._run, self._frequency
         status = {
             "step": str(self._step),
-            "file": run.path.name,
+            "file": Path(run.name).name,
             "run": f"{run.index} of {self._runs}",
             "survivors": " ".join(map(str, self._survivors())) or "none",
             "limit": f"{run.limit(**self._rules):.4g}",
@@ -156,12 +155,17 @@ class CirclesView(View):
 
     # -- what the hand does ------------------------------------------------------------------------------
 
-    def _open(self, path: Path, index: int) -> None:
+    def _open(self, path: Path, name: str, index: int) -> None:
         """Read a run; where that cannot be, the one before stays."""
         if self._filling:
             return
-        run = open_run(path, index)
-        self._run, self._runs = run, Trajectory.open(path).runs
+        try:
+            run = open_run(path, index, name=name)
+        except Exception:
+            if self._path is not None:
+                self._file.show(self._path)
+            raise
+        self._run, self._path, self._runs = run, path, Trajectory.open(path).runs
         self._end, self._frame, self._fitted = len(run.steps) - 1, 0, None
         self._seen = run.seen(run.planes()[0])
         self._filling = True
@@ -174,26 +178,13 @@ class CirclesView(View):
         self._show_signals()
         self._show_fit()
         self._look()
-        thinned = f"Every {run.every}th frame of {path} is shown." if run.every > 1 else ""
-        self.session.say(thinned)
+        self.session.say(f"Every {run.every}th frame of {name} is shown." if run.every > 1 else "")
 
     def _reopen(self, index: int) -> None:
         """Read another run of the file."""
-        self._open(Path(self._file.value), index)
-
-    def _type(self, text: str) -> None:
-        """Open files by a path or a pattern."""
-        if not text:
-            return
-        found = resolve([text])
-        self._open(found[0], 0)
-        self._filling = True
-        try:
-            known = dict.fromkeys([*(Path(path) for path, _ in self._file.options), *found])
-            self._file.update(options=theme.choices(labels(list(known))), value=str(found[0]))
-            self._path.value = ""
-        finally:
-            self._filling = False
+        assert self._path is not None
+        with named(self._path, self._run.name):
+            self._open(self._path, self._run.name, index)
 
     def _look(self) -> None:
         """Look at another plane."""
@@ -262,12 +253,6 @@ class CirclesView(View):
 
     def _show_rollout(self) -> None:
         self._signals.show_rollout(self._fitted if self._rollout.active else None)
-
-
-def labels(paths: Sequence[Path]) -> dict[str, str]:
-    """Names of files to choose from, with their folders where several have one name."""
-    names = [path.name for path in paths]
-    return {path.name if names.count(path.name) == 1 else str(path): str(path) for path in paths}
 
 
 def score_text(fitted: Fitted | None) -> str:

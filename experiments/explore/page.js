@@ -72,13 +72,46 @@ window.grokphys = (() => {
     setTimeout(() => URL.revokeObjectURL(link.href), 10000)
   }
 
-  // The session has gone with its server, or with the connection: say so, and begin anew when it is back.
+  // Let a file be chosen, and send it to the server, which keeps it as long as this page lives.
+  function upload() {
+    const picker = document.createElement("input")
+    picker.type = "file"
+    picker.accept = ".h5,.hdf5,.partial"
+    picker.addEventListener("change", () => { if (picker.files.length > 0) send(picker.files[0]) })
+    picker.click()
+  }
+
+  async function send(file) {
+    const largest = Number(at("stage").dataset.largestUpload)
+    if (file.size > largest) {
+      say("error", `${file.name} must have at most ${largest} bytes to be uploaded, got ${file.size}; ` +
+        "start the explorer with the file instead")
+      return
+    }
+    say("note", `Uploading ${file.name} …`)
+    const address = new URL(location.href)
+    address.pathname += "upload"
+    address.searchParams.set("name", file.name)
+    try {
+      const answer = await fetch(address, {method: "POST", body: file}), text = await answer.text()
+      if (answer.ok) command("uploaded", text)
+      else say("error", text.trim())
+    } catch {
+      say("error", `${file.name} could not be sent to the server`)
+    }
+  }
+
+  // The session has gone with its server, or with the connection: say so, and begin anew when the server is
+  // back. One that was started again has another token, and answers to another link.
   function lost() {
     say("error", "The connection to the server is lost. This page begins anew as soon as the server is back.")
     document.body.classList.add("lost")
     bridge = null
-    setInterval(() => fetch(location.href, {method: "HEAD", cache: "no-store"}).then(
-      answer => { if (answer.status < 500) location.reload() }, () => {}), 1000)
+    const asking = setInterval(() => fetch(location.href, {method: "HEAD", cache: "no-store"}).then(answer => {
+      clearInterval(asking)
+      if (answer.status !== 403) location.reload()
+      else say("error", "The server was started again: open the link that it has printed.")
+    }, () => {}), 1000)
   }
 
   function connect(model) {
@@ -118,5 +151,5 @@ window.grokphys = (() => {
     })
   }, {once: true})  // a polyfill among the libraries fires the event again
 
-  return {connect, lost}
+  return {connect, lost, upload}
 })()

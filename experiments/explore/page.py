@@ -8,14 +8,16 @@ from bokeh.core.templates import get_env
 from bokeh.document import Document
 from bokeh.models import CustomJS
 
+from experiments.explore.guard import guard
 from experiments.explore.session import SPEEDS, Session
+from experiments.explore.uploads import LARGEST_UPLOAD, Uploads
 from experiments.explore.view import View
 
 CONNECT = "window.grokphys.connect(bridge)"
 LOST = "window.grokphys.lost()"
 
 
-def page(kinds: Sequence[type[View]], paths: Sequence[Path]) -> Callable[[Document], None]:
+def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -> Callable[[Document], None]:
     """Return the function that makes the page of a new tab."""
     template = get_env().from_string(_read("page.html"))
     fixed = {
@@ -23,10 +25,12 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path]) -> Callable[[Docume
         "page_js": _read("page.js"),
         "views": [(kind.slug, kind.name) for kind in kinds],
         "speeds": SPEEDS,
+        "largest_upload": LARGEST_UPLOAD,
     }
 
     def open_page(document: Document) -> None:
-        session = Session(document, kinds, paths)
+        session = Session(document, kinds, paths, uploads)
+        guard(document, session.fail)
         document.on_session_destroyed(lambda _context: session.close())
         document.template = template
         document.template_variables.update(fixed)

@@ -45,7 +45,7 @@ class ParticlesView(View):
         self._kind = theme.chooser("start", kinds)
         self._seed = theme.number("seed", 0, 0, 10**6)
         self._noise = theme.slider("noise of the start", 0, 1, 0.1, 0.01, visible=False)
-        self._file = FileChooser(session, self._renew)
+        self._file = FileChooser(self, self._renew)
         self._plane = theme.chooser("plane", planes(2))
         self._numbers = theme.chooser("classes as", ["colours", "numbers"])
 

@@ -5,8 +5,12 @@ import errno
 import importlib.util
 import ipaddress
 import logging
+import secrets
+import signal
 import socket
+import tempfile
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +21,16 @@ from experiments.options import Files, sentence
 from physics.checks import whole_number
 from physics.errors import InputError, OutputError
 
-LARGEST_UPLOAD = 2**28
 UNUSED_SECONDS = 8
 """How long a session outlives its tab; it computes no more as soon as that is gone."""
+LARGEST_BODY = 2**16
+"""Bytes of a request that is no upload."""
+PREFIX = "grokphys-explore-"
+WARNING = (
+    "other machines reach port {port} of this one, as {names}. Without the link they are turned away. "
+    "Whoever has it can see the given files, upload others and run simulations here, and whoever can read "
+    "the network can read it: nothing is encrypted"
+)
 
 
 def explore(
@@ -42,52 +53,82 @@ def explore(
     whole_number("port", port, 0)
     if port > 65535:
         raise InputError(f"port must be at most 65535, got {port}")
-    if ":" in host:
+    if not host or ":" in host:
         raise InputError(f"host must be an IPv4 address or a name, got {host!r}")
     if importlib.util.find_spec("bokeh") is None:
         raise OutputError("explore needs Bokeh: pip install 'grokphys[explore]'")
     paths = resolve(files) if files else []
     listening = _listen(host, port)
     port = listening.getsockname()[1]
-    if not _is_loopback(host):
-        print(
-            f"grokphys: {host} can be reached by other machines: whoever reaches port {port} can run "
-            "simulations here and see the given files; there is no password",
-            flush=True,
-        )
+    names, token = _names(host, listening), secrets.token_urlsafe(32)
+    if not _is_loopback(listening):
+        print(f"grokphys: {WARNING.format(port=port, names=', '.join(names))}", flush=True)
     _hush()
-    address = f"http://{host}:{port}/"
-    with contextlib.suppress(KeyboardInterrupt):
-        print(f"grokphys explore at {address} (end with Ctrl-C)", flush=True)
+    link = f"http://{names[0]}:{port}/?token={token}"
+    with contextlib.suppress(KeyboardInterrupt), _ended(), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
+        print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
         if browser:  # it starts, and waits for its answer, while the server is made
-            webbrowser.open(address)
-        server = make_server(paths, listening, [f"{name}:{port}" for name in _names(host)])
+            _open(Path(own), link)
+        server = make_server(paths, listening, names, token, Path(own))
         server.start()
         server.io_loop.start()
     return 0
 
 
-def make_server(paths: list[Path], listening: socket.socket, origins: list[str]) -> Any:
-    """Return the server of a listening socket; neither it nor its `io_loop` has been started."""
+def make_server(
+    paths: list[Path], listening: socket.socket, names: list[str], token: str, folder: Path
+) -> Any:
+    """Return the server of a listening socket; neither it nor its `io_loop` has been started.
+
+    It answers to `names` and whoever brings the token, and keeps uploads in the folder.
+    """
     from bokeh.server.server import BaseServer
     from tornado.httpserver import HTTPServer
     from tornado.ioloop import IOLoop
 
     from experiments.explore.application import Application
+    from experiments.explore.door import Door
     from experiments.explore.page import page
+    from experiments.explore.uploads import Uploads
     from experiments.explore.views import VIEWS
 
+    uploads = Uploads(folder)
     application = Application(
-        page(VIEWS, paths),
-        extra_websocket_origins=origins,
+        page(VIEWS, paths, uploads),
+        Door(token, names),
+        uploads,
         check_unused_sessions_milliseconds=1000,
         unused_session_lifetime_milliseconds=1000 * UNUSED_SECONDS,
-        websocket_max_message_size_bytes=LARGEST_UPLOAD,
-        ico_path="none",
     )
-    http = HTTPServer(application)
+    http = HTTPServer(application, max_body_size=LARGEST_BODY, idle_connection_timeout=60)
     http.add_socket(listening)
     return BaseServer(IOLoop.current(), application, http)
+
+
+def _open(folder: Path, link: str) -> None:
+    """Open the page in a browser, by a file that leads to it: all users can read words of a command line."""
+    from experiments.explore.door import forwarding
+
+    page = folder / "open.html"
+    page.write_text(forwarding(link))
+    page.chmod(0o600)
+    webbrowser.open(page.as_uri())
+
+
+@contextlib.contextmanager
+def _ended() -> Iterator[None]:
+    """Let other orders to end be like Ctrl-C, so that what is private is taken away."""
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    orders = [
+        order for order in known if signal.getsignal(order) == signal.SIG_DFL
+    ]  # not where it is ignored
+    for order in orders:
+        signal.signal(order, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for order in orders:
+            signal.signal(order, signal.SIG_DFL)
 
 
 def _hush() -> None:
@@ -115,21 +156,22 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def _is_loopback(listening: socket.socket) -> bool:
+    """Tell whether only programs of this machine reach a socket, whatever name it was bound by."""
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
 
 
-def _names(host: str) -> list[str]:
-    """Names under which a browser may say that it reached this server: the origins of its websockets."""
-    if _is_loopback(host):
-        return ["127.0.0.1", "localhost"]
-    if host != "0.0.0.0":
-        return [host]
+def _names(host: str, listening: socket.socket) -> list[str]:
+    """Names under which a browser may reach this server; the first one stands in the link."""
+    address = listening.getsockname()[0]
+    if _is_loopback(listening):
+        return list(
+            dict.fromkeys([host, address, "localhost", *(["127.0.0.1"] if host == "localhost" else [])])
+        )
+    if not ipaddress.ip_address(address).is_unspecified:
+        return list(dict.fromkeys([host, address]))
     name = socket.gethostname()
-    found = {name, socket.getfqdn(), "localhost", "127.0.0.1"}
+    found = {name, socket.getfqdn()}
     with contextlib.suppress(OSError):  # a name that resolves to nothing: what was found has to do
         found |= {str(info[4][0]) for info in socket.getaddrinfo(name, None, socket.AF_INET)}
-    return sorted(found)
+    return list(dict.fromkeys(["127.0.0.1", "localhost", *sorted(found)]))

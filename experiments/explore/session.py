@@ -17,6 +17,7 @@ from tornado.ioloop import IOLoop
 
 from experiments.explore import export, theme
 from experiments.explore.bridge import Bridge
+from experiments.explore.uploads import Uploads, unused
 from experiments.explore.view import View
 from experiments.options import sentence
 from physics.errors import FileFormatError, InputError, SimulationError
@@ -51,6 +52,8 @@ class Session:
         In the order of their tabs; the first is on the stage, or the first that reads files where there are.
     files : sequence of Path
         Trajectory files that the command was given.
+    uploads : Uploads, optional
+        Where the files are that pages upload.
 
     Attributes
     ----------
@@ -58,11 +61,22 @@ class Session:
         The models that the page's script talks to.
     stage : bokeh.models.Column
         Where views stand, the chosen one visible.
-    files : list of Path
+    files : dict of Path to str
+        All that this page may open, given or uploaded, and what their owner calls them.
+    on_upload : list of callable
+        Told the path of a file that has come.
     """
 
-    def __init__(self, document: Document, kinds: Sequence[type[View]], files: Sequence[Path] = ()) -> None:
-        self.document, self.files = document, list(files)
+    def __init__(
+        self,
+        document: Document,
+        kinds: Sequence[type[View]],
+        files: Sequence[Path] = (),
+        uploads: Uploads | None = None,
+    ) -> None:
+        self.document, self.files = document, {path: str(path) for path in files}
+        self.on_upload: list[Callable[[Path], None]] = []
+        self._uploads, self._uploaded = uploads, list[Path]()
         self._kinds = {kind.slug: kind for kind in kinds}
         self._views: dict[str, tuple[View, Any]] = {}
         self.bridge = Bridge()
@@ -78,7 +92,7 @@ class Session:
             self._begin_with((readers or kinds)[0])
         except EXPECTED as error:  # a file that is not ours
             self._begin_with(kinds[0])
-            self._fail(error)
+            self.fail(error)
 
     # -- what views use ----------------------------------------------------------------------------------
 
@@ -91,7 +105,7 @@ class Session:
                 function(*arguments, **named)
                 self._say_status()
             except Exception as error:
-                self._fail(error)
+                self.fail(error)
 
         return reacting
 
@@ -129,6 +143,7 @@ class Session:
             "save": lambda: self._export("h5", "application/x-hdf5", self._file()),
             "png": lambda: self._export("png", "image/png", partial(export.png, self.view.film())),
             "gif": lambda: self._export("gif", "image/gif", partial(export.gif, self.view.film())),
+            "uploaded": lambda: self._take(str(value)),
         }
         if name in orders:
             self.reaction(orders[name])()
@@ -181,7 +196,18 @@ class Session:
     def _set_speed(self, value: Any) -> None:
         if value not in SPEEDS:
             raise InputError(f"steps a frame must be one of {', '.join(map(str, SPEEDS))}, got {value!r}")
-        self.bridge.speed = value
+        self.bridge.speed = SPEEDS[SPEEDS.index(value)]
+
+    def _take(self, key: str) -> None:
+        """A file has come: this page may open it, and keeps it as long as it lives."""
+        if self._uploads is None:
+            raise InputError("upload must be to a server")
+        path, name = self._uploads.claim(key)
+        self._uploaded.append(path)
+        self.files[path] = unused(name, self.files.values())
+        self.say("")
+        for told in self.on_upload:
+            told(path)
 
     def _play(self) -> None:
         self.say("")
@@ -247,7 +273,7 @@ class Session:
                 self._say_status()
             self.bridge.frame += 1
         except Exception as error:
-            self._fail(error)
+            self.fail(error)
 
     def _run(self, work: Any) -> None:
         """Let a coroutine run with the document locked."""
@@ -270,7 +296,7 @@ class Session:
         words = {**self.view.status(), "fps": f"{self.frames_a_second:.0f}"}
         self.bridge.status = [list(item) for item in words.items()]
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Say what went wrong, and pause; the server lives on."""
         text = sentence(error)
         if not isinstance(error, EXPECTED):
@@ -310,6 +336,9 @@ class Session:
         for view, _ in self._views.values():
             view.stop()
         self._views.clear()
+        for path in self._uploaded:
+            assert self._uploads is not None
+            self._uploads.drop(path)
 
 
 def _prepare(kind: type[View]) -> None:

@@ -141,7 +141,7 @@ class TheoryView(View):
         if not text:
             return
         parts = text.replace(",", " ").split()
-        if len(parts) != 2 or not all(part.isdigit() for part in parts):
+        if len(parts) != 2 or not all(part.isdecimal() and len(part) < 10 for part in parts):
             raise InputError(f"pair must be two symbols such as 2, 5, got {text!r}")
         self._choose(self._chosen.toggled(int(parts[0]), int(parts[1])))
         self._pair.value = ""
