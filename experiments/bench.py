@@ -15,4 +15,4 @@ BENCHES: dict[str, Callable[..., int]] = {
     "ode": bench_ode,
     "gpu": bench_gpu,
 }
-"""What each name measures: a function of `out`, the JSON file, and `budget`."""
+"""What each name measures: a function of `out`, the JSON file, and `budget`; gpu takes `minutes` too."""
