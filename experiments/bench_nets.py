@@ -71,16 +71,24 @@ class PlainNetwork(torch.nn.Module):
 
 
 def plain_steps(
-    model: DenseModel, steps: int, *, dtype: torch.dtype = torch.float32, validate: bool = False
+    model: DenseModel,
+    steps: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    validate: bool = False,
+    device: str = "cpu",
 ) -> Callable[[], None]:
     """Return a call that takes `steps` steps of one network, by autograd and `torch.optim.AdamW`."""
     ensemble = draw(model, runs=1, seed=0)
-    network = PlainNetwork(model).to(dtype)
+    network = PlainNetwork(model).to(device, dtype)
     optimiser = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.5)
-    inputs, labels = torch.tensor(model.task.inputs), torch.tensor(model.task.labels)
-    targets = None if ensemble.targets is None else torch.tensor(ensemble.targets[0], dtype=dtype)
+    inputs, labels, train, validation = (
+        torch.tensor(values, device=device)
+        for values in (model.task.inputs, model.task.labels, ensemble.train[0], ensemble.validation[0])
+    )
+    targets = None if ensemble.targets is None else torch.tensor(ensemble.targets[0]).to(device, dtype)
 
-    def loss_of(index: Any) -> Tensor:
+    def loss_of(index: Tensor) -> Tensor:
         outputs = network(inputs[index])
         if targets is None:
             return torch.nn.functional.cross_entropy(outputs, labels[index])
@@ -89,11 +97,11 @@ def plain_steps(
     def take() -> None:
         for _ in range(steps):
             optimiser.zero_grad()
-            loss_of(ensemble.train[0]).backward()
+            loss_of(train).backward()
             optimiser.step()
             if validate:
                 with torch.no_grad():
-                    loss_of(ensemble.validation[0])
+                    loss_of(validation)
 
     return take
 

@@ -73,17 +73,26 @@ class Architecture:
         """Input of the first dense layer, (runs, examples, sizes[0])."""
         if self.combine == "data":
             return inputs
-        embedding = parameters[EMBEDDING]
-        runs, examples, _ = inputs.shape
-        index = inputs.reshape(runs, 2 * examples, 1).expand(-1, -1, embedding.shape[2])
-        pairs = embedding.gather(1, index).reshape(runs, examples, 2, -1)
+        pairs = embedded(parameters[EMBEDDING], inputs)
         if self.combine == "sum":
             return pairs.sum(2)
         if self.combine == "concatenate":
             return pairs.flatten(2)
-        side = math.isqrt(embedding.shape[2])
-        first, second = pairs.reshape(runs, examples, 2, side, side).unbind(2)
+        side = math.isqrt(pairs.shape[3])
+        first, second = pairs.unflatten(3, (side, side)).unbind(2)
         return (first @ second).flatten(2)
+
+
+def embedded(embedding: Tensor, tokens: Tensor) -> Tensor:
+    """Rows (runs, ..., dim) of each member's embedding (runs, tokens, dim), by their numbers (runs, ...).
+
+    They are read from one table of all members, whose gradient PyTorch sums in a fixed order on CUDA too;
+    that of `gather` it sums in whatever order its threads come.
+    """
+    runs, count, _ = embedding.shape
+    begin = torch.arange(0, runs * count, count, device=tokens.device)
+    rows = tokens + begin.reshape(-1, *[1] * (tokens.ndim - 1))
+    return torch.nn.functional.embedding(rows, embedding.flatten(0, 1))
 
 
 def draw_layer(

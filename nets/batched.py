@@ -1,6 +1,5 @@
 """The engine that runs anywhere: the PyTorch models, all members as one batch."""
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nets.ensemble import AdamW, Ensemble, dropout_seed
+from nets.graphs import CapturedStep
 from physics.errors import InputError
 
 CPU_BYTES = 2**31
@@ -41,14 +41,25 @@ class BatchedEngine:
     device : torch.device
     chunk : int, optional
         Members whose activations exist at the same time; by default as many as fit into free memory.
+    graphs : bool, default False
+        Capture a full-batch step without dropout as a CUDA graph; it holds the memory of its activations.
     """
 
     name = "torch"
 
     def __init__(
-        self, ensemble: Ensemble, optimiser: AdamW, dtype: str, device: torch.device, chunk: int | None
+        self,
+        ensemble: Ensemble,
+        optimiser: AdamW,
+        dtype: str,
+        device: torch.device,
+        chunk: int | None,
+        *,
+        graphs: bool = False,
     ) -> None:
         self._ensemble, self._device = ensemble, device
+        self._graphs = graphs and not ensemble.model.dropout
+        self._bias = torch.ones(2, dtype=torch.float64, device=device)
         self._dtype = getattr(torch, dtype)
         self._parameters = {name: self._tensor(value) for name, value in ensemble.parameters.items()}
         self._first = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
@@ -62,17 +73,22 @@ class BatchedEngine:
             "train": torch.as_tensor(ensemble.train, device=device),
             "validation": torch.as_tensor(ensemble.validation, device=device),
         }
-        self.set_rates(optimiser)
         self._training = torch.arange(ensemble.runs, device=device)
+        self._stopped = np.zeros(ensemble.runs, bool)
         self._chunk = chunk or self._affordable()
+        self.set_rates(optimiser)
 
     # -- what the driver asks ----------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
         """Take `count` optimiser steps, the first of them number `step`, with every member that trains."""
         for offset in range(count if len(self._training) else 0):
+            self._correct_bias(step + offset + 1)
+            if batches is None and self._captured is not None:
+                self._captured.take(lambda: self._update(self._gradients(None, None)))
+                continue
             batch = None if batches is None else torch.as_tensor(batches[:, offset], device=self._device)
-            self._update(step + offset + 1, self._gradients(step + offset, batch))
+            self._update(self._gradients(step + offset, batch))
 
     def set_rates(self, optimiser: AdamW) -> None:
         """Take the steps from here on with other rates; the moments stay."""
@@ -81,6 +97,7 @@ class BatchedEngine:
             encoder: tuple(torch.as_tensor(part, device=self._device) for part in optimiser.rates(encoder))
             for encoder in (True, False)
         }
+        self._capture_anew()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean loss and accuracy (runs,) on the training or the validation set."""
@@ -116,7 +133,10 @@ class BatchedEngine:
 
     def stop(self, members: NDArray[np.bool_]) -> None:
         """Train only the members that are not marked."""
-        self._training = torch.as_tensor(np.flatnonzero(~members), device=self._device)
+        if not np.array_equal(members, self._stopped):
+            self._stopped = members.copy()
+            self._training = torch.as_tensor(np.flatnonzero(~members), device=self._device)
+            self._capture_anew()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that a resumed run needs."""
@@ -130,7 +150,7 @@ class BatchedEngine:
         """Go back to a state."""
         for kind, tensors in self._stores():
             for name in tensors:
-                tensors[name] = torch.as_tensor(state[f"{kind}/{name}"], device=self._device)
+                tensors[name].copy_(torch.as_tensor(state[f"{kind}/{name}"]))
 
     # -- how it is done ----------------------------------------------------------------------------------
 
@@ -151,15 +171,25 @@ class BatchedEngine:
             found.append(dict(zip(parameters, gradients, strict=True)))
         return {name: torch.cat([part[name] for part in found]) for name in self._parameters}
 
+    def _correct_bias(self, number: int) -> None:
+        """Take the divisors that AdamW has at a step, in float64; a tensor, as a captured step reads them."""
+        for divisor, beta in zip(self._bias, self._optimiser.betas, strict=True):
+            divisor.fill_(1 - beta**number)
+
+    def _capture_anew(self) -> None:
+        """Forget the captured step, which knows the rates and the members of its time alone."""
+        self._captured = CapturedStep(self._device) if self._graphs else None
+
     @torch.no_grad()
-    def _update(self, number: int, gradients: dict[str, Tensor]) -> None:
+    def _update(self, gradients: dict[str, Tensor]) -> None:
         """AdamW, decoupled, as PyTorch's; rates differ by member and between encoder and decoder."""
         beta1, beta2 = self._optimiser.betas
+        first_bias, second_bias = self._bias
         everybody = len(self._training) == self._ensemble.runs
         factors = {
             encoder: (
                 (1 - rate * decay)[self._training].to(self._dtype),
-                (rate / (1 - beta1**number))[self._training].to(self._dtype),
+                (rate / first_bias)[self._training].to(self._dtype),
             )
             for encoder, (rate, decay) in self._rates.items()
         }
@@ -174,7 +204,7 @@ class BatchedEngine:
             )
             first.lerp_(gradient, 1 - beta1)
             second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-            divisor = (second.sqrt() / math.sqrt(1 - beta2**number)).add_(self._optimiser.epsilon)
+            divisor = (second.sqrt() / second_bias.sqrt()).add_(self._optimiser.epsilon)
             value.mul_(shrink).sub_(size * (first / divisor))
             if not everybody:
                 for store, changed in zip(stores, (value, first, second), strict=True):
@@ -212,7 +242,9 @@ class BatchedEngine:
             outputs = outputs @ targets.transpose(1, 2) - targets.square().sum(-1)[:, None] / 2
         return (outputs.argmax(-1) == self._labels[index]).double().mean(-1)
 
-    def _dropout(self, members: Tensor, step: int) -> Dropout:
+    def _dropout(self, members: Tensor, step: int) -> Dropout | None:
+        if not self._ensemble.model.dropout:  # a seed of each member costs more than a small network's step
+            return None
         noise = self._ensemble.noise
         return Dropout([dropout_seed(noise[run], step) for run in members.tolist()], self._device)
 
@@ -227,7 +259,7 @@ class BatchedEngine:
     def _affordable(self) -> int:
         """Members whose activations fit into half of the free memory of the device."""
         cuda = self._device.type == "cuda"
-        free = torch.cuda.mem_get_info(self._device)[0] if cuda else CPU_BYTES
+        free = _free_bytes(self._device) if cuda else CPU_BYTES
         runs = self._ensemble.runs
         examples = max(index.shape[1] for index in self._sets.values())
         need = self._ensemble.model.activation_numbers * examples * self._dtype.itemsize
@@ -237,3 +269,9 @@ class BatchedEngine:
                 f"{free / 2**30:.1f} GiB free; take batches (batch_size) or the CPU"
             )
         return max(1, min(runs, int(free / 2 / max(need, 1))))
+
+
+def _free_bytes(device: torch.device) -> int:
+    """Free memory of a CUDA device, and what PyTorch keeps of it for later."""
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + kept

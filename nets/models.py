@@ -52,6 +52,9 @@ class Model(ABC):
 
     embedding_penalty: float = 0.0
 
+    dropout: float = 0.0
+    """Rate of dropout while it trains."""
+
     @property
     @abstractmethod
     def activation_numbers(self) -> int:

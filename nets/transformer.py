@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer
+from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer, embedded
 from nets.models import Model, Parameters
 from nets.tasks import Task, modular_addition
 from physics.checks import choice, number, whole_number
@@ -129,8 +129,7 @@ class TokenTransformer(Model):
         def drop(states: Tensor) -> Tensor:
             return dropout(states, self.dropout) if dropout and self.dropout else states
 
-        index = inputs.reshape(runs, 2 * examples, 1).expand(-1, -1, self.dim)
-        states = parameters[EMBEDDING].gather(1, index)
+        states = embedded(parameters[EMBEDDING], inputs.flatten(1))
         for block in self._blocks:
             name = f"{block}.attention"
             joint = dense(parameters, f"{name}.in", _normed(parameters, name, states))
