@@ -7,6 +7,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from physics.examples import EXAMPLES, example_path
+
 HOUSE = ("physics", "nets", "analysis", "experiments")
 LIBRARIES = {
     "llvmlite": "llvmlite",
@@ -29,7 +31,7 @@ def fingerprint(*modules: str) -> str:
     *modules : str
         Names such as "experiments.liu_theory". All modules of ours that they import count, wherever the
         import stands, by their code without comments and docstrings; and so do the versions of those among
-        `LIBRARIES` that any of them imports.
+        `LIBRARIES` that any of them imports; and the examples, where `physics.examples` is among them.
     """
     found, libraries = dependencies(*modules)
     digest = hashlib.sha256()
@@ -37,6 +39,9 @@ def fingerprint(*modules: str) -> str:
         digest.update(f"{name} {_read(name)[0]}\n".encode())
     for name in sorted(libraries):
         digest.update(f"{name} {_version(LIBRARIES[name])}\n".encode())
+    if "physics.examples" in found:
+        for name in EXAMPLES:
+            digest.update(example_path(name).read_bytes())
     return digest.hexdigest()[:16]
 
 
