@@ -112,7 +112,8 @@ def reproduce(
 
     Args:
         names: figures, such as liu-4a; all of them if none is given. Those named run in any case.
-        all_: all figures, but for those that are complete in OUT at this budget and by this program.
+        all_: all figures, but for those that are complete in OUT at this budget, made by the code and the
+            libraries that there are now.
         out: directory to write to; files of the same name are replaced.
         budget: quick for a look, default for what this package reports, paper for the largest ensembles.
         overwrite: run complete ones as well.
