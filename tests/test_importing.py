@@ -86,6 +86,24 @@ def test_checkpoints_of_every_suffix(tmp_path, suffix, kind):
     np.testing.assert_array_equal(other.positions, 0)
 
 
+class Terminal(io.StringIO):
+    """A stream that says that somebody looks at it."""
+
+    def isatty(self):
+        return True
+
+
+def test_a_bar_shows_how_many_checkpoints_are_read(tmp_path, monkeypatch):
+    for step in range(3):
+        write(tmp_path / f"step_{step}.pt", {"emb": torch.zeros(4, 3)})
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    foreign_trajectory(tmp_path)
+    assert terminal.getvalue() == ""
+    foreign_trajectory(tmp_path, progress=True)
+    assert "3/3" in terminal.getvalue()
+
+
 @pytest.mark.parametrize(
     "wrapped",
     [

@@ -79,9 +79,10 @@ class Pack:
 
 
 def program(kind: str) -> str:
-    """Fingerprint of the code and of the libraries that make the runs of a kind."""
-    systems = (system.__module__ for system in SYSTEMS.values())
-    return fingerprint("physics.simulate", *systems) if kind == "simulate" else fingerprint("nets")
+    """Fingerprint of the code and of the libraries that make the runs of a kind, and measure their ends."""
+    systems = [system.__module__ for system in SYSTEMS.values()]
+    makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
+    return fingerprint(*makers, "physics.structure")
 
 
 def packs(sweep: Declaration) -> list[Pack]:
