@@ -15,7 +15,7 @@ EXAMPLE = "example:"
 
 def natural_order(path: Path) -> list[str | int]:
     """Sort key under which ``step_9`` comes before ``step_10``."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(path))]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def named(name: str) -> Path:

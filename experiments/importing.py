@@ -314,7 +314,7 @@ def _reading(path: Path, what: str) -> Iterator[None]:
         raise
     except Exception as error:
         why = (sentence(error) or type(error).__name__).splitlines()[0]
-        raise FileFormatError(f"{path} is not a readable {what}: {why}") from None
+        raise FileFormatError(f"{path} is not a readable {what}: {why}") from error
 
 
 AXES = {2: "(tokens, dim)", 3: "(steps, tokens, dim)", 4: "(runs, steps, tokens, dim)"}

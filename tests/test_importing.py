@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,6 +136,13 @@ def test_one_file_that_holds_the_whole_array(tmp_path, suffix):
     one = foreign_trajectory(tmp_path / f"one{suffix}", dtype="float64")
     np.testing.assert_array_equal(one.positions, whole[:1].numpy())
     assert one.steps.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_names_may_hold_digits_that_are_no_numbers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("²1.pt", "²10.pt", "²٣.pt"):  # a superscript, and the Arabic 3
+        write(Path(name), {"emb": torch.zeros(4, 3)})
+    assert foreign_trajectory(Path()).steps.tolist() == [1, 3, 10]
 
 
 def test_a_cyclic_state_dict_ends(tmp_path):
