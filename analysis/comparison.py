@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.calibration import Calibration
 from analysis.comparison_parts import Parts, Shapes
@@ -126,8 +127,8 @@ class Comparison:
 
 
 def compare(
-    simulated: Trajectory | Sequence[Trajectory],
-    trained: Trajectory | Sequence[Trajectory],
+    simulated: Trajectory | NDArray[Any] | Sequence[Trajectory | NDArray[Any]],
+    trained: Trajectory | NDArray[Any] | Sequence[Trajectory | NDArray[Any]],
     *,
     names: tuple[str, str] = ("simulated", "trained"),
     align: str = "auto",
@@ -143,10 +144,11 @@ def compare(
 
     Parameters
     ----------
-    simulated, trained : Trajectory or sequence of them
-        Ensembles; several trajectories count as one. Runs whose first or last frame is not finite are left
-        out, which `notes` says. Where their numbers of tokens differ, structures, measurements, onsets (on
-        the clocks as they are) and accuracies are compared, and no shapes.
+    simulated, trained : Trajectory, ndarray (runs, frames, tokens, dim), or sequence of these
+        Ensembles; several count as one, and the frames of an array are steps 0, 1, 2, …. Runs whose first or
+        last frame is not finite are left out, which `notes` says. Where their numbers of tokens differ,
+        structures, measurements, onsets (on the clocks as they are) and accuracies are compared, and no
+        shapes.
     names : pair of str
         What to call them.
     align : str, default "auto"

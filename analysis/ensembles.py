@@ -48,6 +48,20 @@ MEASURES: Mapping[str, Measure] = {
 """What can be measured of embeddings (…, tokens, dim): value (…)."""
 
 
+def _trajectory(name: str, one: Any) -> Trajectory:
+    """Return a trajectory as it is, and an array (runs, frames, tokens, dim) as one with steps 0, 1, 2, …."""
+    if isinstance(one, Trajectory):
+        return one
+    if not isinstance(one, np.ndarray) or one.ndim != 4 or one.dtype.kind not in "iuf" or 0 in one.shape:
+        found = f"an array {one.shape} of {one.dtype}" if isinstance(one, np.ndarray) else type(one).__name__
+        raise InputError(
+            f"{name} must be a Trajectory, an array (runs, frames, tokens, dim) of real numbers, or a "
+            f"sequence of these, got {found}"
+        )
+    positions = one if one.dtype in (np.float32, np.float64) else one.astype(np.float64)
+    return Trajectory(positions, np.arange(one.shape[1]))
+
+
 @dataclass(frozen=True, eq=False)
 class EnsembleOf:
     """Several trajectories of the same tokens and dimensions; only runs whose ends are finite count.
@@ -56,7 +70,8 @@ class EnsembleOf:
     ----------
     name : str
         What messages call it.
-    parts : sequence of Trajectory
+    parts : Trajectory, ndarray (runs, frames, tokens, dim), or sequence of these
+        Afterwards a list of trajectories.
     delta : float, default 0.01
         Tolerance of the representation quality.
     given : Operation, optional
@@ -65,7 +80,8 @@ class EnsembleOf:
     Raises
     ------
     InputError
-        If these are no trajectories, differ in tokens or dimensions, or no run is finite.
+        If these are neither trajectories nor such arrays, differ in tokens or dimensions, or no run is
+        finite.
     """
 
     name: str
@@ -74,9 +90,11 @@ class EnsembleOf:
     given: Operation | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        several = [self.parts] if isinstance(self.parts, Trajectory) else list(self.parts)
-        if not several or not all(isinstance(one, Trajectory) for one in several):
-            raise InputError(f"{self.name} must be a Trajectory or a sequence of them, got {self.parts!r}")
+        given: Any = self.parts
+        several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+        several = [_trajectory(self.name, one) for one in several]
+        if not several:
+            raise InputError(f"{self.name} must hold at least one Trajectory or array, got none")
         sizes = sorted({(one.tokens, one.dim) for one in several})
         if len(sizes) > 1:
             raise InputError(f"{self.name} must agree in tokens and dimensions, got {sizes}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from tqdm import tqdm
 from tyro.conf import Positional
 
+from experiments.files import named
 from experiments.output import refuse_existing, write_bytes
 from physics.checks import number, whole_number
 from physics.errors import InputError, OutputError
@@ -55,7 +56,7 @@ def animate(
         raise InputError(f"size must be at most {LARGEST} pixels, got {size}")
     if frequency is not None and view == "particles":
         raise InputError("frequency must not be given with the view particles; take --view circles")
-    film = _film(open_run(file, run), view, frequency)
+    film = _film(open_run(named(str(file)), run), view, frequency)
     dpi = size / film.size[0]
     if out.suffix == ".png":
         write_bytes(out, export.png(film, dpi=dpi))

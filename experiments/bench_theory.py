@@ -1,24 +1,22 @@
 """`grokphys bench theory`: the effective theory against the published procedure, in one run."""
 
-import importlib.util
 import json
 import platform
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from types import ModuleType
 from typing import Any
 
 import numba
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from experiments import published_theory as reference
 from experiments.output import Budget, make_directory, write_text
 from experiments.timing import best
 from physics import EffectiveTheory, Operation, closures, random_training_sets, representation_quality
 from physics.parallelograms import list_parallelograms
 
-REFERENCE = Path(__file__).parents[1] / "benchmarks" / "published_theory.py"
 Row = dict[str, Any]
 
 
@@ -32,15 +30,14 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
         out: JSON file to write the table to.
         budget: quick takes seconds; default adds sizes up to 24; paper lets the reference run to p = 32.
     """
-    reference = _reference()
     make_directory(out.parent)
     rows = [
-        *closure_rows(reference, budget),
+        *closure_rows(budget),
         probability_row(budget),
         flow_row(),
-        *gradient_rows(reference),
-        list_row(reference),
-        quality_row(reference),
+        *gradient_rows(),
+        list_row(),
+        quality_row(),
     ]
     print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
     print(table(rows))
@@ -49,7 +46,7 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
     return 0
 
 
-def closure_rows(reference: ModuleType, budget: Budget) -> list[Row]:
+def closure_rows(budget: Budget) -> list[Row]:
     """Closure of training sets at the transition, where half of them are complete, below and above it."""
     sizes = {"quick": (8, 10, 12), "default": (8, 10, 14, 18, 24), "paper": (8, 10, 14, 18, 24, 32)}[budget]
     start = perf_counter()
@@ -64,7 +61,7 @@ def closure_rows(reference: ModuleType, budget: Budget) -> list[Row]:
             ("at the transition", _transition(p)),
             ("80 % of the data", 0.8 * len(operation.samples)),
         ):
-            row = _closure_row(reference, p, round(size), name)
+            row = _closure_row(p, round(size), name)
             if p == 10:
                 row |= {"target": "at most 30 µs each", "met": row["ours_s"] <= 30e-6}
             if p == 24:
@@ -72,7 +69,7 @@ def closure_rows(reference: ModuleType, budget: Budget) -> list[Row]:
             growth.setdefault(name, []).append(row)
             rows.append(row)
     below = "below the transition"
-    rows += [_closure_row(reference, p, round(0.75 * _transition(p)), below) for p in (10, 24)]
+    rows += [_closure_row(p, round(0.75 * _transition(p)), below) for p in (10, 24)]
     large = (25, 50, 100, 200)
     times = []
     for p in large:
@@ -94,7 +91,7 @@ def _transition(p: int) -> float:
     return float(0.5 * p * (np.log(p) + 2))
 
 
-def _closure_row(reference: ModuleType, p: int, size: int, name: str) -> Row:
+def _closure_row(p: int, size: int, name: str) -> Row:
     operation = Operation(p)
     masks = random_training_sets(operation, size, sets=10_000 if p == 10 else 1000)
     seconds = best(lambda: closures(operation, masks)) / len(masks)
@@ -156,7 +153,7 @@ def flow_row() -> Row:
     }
 
 
-def gradient_rows(reference: ModuleType) -> list[Row]:
+def gradient_rows() -> list[Row]:
     """Gradient of the complete data set, where the list of parallelograms is longest."""
     rows: list[Row] = []
     sizes = (62, 125, 250, 500)
@@ -179,7 +176,7 @@ def gradient_rows(reference: ModuleType) -> list[Row]:
     return rows
 
 
-def list_row(reference: ModuleType) -> Row:
+def list_row() -> Row:
     """List of all parallelograms."""
     operation = Operation(40)
     ours = best(lambda: list_parallelograms(operation))
@@ -194,7 +191,7 @@ def list_row(reference: ModuleType) -> Row:
     }
 
 
-def quality_row(reference: ModuleType) -> Row:
+def quality_row() -> Row:
     """RQI of an ensemble of embeddings."""
     theory = EffectiveTheory(10)
     states = np.arange(10.0)[:, None] + 0.05 * np.random.default_rng(0).standard_normal((1000, 10, 1))
@@ -241,15 +238,3 @@ def _duration(seconds: float | None) -> str:
 
 def _exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-
-
-def _reference() -> ModuleType:
-    """Load the reference from the checkout; it is no part of the installed package."""
-    spec = importlib.util.spec_from_file_location("published_theory", REFERENCE)
-    if spec is None or spec.loader is None or not REFERENCE.exists():
-        raise FileNotFoundError(
-            f"bench theory needs a checkout of the repository: there is no file {REFERENCE}"
-        )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

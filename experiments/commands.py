@@ -9,7 +9,7 @@ import tyro
 from tyro.conf import Positional
 
 from experiments.options import Names, checked, summarise
-from experiments.output import Budget, make_directory
+from experiments.output import Budget, make_directory, refuse_existing
 from physics.checks import choice, number
 from physics.errors import InputError
 from physics.simulate import simulate as simulate_system
@@ -71,24 +71,29 @@ def import_(
     dtype: Literal["float32", "float64"] = "float32",
     overwrite: bool = False,
 ) -> int:
-    """Bring in a foreign trajectory: an array (steps, tokens, dim), or checkpoints of a directory.
+    """Bring in a foreign trajectory: an array, a checkpoint of PyTorch, or a directory of checkpoints.
+
+    An array has the shape (steps, tokens, dim) or (runs, steps, tokens, dim), the embedding in a checkpoint
+    (tokens, dim). Nothing in a file is run: what holds Python objects beside numbers is refused.
 
     Args:
-        source: a .npy or .npz file, or a directory of PyTorch state dicts, in the order of the last number in
-            their names.
+        source: a .npy or .npz file, a PyTorch checkpoint (.pt, .pth, .ckpt, .safetensors), or a directory of
+            checkpoints, whose steps are the last numbers in their names.
         out: trajectory file to write.
-        array: name of the array, or of the tensor in the state dict, where there are several.
+        array: name of the array, or of the parameter in the checkpoints, where there are several.
         steps: name of the array of steps in an .npz file; 'steps' if there is one, else 0, 1, 2, ...
         dtype: number type to keep.
         overwrite: replace the file if it exists.
     """
     from experiments.importing import foreign_trajectory
 
-    trajectory = foreign_trajectory(source, array=array, steps=steps, dtype=dtype)
+    refuse_existing(out, overwrite)
+    trajectory = foreign_trajectory(source, array=array, steps=steps, dtype=dtype, progress=True)
     trajectory.save(out, overwrite=overwrite)
+    runs = f"{trajectory.runs} runs of " if trajectory.runs > 1 else ""
     print(
-        f"{out}: {trajectory.frames} frames of {trajectory.tokens} tokens in {trajectory.dim} dimensions, "
-        f"steps {trajectory.steps[0]} to {trajectory.steps[-1]}"
+        f"{out}: {runs}{trajectory.frames} frames of {trajectory.tokens} tokens in {trajectory.dim} "
+        f"dimensions, steps {trajectory.steps[0]} to {trajectory.steps[-1]}"
     )
     return 0
 
@@ -107,7 +112,8 @@ def reproduce(
 
     Args:
         names: figures, such as liu-4a; all of them if none is given. Those named run in any case.
-        all_: all figures, but for those that are complete in OUT at this budget and by this program.
+        all_: all figures, but for those that are complete in OUT at this budget, made by the code and the
+            libraries that there are now.
         out: directory to write to; files of the same name are replaced.
         budget: quick for a look, default for what this package reports, paper for the largest ensembles.
         overwrite: run complete ones as well.

@@ -6,30 +6,39 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from physics.errors import InputError
+from physics.examples import example_path
 from physics.trajectory import Trajectory
 
-REAL_TRAJECTORY = "ding_p59_d128_seed0.h5"
+EXAMPLE = "example:"
+"""Begins the name of a trajectory that comes with the package, such as ``example:ding``."""
 
 
 def natural_order(path: Path) -> list[str | int]:
     """Sort key under which ``step_9`` comes before ``step_10``."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(path))]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
+
+
+def named(name: str) -> Path:
+    """Return the file that a name stands for: ``example:ding`` is one that comes with the package."""
+    if name.startswith(EXAMPLE) and not Path(name).exists():
+        return example_path(name.removeprefix(EXAMPLE))
+    return Path(name)
 
 
 def resolve(patterns: Sequence[str]) -> list[Path]:
-    """Return the files that names and glob patterns stand for, in natural order, each once.
+    """Return the files that names, examples and glob patterns stand for, in natural order, each once.
 
     Raises
     ------
     InputError
-        If a pattern matches no file.
+        If a pattern matches no file, or there is no such example.
     FileNotFoundError
         If a name is no file.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
         if Path(pattern).exists() or not glob.has_magic(pattern):
-            matches = [Path(pattern)]
+            matches = [named(pattern)]
             if not matches[0].exists():
                 raise FileNotFoundError(f"there is no file {pattern}")
         else:
@@ -48,7 +57,5 @@ def trajectories(patterns: Sequence[str]) -> list[Trajectory]:
 
 
 def embedded_trajectory() -> Path:
-    """Path of the real trajectory: `data/` of a checkout, which a wheel carries as `experiments/data/`."""
-    here = Path(__file__).parent
-    inside = here / "data" / REAL_TRAJECTORY
-    return inside if inside.exists() else here.parent / "data" / REAL_TRAJECTORY
+    """Path of the real trajectory that comes with the package, ``physics.example("ding")``."""
+    return example_path("ding")

@@ -15,6 +15,7 @@ from analysis.phase_axes import Axis
 from analysis.phase_diagram import PhaseDiagram, Point, Refinement, phase_diagram
 from analysis.phases import DELAY
 from analysis.statistics import Interval
+from experiments.fingerprint import fingerprint
 from experiments.output import make_directory, write_csv
 from experiments.training import PER_MEMBER
 from physics.checks import number, whole_number
@@ -55,6 +56,7 @@ class Training:
         Other arguments of `nets.train`.
     store : Path, optional
         Directory that keeps the ensembles: what is there is not trained again, what is unfinished goes on.
+        What other code or other libraries have made counts as not there.
     progress : bool
     """
 
@@ -117,11 +119,11 @@ class Training:
             **common,
             **own,
         }
-        arguments["progress"] = self.progress
         if self.store is None:
-            return _steps(nets.train(model, **arguments))
+            return _steps(nets.train(model, progress=self.progress, **arguments))
         make_directory(self.store)
-        what = json.dumps([type(model).__name__, fields(model), plain(arguments)], sort_keys=True)
+        made = [fingerprint("nets"), type(model).__name__, fields(model), plain(arguments)]
+        what = json.dumps(made, sort_keys=True)
         path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
         if path.exists():
             try:
@@ -129,7 +131,7 @@ class Training:
             except (FileFormatError, OSError):
                 path.unlink()  # damaged: the same networks are trained again
         unfinished = path.with_name(path.name + ".partial").exists()
-        return _steps(nets.train(model, out=path, resume=unfinished, **arguments))
+        return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:

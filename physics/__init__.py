@@ -2,6 +2,7 @@
 
 from physics.closure import Closures, closures, critical_sizes
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
+from physics.examples import example
 from physics.groups import (
     FiniteGroup,
     alternating,
@@ -49,6 +50,7 @@ __all__ = [
     "cyclic",
     "dihedral",
     "direct_product",
+    "example",
     "forces",
     "from_permutations",
     "grid_imperfections",

@@ -496,15 +496,20 @@ def import_cases(tmp_path):
     E = torch.zeros(4, 2)
     yield "nothing.npy", [], 1, "there is no file"
     yield "flat.npy", [], 1, "holds no array (steps, tokens, dim) of real numbers"
-    yield "nan.npy", [], 1, "6 of 6 values of 'nan' are NaN or infinite"
-    yield "few.npy", [], 1, "must have at least 3 tokens and 1 dimension, got the shape (2, 2, 1)"
-    yield "objects.npy", [], 1, "is not a readable .npy or .npz file"
+    yield "nan.npy", [], 1, "'nan': 6 of 6 values are NaN or infinite"
+    yield "few.npy", [], 1, "must have at least 3 tokens and 1 dimension"
+    yield (
+        "objects.npy",
+        [],
+        1,
+        "holds no array (steps, tokens, dim) of real numbers, but objects (1,) of object",
+    )
     yield "text.npz", [], 1, "is not a readable .npy or .npz file"
     yield "two.npz", [], 2, "array must say which is meant: a (5, 4, 3), b (5, 4, 3)"
     yield "two.npz", ["--array", "c"], 2, "array must be one of: a (5, 4, 3), b (5, 4, 3); got 'c'"
     yield "two.npz", ["--array", "a", "--steps", "x"], 2, "steps must name an array of"
     yield "back.npz", [], 2, "steps must increase, got 2 followed by 1"
-    yield "empty", [], 2, "holds no checkpoint (.pt, .pth, .ckpt)"
+    yield "empty", [], 2, "holds no checkpoint (.pt, .pth, .ckpt, .safetensors)"
     checkpoints(tmp_path / "nameless", model={"embedding": E})
     yield "nameless", [], 2, "the name of a checkpoint must hold its step, such as step_100.pt"
     checkpoints(tmp_path / "none", step_1={"head.weight": E})
@@ -514,7 +519,7 @@ def import_cases(tmp_path):
     checkpoints(tmp_path / "twice", step_1={"emb": E}, again_1={"emb": E})
     yield "twice", [], 2, "holds two checkpoints of step 1"
     checkpoints(tmp_path / "change", step_1={"emb": E}, step_2={"emb": torch.zeros(5, 2)})
-    yield "change", [], 1, "'emb' has the shape (5, 2), before (4, 2)"
+    yield "change", [], 1, "'emb' has the shape (5, 2), and (4, 2) before"
     checkpoints(tmp_path / "list", step_1=[E])
     yield "list", [], 1, "is not a state dict, but a list"
     checkpoints(tmp_path / "damaged")

@@ -62,6 +62,35 @@ def test_final_structures_and_shapes():
     assert comparison.distributions["effective_dimension"].first.count == 8
 
 
+def test_arrays_are_ensembles_too(particles):
+    array = particles.positions.astype(np.float64)
+    known = [
+        Trajectory(array, np.arange(particles.frames)),
+        Trajectory(array[:2] + 1, np.arange(particles.frames)),
+    ]
+    expected = analysis.compare(*known).table()
+    assert analysis.compare(array, array[:2] + 1).table() == expected
+    assert analysis.compare([array[:3], array[3:]], known[1]).table() == expected
+    whole = np.round(10 * array).astype(int)
+    assert analysis.compare(whole, whole).runs == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [
+        (np.zeros((4, 5, 2)), r"an array \(4, 5, 2\) of float64"),
+        (np.zeros((1, 2, 3, 2), complex), r"an array \(1, 2, 3, 2\) of complex128"),
+        (np.zeros((1, 0, 3, 2)), r"an array \(1, 0, 3, 2\) of float64"),
+        ("run.h5", "str"),
+        (None, "NoneType"),
+        ([[1, 2]], "list"),
+    ],
+)
+def test_what_is_no_ensemble_is_refused(particles, wrong, found):
+    with pytest.raises(InputError, match=rf"trained must be a Trajectory, an array .*, got {found}"):
+        analysis.compare(particles, wrong)
+
+
 def test_all_circles_or_a_single_run_leave_parts_out_and_say_so():
     comparison = analysis.compare(ensemble([ring(7, 1)]), ensemble([ring(7, 2)]))
     assert "grid_imperfections" not in comparison.distributions
@@ -444,7 +473,7 @@ def test_ensembles_of_different_numbers_of_tokens_have_structures_and_onsets_in_
         (lambda: analysis.compare(ensemble(np.ones((1, 5, 2))), ensemble(noise(1, 5, 2))),
          "first must not hold a shape whose tokens all coincide"),
         (lambda: analysis.compare([], ensemble(noise(1, 5, 2))),
-         "simulated must be a Trajectory or a sequence of them, got []"),
+         "simulated must hold at least one Trajectory or array, got none"),
         (lambda: analysis.compare(ensemble(noise(1, 5, 2)), [ensemble(noise(1, n, 2)) for n in (5, 7)]),
          "trained must agree in tokens and dimensions, got [(5, 2), (7, 2)]"),
         (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 5, 2)), align="mood"),

@@ -1,82 +1,254 @@
-"""The tutorial and the README run, and what the errata name exists."""
+"""Every console line and Python block of the pages runs, and what the errata name exists.
+
+A comment before a block says what to do with it, where that is not to run it in the default suite:
+
+* ``<!-- test: slow -->``: run it in the slow part; ``<!-- test: slow from here -->``: all blocks that follow.
+* ``<!-- test: slow, with OPTIONS -->``: the same with options that make it shorter.
+* ``<!-- test: file NAME -->``: it is a file of that name, which later blocks need.
+* ``<!-- test: not run, REASON -->``: it cannot run in a test.
+
+The blocks of a page run in their order, in one directory that is empty but for `docs/` and `data/`.
+"""
 
 import ast
+import inspect
 import re
 import shlex
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from experiments.cli import main
+import analysis
+import nets
+import physics
+from experiments import cli
+from experiments.cli import COMMANDS, main
+from experiments.reproduce import FIGURES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md")] + sorted(
+    DOCS.glob("*.md")
+)
+BLOCK = re.compile(
+    r"^<!-- test: (?P<from>slow from here) -->$"
+    r"|^(?:<!-- test: (?P<marker>[^\n]*) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+INLINE = re.compile(r"(?<!`)`(grokphys [^`]+)`(?!`)")
 
 
-def blocks(text):
-    """Language and text of the code blocks of a page."""
-    return BLOCK.findall(text)
+@dataclass(frozen=True)
+class Block:
+    """A block of code of a page.
+
+    Attributes
+    ----------
+    language, text : str
+    slow : bool
+    options : list of str
+        What makes its commands shorter.
+    file : str
+        Name of the file that it is, or "".
+    reason : str
+        Why it does not run, or "".
+    """
+
+    language: str
+    text: str
+    slow: bool
+    options: tuple[str, ...] = ()
+    file: str = ""
+    reason: str = ""
+
+    @property
+    def commands(self):
+        """Commands of a console block, one a line."""
+        lines = [line for line in self.text.splitlines() if line.startswith("$ ")]
+        return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
 
 
-def tutorial():
-    """Code blocks of the tutorial."""
-    return blocks((DOCS / "tutorial.md").read_text(encoding="utf-8"))
+def blocks(page):
+    """Blocks of a page, in their order."""
+    found, slow = [], False
+    for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if match["from"]:
+            slow = True
+            continue
+        said = match["marker"] or ""
+        kind, _, rest = said.partition(", ") if not said.startswith("file ") else ("file", "", said[5:])
+        assert kind in ("", "slow", "file", "not run"), said
+        assert bool(rest) == (kind in ("file", "not run")) or (kind == "slow" and rest.startswith("with ")), (
+            said
+        )
+        found.append(
+            Block(
+                match["language"],
+                match["text"],
+                slow or kind == "slow",
+                tuple(shlex.split(rest.removeprefix("with "))) if kind == "slow" else (),
+                rest if kind == "file" else "",
+                rest if kind == "not run" else "",
+            )
+        )
+    return found
 
 
-def commands(text):
-    """Commands of a console block, one a line."""
-    return [shlex.split(line.removeprefix("$ ")) for line in text.splitlines() if line.startswith("$ ")]
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def run_page(page, place, monkeypatch, capsys, *, slow):
+    """Run the blocks of a page in a directory; in the default suite those alone that are quick."""
+    monkeypatch.chdir(place)
+    for name in ("docs", "data"):
+        (place / name).symlink_to(ROOT / name)
+    names = {"np": np, "physics": physics, "nets": nets, "analysis": analysis}
+    done = 0
+    for block in blocks(page):
+        if block.file:
+            (place / block.file).write_text(block.text, encoding="utf-8")
+        if block.reason or block.file or (block.slow and not slow):
+            continue
+        done += 1
+        if block.language == "python":
+            exec(compile(block.text, name_of(page), "exec"), names)
+            continue
+        for program, *arguments in block.commands:
+            assert program == "grokphys"
+            status = main([*arguments, *block.options])
+            assert status == 0, (arguments, capsys.readouterr().err)
+    assert done or not slow
+    return names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_runs_or_says_why_not(page):
+    text = page.read_text(encoding="utf-8")
+    assert len(blocks(page)) == len(re.findall(r"^```\w+$", text, re.MULTILINE)), "a block that is not found"
+    assert text.count("<!-- test:") == len(
+        re.findall(r"^<!-- test: [^\n]+ -->\n(?:```\w|$)", text, re.MULTILINE)
+    )
+    for block in blocks(page):
+        assert block.language in ("console", "python") or block.reason or block.file, block.text
+        if block.language == "python":
+            ast.parse(block.text)
+        if block.language == "console" and not block.reason:
+            assert all(line.startswith("$ grokphys ") for line in block.text.splitlines()), block.text
+
+
+QUICK = [page for page in PAGES if any(not (b.slow or b.reason or b.file) for b in blocks(page))]
+LONG = [page for page in PAGES if any(b.slow for b in blocks(page))]
+
+
+@pytest.mark.parametrize("page", QUICK, ids=name_of)
+def test_quick_blocks_run(page, tmp_path, monkeypatch, capsys):
+    run_page(page, tmp_path, monkeypatch, capsys, slow=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", LONG, ids=name_of)
+def test_all_blocks_run(page, tmp_path, monkeypatch, capsys):
+    names = run_page(page, tmp_path, monkeypatch, capsys, slow=True)
+    made = {path.name for path in tmp_path.iterdir()}
+    if page.name == "tutorial.md":
+        assert {
+            "particles.h5",
+            "networks.h5",
+            "runs.csv",
+            "report.html",
+            "mine.h5",
+            "figures",
+            "results",
+        } <= made
+    if page == ROOT / "README.md":
+        assert names["comparison"].shapes.nearest.shape == (100,)
+        assert names["sets"].shape[0] == 10_000
+        assert {"networks.h5", "sweep.h5", "circle.gif", "results"} <= made
 
 
 def test_the_tutorial_has_blocks_of_all_kinds():
-    found = tutorial()
-    assert {language for language, _ in found} == {"sh", "console", "python"}
-    used = {words[1] for language, text in found if language == "console" for words in commands(text)}
+    used = {words[1] for block in blocks(DOCS / "tutorial.md") for words in block.commands}
     assert {"simulate", "train", "analyze", "fit-ode", "compare", "survival", "import", "reproduce"} <= used
-    for language, text in found:
-        if language == "console":
-            assert all(line.startswith("$ grokphys ") for line in text.splitlines()), text
-        if language == "python":
-            ast.parse(text)
+    assert {"phases", "sweep"} <= used
+
+
+# -- commands within the text -------------------------------------------------------------------------------
+
+
+def inline():
+    """Commands within the text of all pages: page, words."""
+    for page in PAGES:
+        for line in INLINE.findall(page.read_text(encoding="utf-8")):
+            if "…" not in line and not re.search(r" [A-Z]{2,}\b", line):  # a placeholder, such as NAME
+                yield page, shlex.split(line)[1:]
+
+
+@pytest.fixture
+def parse(monkeypatch, capsys):
+    """Let the command line read words, but do nothing."""
+    heard = []
+
+    def stub(function):
+        @wraps(function)
+        def listen(*arguments, **options):
+            heard.append(inspect.signature(function).bind(*arguments, **options).arguments)
+            return 0
+
+        return listen
+
+    def read(words):
+        chosen = {name: stub(COMMANDS[name]) for name in (words[0], "info")}
+        monkeypatch.setattr(cli, "COMMANDS", chosen)
+        assert main(words) == 0, (words, capsys.readouterr().err)
+        return heard.pop()
+
+    return read
+
+
+def test_commands_within_the_text_are_understood(parse):
+    once = {tuple(words): page for page, words in inline()}
+    assert len(once) > 80
+    for words, page in once.items():
+        assert words[0] in COMMANDS, (name_of(page), words)
+        if words[0] == "reproduce":
+            end = words.index("--budget") if "--budget" in words else None
+            assert {*words[1:end]} <= {*FIGURES, "--all"}, (name_of(page), words)
+        elif len(words) > 1:
+            parse(list(words))
+
+
+SHORTER = {
+    "phases": "--cells 2 2 --levels 0 --seeds 1 --most-seeds 1 --steps 100",
+    "reproduce": "--budget quick",
+    "sweep": "--dry-run",
+    "demo": "--runs 5 --epochs 20",
+}
+TABLE_NOT_RUN = {
+    "explore": "serves until it is interrupted; tests/test_explore.py runs it",
+    "reproduce --all --budget quick": "takes a quarter of an hour",
+    "bench nets particles": "takes minutes; tests/test_packaging.py runs another one",
+}
 
 
 @pytest.mark.slow
-def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
+def test_the_readme_s_table_of_commands_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for language, text in tutorial():
-        if language == "python":
-            exec(compile(text, "docs/tutorial.md", "exec"), names)
-        elif language == "console":
-            for program, *arguments in commands(text):
-                assert program == "grokphys"
-                status = main(arguments)
-                assert status == 0, (arguments, capsys.readouterr().err)
-    made = {path.name for path in tmp_path.iterdir()}
-    assert {
-        "particles.h5",
-        "networks.h5",
-        "runs.csv",
-        "report.html",
-        "mine.h5",
-        "figures",
-    } <= made
-
-
-@pytest.mark.slow
-def test_the_readme_s_python_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").symlink_to(ROOT / "data")
-    names = {}
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## From Python")[1].split("\n## ")[0]
-    for language, text in blocks(section):
-        assert language == "python"
-        exec(compile(text, "README.md", "exec"), names)
-    assert names["comparison"].shapes.nearest.shape == (100,)
-    assert names["sets"].shape[0] == 10_000
-    assert (tmp_path / "networks.h5").is_file()
-    assert (tmp_path / "sweep.h5").is_file()
+    (tmp_path / "sweep.toml").write_text("kind = 'simulate'\n[grid]\nalignment = [0.0, 1.0]\n")
+    np.savez("run.npz", E=np.random.default_rng(0).standard_normal((5, 17, 2)), steps=[0, 5, 10, 15, 20])
+    rows = re.findall(
+        r"^\| `(grokphys [^`]+)` \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(rows) >= 15
+    for line in rows:
+        words = shlex.split(line)[1:]
+        if words[0] in TABLE_NOT_RUN or " ".join(words) in TABLE_NOT_RUN:
+            continue
+        status = main([*words, *shlex.split(SHORTER.get(words[0], ""))])
+        assert status == 0, (line, capsys.readouterr().err)
 
 
 # -- errata -------------------------------------------------------------------------------------------------
@@ -98,9 +270,9 @@ def test_every_erratum_names_a_test_that_exists():
             assert function in defined, f"{title}: {file} has no {function}"
 
 
-@pytest.mark.parametrize("page", ["tutorial", "errata", "scoreboard", "gallery"])
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
-    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         if "://" not in target:
-            assert (DOCS / target).exists(), target
+            assert (page.parent / target).exists(), target

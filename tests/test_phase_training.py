@@ -113,9 +113,16 @@ def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, mo
     monkeypatch.setattr(nets, "train", lambda *a, **k: trained.append(k["out"]) or train(*a, **k))
     assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
     assert trained == [files[0]]
+    watched = training(store=tmp_path / "networks", progress=True)
+    assert watched.diagram(refinement).rows() == expected
+    assert len(trained) == 1, "whether a bar is shown decides nothing"
     other = training(store=tmp_path / "networks", seed=4).diagram(Refinement(2, 2, 0))
     assert len(trained) == 2
     assert other.runs == 8
+    monkeypatch.setattr("experiments.phase_training.fingerprint", lambda *modules: "another program")
+    assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
+    assert len(trained) > 2, "what other code has made is not taken for its own"
+    assert not set(trained[2:]) & set(files)
 
 
 KILLED = """

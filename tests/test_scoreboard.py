@@ -162,6 +162,8 @@ def test_tables_are_read_as_numbers(written):
     assert written.rows("t", done=False)[0]["name"] == "b"
     with pytest.raises(Unreadable, match="u.csv was not written"):
         written.rows("u")
+    with pytest.raises(Unreadable, match="t.csv has no row with done = maybe"):
+        written.column("t", "x", done="maybe")
 
 
 def test_a_claim_whose_data_are_missing_says_so(written):
@@ -175,16 +177,42 @@ def test_a_claim_whose_data_are_missing_says_so(written):
         "r",
         claims=(
             claim(lambda w: w.intervals("t", "x", name="a")[0]),
-            claim(lambda w: w.intervals("t", "y")[0]),
             claim(lambda w: w.intervals("t", "x", name="c")[0]),
             claim(lambda w: w.intervals("gone", "x")[0]),
         ),
     )
     found = item.results(written, "quick")
     assert (found[0]["verdict"], found[0]["ours"], found[0]["runs"]) == ("covered", "1.50 [1.00, 2.00]", 3)
-    for result in found[1:]:
-        assert result["verdict"] == "undetermined"
-        assert "could not be read" in result["why"]
+    assert [result["verdict"] for result in found[1:]] == ["undetermined"] * 2
+    assert found[1]["why"] == "no such number here: t.csv has no row with name = c"
+    assert found[2]["why"] == "no such number here: gone.csv was not written"
+
+
+@pytest.mark.parametrize(
+    ("read", "error"),
+    [
+        (lambda w: w.intervals("t", "y")[0], KeyError),
+        (lambda w: w.intervals("t", "x", nam="a")[0], KeyError),
+        (lambda w: exact(w.column("t", "x")[2]), IndexError),
+        (lambda w: exact(w.column("t", "name")[0]), ValueError),
+        (lambda w: exact(min([])), ValueError),
+    ],
+)
+def test_a_mistake_of_a_reader_is_raised_with_its_place(written, read, error):
+    item = Item("Liu", "Table 9", "-", "r", claims=(Claim("numbers", Printed("2", "Table 9"), read),))
+    with pytest.raises(error) as caught:
+        item.results(written, "quick")
+    assert caught.value.__notes__ == ["in the claim 'numbers' of Liu, Table 9 (r)"]
+    assert caught.traceback[-1].path.name in ("rows.py", "test_scoreboard.py")
+
+
+def test_a_table_that_cannot_be_read_says_so(written):
+    (written.out / "t.csv").write_bytes(b"name,x\n\xff\xfe,1\n")
+    with pytest.raises(Unreadable, match="t.csv cannot be read"):
+        written.rows("t")
+    (written.out / "t.csv").unlink()
+    with pytest.raises(Unreadable, match="t.csv cannot be read"):
+        written.rows("t")
 
 
 def test_statements_that_a_recipe_judges_itself_are_taken_over(tmp_path):

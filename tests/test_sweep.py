@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -402,6 +403,19 @@ def test_a_grown_sweep_runs_what_is_new(copy, tmp_path):
     assert "is of another configuration; it is made again for this one" in told[0]
     run(more, tmp_path / "fresh")
     same(copy, tmp_path / "fresh")
+
+
+def test_runs_of_another_program_are_not_mixed_with_new_ones(copy, monkeypatch):
+    monkeypatch.setattr("experiments.sweeps.pack.fingerprint", lambda *modules: "another program")
+    old = sorted(path.name for path in copy.glob("simulate-*.h5"))
+    report, told = run(SIMULATE, copy)
+    assert report.counts == {"computed": 4}
+    assert [note for note in told if "are of other code or other libraries" in note] == told
+    assert len(told) == 1
+    index = open_sweep(copy)
+    assert not set(index["file"].values) & set(old)
+    assert set(old) < {path.name for path in copy.glob("simulate-*.h5")}, "they stay"
+    assert run(SIMULATE, copy) == (replace(report, counts={"known": 4}), [])
 
 
 def test_a_sweep_without_an_index(tmp_path):

@@ -1,6 +1,5 @@
 """The scoreboard as data: what ran, and every row with its numbers and verdicts."""
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -48,7 +47,8 @@ class Record:
     Attributes
     ----------
     sources : str
-        Digest of the program: another one, and the recipe has to run again.
+        Fingerprint of what the recipe depends on, see `experiments.fingerprint`: another one, and it has to
+        run again.
     seeds : sequence of int
         Seeds of the ensembles it drew; none if it took those of an earlier recipe.
     error : str
@@ -66,20 +66,9 @@ class Record:
     error: str = ""
 
     def holds(self, budget: str, sources: str, out: Path) -> bool:
-        """Whether it need not run again: same budget, same program, and all of its files are there."""
+        """Whether it need not run again: same budget, same sources, and all of its files are there."""
         same = (self.budget, self.sources, self.error) == (budget, sources, "")
         return same and all((out / name).is_file() for name in self.files)
-
-
-def program_digest() -> str:
-    """Digest of the sources that make results; how they are judged is left out, so that it can be mended."""
-    root = Path(__file__).parents[2]
-    digest = hashlib.sha256()
-    for package in ("physics", "nets", "analysis", "experiments"):
-        for path in sorted((root / package).rglob("*.py")):
-            if path.parent != Path(__file__).parent:
-                digest.update(f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def read_board(path: Path) -> Row:

@@ -14,10 +14,11 @@ from experiments.scoreboard.verdicts import Circumstances, Finding
 
 def _together(written: Written) -> Finding:
     last = int(max(written.column("ding-8", "step")))
+    there = {row["kept"] for row in written.rows("ding-8", step=last)}
     loss = {
         kept: np.median(written.column("ding-8", "test_loss", kept=kept, step=last))
         for kept in ("1", "2", "3")
-        if written.rows("ding-8", kept=kept, step=last)
+        if kept in there
     }
     best = {kept: min(written.column("ding-8", "test_loss", kept=kept, step=last)) for kept in loss}
     text = "median (best) test loss with " + ", ".join(

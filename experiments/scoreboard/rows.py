@@ -25,7 +25,7 @@ Reader = Callable[["Written"], Interval | Finding]
 
 
 class Unreadable(Exception):  # noqa: N818 - it ends as a sentence in a row
-    """What a recipe has written does not hold what a claim needs."""
+    """There is no such number in what a recipe has written; any other error is a mistake in the reader."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,28 @@ class Written:
     out: Path
     files: Sequence[str]
 
-    def rows(self, stem: str, **where: Any) -> list[dict[str, str]]:
-        """Rows of ``STEM.csv`` whose columns hold what `where` says; all of it is text."""
+    def table(self, stem: str) -> list[dict[str, str]]:
+        """All rows of ``STEM.csv``; all of it is text."""
         name = f"{stem}.csv"
         if name not in self.files:
             raise Unreadable(f"{name} was not written")
-        with (self.out / name).open(encoding="utf-8", newline="") as file:
-            table = list(csv.DictReader(file))
-        return [row for row in table if all(row[column] == str(value) for column, value in where.items())]
+        try:
+            with (self.out / name).open(encoding="utf-8", newline="") as file:
+                return list(csv.DictReader(file))
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise Unreadable(f"{name} cannot be read: {error}") from error
+
+    def rows(self, stem: str, **where: Any) -> list[dict[str, str]]:
+        """Rows of ``STEM.csv`` whose columns hold what `where` says, at least one; all of it is text."""
+        found = [
+            row
+            for row in self.table(stem)
+            if all(row[column] == str(value) for column, value in where.items())
+        ]
+        if not found:
+            said = ", ".join(f"{column} = {value}" for column, value in where.items())
+            raise Unreadable(f"{stem}.csv has no row" + (f" with {said}" if said else ""))
+        return found
 
     def column(self, stem: str, column: str, **where: Any) -> NDArray[np.float64]:
         """One column as numbers: NaN for an empty cell, infinite for "never"."""
@@ -149,23 +163,26 @@ class Item:
     about: Circumstances = field(default_factory=Circumstances)
 
     def results(self, written: Written, budget: str) -> list[Row]:
-        """All claims judged; one whose data cannot be read says so."""
+        """All claims judged; one for which there are no data says so. Mistakes of a reader are raised."""
         found = []
         for claim in (*self.claims, *self._own(written)):
             try:
                 found.append(claim.result(written, budget))
-            except (Unreadable, KeyError, IndexError, ValueError, OSError) as error:
-                why = f"{type(error).__name__}: {error}"
-                found.append({"claim": claim.name, "paper": str(claim.paper), "source": ""} | _failed(why))
+            except Unreadable as error:
+                row = {"claim": claim.name, "paper": str(claim.paper), "source": ""}
+                found.append(row | _absent(str(error)))
+            except Exception as error:
+                error.add_note(f"in the claim {claim.name!r} of {self.paper}, {self.item} ({self.recipe})")
+                raise
         return found
 
     def _own(self, written: Written) -> list[Claim]:
         """Statements of RECIPE-claims.csv: diagram, claim (what the paper says, and here what), holds."""
         if f"{self.recipe}-claims.csv" not in written.files:
             return []
-        rows = written.rows(f"{self.recipe}-claims")
+        rows = written.table(f"{self.recipe}-claims")
         networks = f"{self.recipe}-runs"
-        count = len(written.rows(networks)) if f"{networks}.csv" in written.files else len(rows)
+        count = len(written.table(networks)) if f"{networks}.csv" in written.files else len(rows)
         claims = []
         for row in rows:
             paper, _, ours = row["claim"].partition(" (here ")
@@ -178,8 +195,8 @@ def _said(found: Interval, digits: int) -> str:
     return f"{found.estimate:.{digits}f}, exact" if found.low == found.high else found.format(digits)
 
 
-def _failed(why: str) -> Row:
-    return {"ours": "-", "runs": 0, "verdict": "undetermined", "why": f"the data could not be read: {why}"}
+def _absent(why: str) -> Row:
+    return {"ours": "-", "runs": 0, "verdict": "undetermined", "why": f"no such number here: {why}"}
 
 
 def _words(verdict: Verdict) -> Row:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from experiments.fingerprint import fingerprint
 from experiments.output import Budget, write_text
 from experiments.scoreboard.board import (
     ITEMS,
     Record,
     add_record,
     assemble,
-    program_digest,
     read_board,
     records_of,
     tally,
@@ -43,12 +43,13 @@ def run_recipes(
         Directory that exists; it holds the scoreboard's data, `scoreboard.json`.
     budget : str
     again : bool
-        Whether to run those as well that are complete at this budget and by this program.
+        Whether to run those as well that are complete at this budget and by the same code and libraries.
     """
-    board, sources = out / BOARD, program_digest()
+    board = out / BOARD
     done = records_of(read_board(board))
     failed = []
     for name in names:
+        sources = fingerprint(figures[name].__module__)
         if not again and name in done and done[name].holds(budget, sources, out):
             print(f"{name}: complete, passed over")
             continue

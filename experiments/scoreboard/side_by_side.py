@@ -1,13 +1,15 @@
 """Simulated and trained dynamics in pairs: what the comparisons of `experiments.pairings` found."""
 
+import math
+
 from analysis.statistics import Interval, difference
-from experiments.scoreboard.rows import Claim, Item, Reader, Written
+from experiments.scoreboard.rows import Claim, Item, Reader, Written, number
 from experiments.scoreboard.verdicts import Circumstances, Finding, interval
 
 
 def _estimate(written: Written, recipe: str, quantity: str, statistic: str) -> Interval:
     row = written.rows(recipe, quantity=quantity, statistic=statistic)[0]
-    return interval((float(row[name]) for name in ("estimate", "low", "high")), int(row["count"]))
+    return interval((number(row[name]) for name in ("estimate", "low", "high")), int(row["count"]))
 
 
 def _nearer_than_chance(recipe: str) -> Reader:
@@ -15,8 +17,9 @@ def _nearer_than_chance(recipe: str) -> Reader:
 
     def read(written: Written) -> Finding:
         own, chance = (_estimate(written, recipe, "scaling", name) for name in ("mean_error", "chance_error"))
+        gap = difference(own, chance)
         text = f"distance {own.format(2)}, to other runs {chance.format(2)}"
-        return Finding(difference(own, chance).high < 0, text, own.count)
+        return Finding(None if math.isnan(gap.high) else gap.high < 0, text, own.count)
 
     return read
 
@@ -27,7 +30,7 @@ def _alike(quantity: str, scale: float, digits: int) -> Reader:
     def read(written: Written) -> Finding:
         found = _estimate(written, "compare-particles", quantity, "difference")
         text = f"particles minus networks {found.format(digits, scale)}"
-        return Finding(found.covers(0), text, found.count)
+        return Finding(None if math.isnan(found.estimate) else found.covers(0), text, found.count)
 
     return read
 

@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.sweeps.pack import Pack
+from experiments.sweeps.pack import Pack, program
 from experiments.sweeps.run import cores
 from experiments.sweeps.work import Outcome, load, settle, warm
 from physics.errors import InputError
@@ -39,7 +39,7 @@ class DaskCluster:
     ------
     InputError
         If Dask is not installed, the scheduler does not answer or has no workers, or one of them has another
-        version of this package or does not see the directory.
+        version of this package or of the libraries it computes with, or does not see the directory.
     """
 
     def __init__(self, directory: Path, address: str) -> None:
@@ -52,7 +52,7 @@ class DaskCluster:
         except BaseException:
             self._client.close()
             raise
-        self._version = code_version()
+        self._version = version_here()
         self._attempts: Counter[str] = Counter()
 
     def free(self) -> bool:
@@ -113,11 +113,11 @@ class DaskCluster:
             self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
         except TimeoutError:
             raise InputError(f"scheduler {address} has no workers; start some with `dask worker`") from None
-        versions = self._everywhere(code_version)
+        versions = self._everywhere(version_here)
         for worker, version in versions.items():
-            if version != code_version():
+            if version != version_here():
                 raise InputError(
-                    f"scheduler must have workers with GrokPhys {code_version()}, got one with {version} "
+                    f"scheduler must have workers with GrokPhys {version_here()}, got one with {version} "
                     f"({worker})"
                 )
         for worker, sees in self._everywhere(sees_directory, str(self._directory)).items():
@@ -133,16 +133,21 @@ class DaskCluster:
         for worker, answer in answers.items():
             if isinstance(answer, Exception):
                 raise InputError(
-                    f"scheduler must have workers with GrokPhys {code_version()}; {worker} cannot load it "
+                    f"scheduler must have workers with GrokPhys {version_here()}; {worker} cannot load it "
                     f"({answer})"
                 )
         return dict(answers)
 
 
+def version_here() -> str:
+    """Version of this package, and fingerprints of the code and the libraries that make runs."""
+    return f"{code_version()} (code and libraries {program('simulate')}, {program('train')})"
+
+
 def settle_there(pack: Pack, directory: Path, threads: int, version: str) -> Outcome:
     """Run `settle` on a worker, which may have come after the others were looked at."""
-    if code_version() != version:
-        return Outcome("failed", error=f"a worker has GrokPhys {code_version()}, and not {version}")
+    if version_here() != version:
+        return Outcome("failed", error=f"a worker has GrokPhys {version_here()}, and not {version}")
     return settle(pack, directory, threads)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from experiments.output import write_bytes
 from experiments.sweeps.config import Declaration, canonical
-from experiments.sweeps.pack import Pack
+from experiments.sweeps.pack import Pack, program
 from experiments.sweeps.work import Finals, Stamp, stamp_of
 from physics.errors import FileFormatError
 from physics.trajectory.file import attach, scale
@@ -74,6 +74,11 @@ def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
             continue
         if index.attributes["declaration"] != sweep.text and path == index_path(directory):
             notes.append(f"{path} is of another configuration; it is made again for this one")
+        if index.attributes.get("program") != program(sweep.kind):
+            notes.append(
+                f"{path} and its {len(index.files)} files are of other code or other libraries; the files "
+                "stay, and the runs are made again under other names"
+            )
         stamps = {name: stamp for name, (stamp, _) in index.files.items() if stamp is not None}
         changed = [name for name, stamp in stamps.items() if stamp_of(directory / name) != stamp]
         if changed:
@@ -94,6 +99,7 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
     with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
         file.attrs["schema"], file.attrs["schema_version"] = SCHEMA, SCHEMA_VERSION
         file.attrs["kind"], file.attrs["declaration"] = sweep.kind, sweep.text
+        file.attrs["program"] = program(sweep.kind)
         file.attrs["axes"] = canonical(sweep.axes)
         file.attrs["outcomes"] = canonical(_outcome_names(packs, known))
         file.attrs["digest"] = _digest(columns)

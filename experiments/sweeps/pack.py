@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.fingerprint import fingerprint
 from experiments.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
 from experiments.training import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from physics.errors import InputError
@@ -47,8 +48,8 @@ class Pack:
 
     @cached_property
     def name(self) -> str:
-        """File name: a hash of all that determines what the file holds."""
-        content = [SCHEMA, self.kind, self.common, self.columns, self.numbers]
+        """File name: a hash of all that determines what the file holds, the program among it."""
+        content = [SCHEMA, program(self.kind), self.kind, self.common, self.columns, self.numbers]
         return f"{self.kind}-{hashlib.sha256(canonical(content).encode()).hexdigest()[:20]}.h5"
 
     @property
@@ -75,6 +76,13 @@ class Pack:
         wanted |= self.columns | {"runs": len(self.numbers)}
         wanted |= {"first_run": self.numbers[0]} if self.kind == "simulate" else {"run_numbers": self.numbers}
         return all(found[name] == plain(value) for name, value in wanted.items() if name in found)
+
+
+def program(kind: str) -> str:
+    """Fingerprint of the code and of the libraries that make the runs of a kind, and measure their ends."""
+    systems = [system.__module__ for system in SYSTEMS.values()]
+    makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
+    return fingerprint(*makers, "physics.structure")
 
 
 def packs(sweep: Declaration) -> list[Pack]:

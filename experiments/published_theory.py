@@ -4,15 +4,23 @@ Re-implemented from the paper's text (Eqs. 1-3, 5, 12, 14), without a trick and 
 as the reference that `grokphys bench theory` measures against in the same run.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+
+Pair = tuple[int, int]
+Quadruple = tuple[int, int, int, int]
+Array = NDArray[np.float64]
 
 
-def samples_of(tokens):
+def samples_of(tokens: int) -> list[Pair]:
     """All unordered pairs, lexicographic."""
     return [(i, j) for i in range(tokens) for j in range(i, tokens)]
 
 
-def parallelograms(samples):
+def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
     """Eq. 1, by a loop over pairs of samples."""
     found = []
     for k, (i, j) in enumerate(samples):
@@ -22,7 +30,7 @@ def parallelograms(samples):
     return found
 
 
-def equations(quadruples, tokens):
+def equations(quadruples: Sequence[Quadruple], tokens: int) -> Array:
     """Eq. 7: one row a parallelogram."""
     A = np.zeros((len(quadruples), tokens))
     for row, (i, j, m, n) in zip(A, quadruples, strict=True):
@@ -33,7 +41,7 @@ def equations(quadruples, tokens):
     return A
 
 
-def closure(tokens, training):
+def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
     """n_0, |P(D)| and Acc-bar: the rank of A(P_0(D)), and one more rank for each candidate (Eqs. 12-14)."""
     candidates = parallelograms(samples_of(tokens))
     A = equations(parallelograms(training), tokens)
@@ -52,13 +60,7 @@ def closure(tokens, training):
     return tokens - rank, len(implied), len(augmented) / len(samples_of(tokens))
 
 
-def nullity(tokens, training):
-    """n_0 alone, by singular values."""
-    A = equations(parallelograms(training), tokens)
-    return tokens - (np.linalg.matrix_rank(A) if len(A) else 0)
-
-
-def gradient(E, quadruples):
+def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
     """Gradient of ℓ_0/Z_0 (Eq. 25) from the list of parallelograms, (n, 4) as an array, vectorised."""
     i, j, m, n = quadruples.T
     d = E[i] + E[j] - E[m] - E[n]
@@ -70,7 +72,7 @@ def gradient(E, quadruples):
     return slope / norm - 2 * loss / norm**2 * E
 
 
-def quality(E, quadruples, delta):
+def quality(E: Array, quadruples: Sequence[Quadruple], delta: float) -> float:
     """RQI of one embedding (Eqs. 2, 3) by a loop over P_0."""
     E = (E - E.mean(axis=0)) / E.std(axis=0)
     found = 0
