@@ -1,9 +1,8 @@
 """`grokphys bench theory`: the effective theory against the published procedure, in one run."""
 
 import importlib.util
-import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
@@ -13,7 +12,8 @@ import numba
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from experiments.output import Budget, make_directory, write_text
+from experiments.output import Budget, make_directory, write_json
+from experiments.progress import progress
 from experiments.timing import best
 from physics import EffectiveTheory, Operation, closures, random_training_sets, representation_quality
 from physics.parallelograms import list_parallelograms
@@ -34,17 +34,18 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
     """
     reference = _reference()
     make_directory(out.parent)
-    rows = [
-        *closure_rows(reference, budget),
-        probability_row(budget),
-        flow_row(),
-        *gradient_rows(reference),
-        list_row(reference),
-        quality_row(reference),
-    ]
+    parts: tuple[Callable[[], list[Row]], ...] = (
+        lambda: closure_rows(reference, budget),
+        lambda: [probability_row(budget)],
+        lambda: [flow_row()],
+        lambda: gradient_rows(reference),
+        lambda: [list_row(reference)],
+        lambda: [quality_row(reference)],
+    )
+    rows = [row for part in progress(parts, "bench theory", "part") for row in part()]
     print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
     print(table(rows))
-    write_text(out, json.dumps({"threads": numba.get_num_threads(), "rows": rows}, indent=1))
+    write_json(out, {"threads": numba.get_num_threads(), "rows": rows})
     print(f"wrote {out}")
     return 0
 

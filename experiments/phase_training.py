@@ -15,7 +15,7 @@ from analysis.phase_axes import Axis
 from analysis.phase_diagram import PhaseDiagram, Point, Refinement, phase_diagram
 from analysis.phases import DELAY
 from analysis.statistics import Interval
-from experiments.output import make_directory, write_csv
+from experiments.output import directory_to_fill, write_csv
 from experiments.training import PER_MEMBER
 from physics.checks import number, whole_number
 from physics.errors import FileFormatError, InputError
@@ -75,6 +75,9 @@ class Training:
                 raise InputError(f"{one.name} takes whole numbers, got an axis without whole=True")
         whole_number("steps", self.steps, 1)
         number("delay", self.delay, above=0.0)
+        for name, value in self.thresholds.items():
+            if not 0.0 < number(name, value) <= 1.0:
+                raise InputError(f"{name} must be greater than 0 and at most 1, got {value:g}")
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
         """Map the phases of the plane."""
@@ -119,7 +122,6 @@ class Training:
         arguments["progress"] = self.progress
         if self.store is None:
             return _steps(nets.train(model, **arguments))
-        make_directory(self.store)
         what = json.dumps([type(model).__name__, fields(model), plain(arguments)], sort_keys=True)
         path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
         if path.exists():
@@ -128,7 +130,8 @@ class Training:
             except (FileFormatError, OSError):
                 path.unlink()  # damaged: the same networks are trained again
         unfinished = path.with_name(path.name + ".partial").exists()
-        return _steps(nets.train(model, out=path, resume=unfinished, **arguments))
+        with directory_to_fill(self.store):
+            return _steps(nets.train(model, out=path, resume=unfinished, **arguments))
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:
