@@ -74,10 +74,11 @@ def model_name(word: str) -> str:
         If there is no such model.
     """
     names = {**{name: kebab(name) for name in MODELS}, **OLD_NAMES}
-    found = names.get(word, word) if isinstance(word, str) else word
+    found = names.get(word, word) if isinstance(word, str) else ""
     if found not in TRAINING:
-        raise InputError(f"model must be one of {', '.join(TRAINING)}, or such as EmbeddingMLP, got {word!r}")
-    return str(found)
+        known = ", ".join(map(repr, TRAINING))
+        raise InputError(f"model must be one of {known}, or such as EmbeddingMLP, got {word!r}")
+    return found
 
 
 def defaults(model: str) -> dict[str, Any]:

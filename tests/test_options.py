@@ -150,8 +150,10 @@ def test_a_model_has_the_name_of_its_class_and_that_in_small_letters(name):
 def test_old_names_of_models_and_wrong_ones():
     assert training.model_name("transformer") == "token-transformer"
     assert training.model_name("images") == "image-mlp"
-    with pytest.raises(InputError, match="model must be one of constant-attention, .*, got 'mlp'"):
+    with pytest.raises(InputError, match="model must be one of 'constant-attention', .*, got 'mlp'"):
         training.model_name("mlp")
+    with pytest.raises(InputError, match="model must be one of .*, got 3"):
+        training.model_name(3)
 
 
 def test_a_model_is_trained_as_in_its_paper(tmp_path):

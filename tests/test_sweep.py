@@ -190,7 +190,7 @@ def test_a_configuration_that_cannot_be_read(tmp_path, capsys):
         assert sentence in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "1/0", "-1/4", "a/b", "1/4/2", ""])
+@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "1/0", "-1/4", "a/b", "1/4/2", "1/" + "9" * 5000])
 def test_shards_out_of_range(shard, config, capsys):
     path = config(SIMULATE)
     assert main(["sweep", str(path), "--shard", shard, "--directory", str(path.parent / "out")]) == 2
@@ -755,3 +755,16 @@ def test_a_scheduler_without_workers(config, tmp_path, cluster):
 
 def test_networks_of_one_pack_may_differ_in_what_training_takes_a_run():
     assert set(PER_MEMBER) <= set(PER_RUN)
+
+
+def test_a_model_of_a_sweep_is_trained_as_on_the_command_line():
+    """By either of its names, and with the rates of its paper where none are declared."""
+    for name in ("EmbeddingMLP", "embedding-mlp"):
+        (cell,) = declaration({"kind": "train", "fixed": {"model": name, "runs": 2}}).cells
+        assert cell.parameters["model"] == "embedding-mlp"
+        assert (cell.parameters["weight_decay"], cell.parameters["steps"]) == (0.5, 30_000)
+    (cell,) = declaration({"kind": "train", "fixed": {"runs": 2, "weight_decay": 0.3}}).cells
+    assert (cell.parameters["learning_rate"], cell.parameters["weight_decay"]) == (0.01, 0.3)
+    assert cell.parameters["steps"] == 2000
+    with pytest.raises(InputError, match="steps must be a whole number"):
+        declaration({"kind": "train", "fixed": {"steps": None}}).cells  # noqa: B018

@@ -232,7 +232,7 @@ def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
         one = Parameter(float, default[0]) if default else Parameter(float | None, None)
         table[name] = one
     own = training.defaults(given.get("model", table["model"].default))
-    table |= {name: Parameter(table[name].annotation, value) for name, value in own.items()}
+    table |= {name: Parameter(type(value), value) for name, value in own.items()}
     return table | {"device": Parameter(str, "cpu")}
 
 
