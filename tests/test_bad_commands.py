@@ -1,5 +1,6 @@
 """Bad command lines, made by a seed: each ends in one sentence, and nothing is written."""
 
+import importlib
 import os
 import resource
 import shutil
@@ -16,12 +17,29 @@ ROOM = 4 * 2**30
 """Memory that a bad command line may ask for before it is refused: the machine is not ours alone."""
 
 
+LOADED = (
+    "bench",
+    "comparing",
+    "demo",
+    "ding_fits",
+    "ding_survival",
+    "explore.export",
+    "phase_training",
+    "reproduce",
+)
+"""Modules that commands load when they are called: loaded before, none can be cut short by the alarm."""
+HANGS_AFTER = 120
+"""Seconds, many more than any bad command line takes."""
+
+
 class Hang(BaseException):
     """A command line did not end."""
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
+    for name in LOADED:
+        importlib.import_module(f"experiments.{name}")
     root = make_world(tmp_path_factory.mktemp("bad") / "world")
     yield root
     (root / "closed").chmod(0o700)
@@ -50,7 +68,7 @@ def here(world, bad, monkeypatch):
     return place
 
 
-def judged(world, bad, capsys, monkeypatch, seconds=30):
+def judged(world, bad, capsys, monkeypatch):
     """Run a command line in this process, and return what is wrong with how it ended."""
 
     def ring(*_):
@@ -59,7 +77,7 @@ def judged(world, bad, capsys, monkeypatch, seconds=30):
     before = snapshot(world)
     here(world, bad, monkeypatch)
     old = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
+    signal.alarm(HANGS_AFTER)
     try:
         status = main(list(bad.words))
     except Hang:
@@ -119,7 +137,7 @@ def in_a_process(world, bad):
             cwd=world / "here",
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=HANGS_AFTER,
             check=False,
         )
     except subprocess.TimeoutExpired:
