@@ -150,7 +150,7 @@ def line(command: str, options: dict[str, list[str]]) -> tuple[str, ...]:
     """The words of a command line."""
     words = [command, *options.get("", [])]
     for name, values in options.items():
-        if name == "browser":
+        if name == "browser" and values == ["False"]:
             words.append("--no-browser")
         elif name:
             words += [f"--{name.rstrip('_').replace('_', '-')}", *values]
