@@ -12,7 +12,7 @@ help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 demo: $(VENV)/.installed   ## the main job on embedded real data; ends with results/demo/report.html
-	$(BIN)/grokphys demo
+	$(BIN)/grokphys demo --overwrite
 
 test: lint types contracts   ## lint, types, import contracts and the default suite
 	$(BIN)/python -m pytest $(SPREAD)

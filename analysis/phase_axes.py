@@ -7,6 +7,8 @@ from typing import Literal
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
 
+MOST_CELLS = 1000
+"""Coarse cells of an axis: more could not be told apart in a figure."""
 Span = tuple[float, float]
 """Part of an axis, in units of its length; ends are halves of halves, so that equal ends are the same."""
 
@@ -22,7 +24,7 @@ class Axis:
     low, high : float
         Where it begins and ends; `high` greater than `low`.
     cells : int, default 6
-        Coarse cells, at least 1.
+        Coarse cells, from 1 to 1000.
     scale : {"linear", "log"}, default "linear"
         Cells of equal width, or of equal ratio; "log" needs a `low` greater than 0.
     whole : bool, default False
@@ -47,7 +49,10 @@ class Axis:
 
     def __post_init__(self) -> None:
         choice("scale", self.scale, ("linear", "log"))
-        object.__setattr__(self, "cells", whole_number(f"cells of {self.name}", self.cells, 1))
+        cells = whole_number(f"cells of {self.name}", self.cells, 1)
+        if cells > MOST_CELLS:
+            raise InputError(f"cells of {self.name} must be at most {MOST_CELLS}, got {cells}")
+        object.__setattr__(self, "cells", cells)
         low, high = (number(f"{end} of {self.name}", getattr(self, end)) for end in ("low", "high"))
         if self.whole:
             low, high = low - 0.5, high + 0.5

@@ -74,7 +74,7 @@ def reference(whole: list[Pack], processes: int) -> float:
 
 def sweep(config: Path, out: Path, *options: str) -> float:
     """Seconds of the command."""
-    command = [*SWEEP, str(config), "--out", str(out), *options]
+    command = [*SWEEP, str(config), "--directory", str(out), *options]
     return seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
 
 

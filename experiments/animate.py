@@ -1,12 +1,13 @@
 """`grokphys animate`: pictures and films of a trajectory file, without a browser."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tqdm import tqdm
 from tyro.conf import Positional
 
 from experiments.files import named
+from experiments.options import OutFile, Overwrite, given_otherwise
 from experiments.output import refuse_existing, write_bytes
 from physics.checks import number, whole_number
 from physics.errors import InputError, OutputError
@@ -23,28 +24,28 @@ SMALLEST, LARGEST = 200, 4000
 def animate(
     file: Positional[Path],
     *,
-    out: Path,
+    out: OutFile,
     view: Literal["auto", "particles", "circles"] = "auto",
-    frequency: int | None = None,
+    frequency: Annotated[int | None, given_otherwise("the strongest in the last frame", "INT")] = None,
     run: int = 0,
     frames: int = 60,
     fps: float = 12.0,
     size: int = 900,
-    overwrite: bool = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Film a trajectory file as a GIF, or draw its last frame as a PNG.
 
     Args:
         file: trajectory file.
-        out: file to write; its name ends in .gif or .png.
+        out: file to write: the film, NAME.gif, or the picture, NAME.png.
         view: tokens and their pair sums, or the circle of a frequency and all signals; auto: the former in up
             to 3 dimensions. Particles of more than 2 are seen along their first two principal components.
-        frequency: whose circle; the strongest in the last frame if not given.
+        frequency: number of the frequency, from 1, whose circle is shown.
         run: number of the run within the file.
-        frames: pictures of a film at most, evenly chosen from the first frame to the last.
+        frames: number of pictures of a film at most, evenly chosen from the first frame to the last.
         fps: pictures a second, up to 50.
-        size: width in pixels.
-        overwrite: replace the file if it exists.
+        size: width in pixels, from 200 to 4000.
+        overwrite: replace what is there.
     """
     from experiments.explore import export
     from experiments.explore.circle_run import open_run

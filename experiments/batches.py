@@ -1,6 +1,5 @@
 """Many files into one tidy table: every run a row, a bad file named and passed over."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import Any, TypeVar
 
 from experiments.files import resolve
 from experiments.options import sentence
+from experiments.output import json_text
+from experiments.progress import progress
 from physics.trajectory import Trajectory
 
 Row = dict[str, Any]
@@ -18,7 +19,7 @@ def read_each(
     patterns: Sequence[str], read: Callable[[Trajectory], Result], failed: list[Path]
 ) -> Iterator[tuple[Path, Trajectory, Result]]:
     """Open file after file and read it; one that cannot be is named on stderr and added to `failed`."""
-    for path in resolve(patterns):
+    for path in progress(resolve(patterns), "read", "file"):
         try:
             trajectory = Trajectory.open(path)
             result = read(trajectory)
@@ -37,7 +38,7 @@ def run_columns(path: Path, trajectory: Trajectory, run: int) -> Row:
         "file": str(path),
         "run": int(trajectory.run_numbers[run]),
         "program": parameters.get("program", ""),
-        "seed": json.dumps(parameters.get("seed")),
+        "seed": json_text(parameters.get("seed"), indent=None),
         "complete": trajectory.complete,
         "tokens": trajectory.tokens,
         "dim": trajectory.dim,
@@ -51,4 +52,4 @@ def _flat(prefix: str, value: Any) -> Row:
         return {k: v for name, item in value.items() for k, v in _flat(f"{prefix}.{name}", item).items()}
     if value is None or isinstance(value, (bool, int, float, str)):
         return {prefix: value}
-    return {prefix: json.dumps(value, ensure_ascii=False)}
+    return {prefix: json_text(value, indent=None)}

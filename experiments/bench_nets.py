@@ -4,7 +4,6 @@ What is compared is timed in turn within one process, round by round, so a ratio
 time; its spread is that of the rounds. References run with as many PyTorch threads as are fastest for them.
 """
 
-import json
 import math
 import subprocess
 import sys
@@ -22,7 +21,8 @@ from torch import Tensor
 
 import nets
 from analysis.comparison import structures
-from experiments.output import Budget, make_directory, write_text
+from experiments.output import Budget, make_directory, write_json
+from experiments.progress import progress
 from experiments.report import Table
 from experiments.timing import machine, seconds, spread
 from nets.ensemble import draw
@@ -120,22 +120,23 @@ def bench_nets(*, out: Path = Path("results/bench-nets.json"), budget: Budget = 
     result = measure(rounds, part)
     for table in _tables(result):
         print(table.text(), end="\n\n")
-    write_text(out, json.dumps(result, indent=1))
+    write_json(out, result)
     print(f"wrote {out}")
     return 0
 
 
 def measure(rounds: int, part: int) -> dict[str, Any]:
     """Measure everything, with a `part`-th of the steps."""
-    return {
-        "machine": machine(),
-        "multiply_adds_per_s": _product_rate(rounds),
-        "comparisons": _comparisons(rounds, part),
-        "cores": [_cores(name, rounds, part) for name in _ensembles(part)],
-        "recording": _recording(rounds, part),
-        "table_1_s": seconds(partial(_table_1, max(1, 100 // part))),
-        "table_1_networks": max(1, 100 // part) * len(WEIGHT_DECAYS),
+    parts: dict[str, Callable[[], Any]] = {
+        "machine": machine,
+        "multiply_adds_per_s": lambda: _product_rate(rounds),
+        "comparisons": lambda: _comparisons(rounds, part),
+        "cores": lambda: [_cores(name, rounds, part) for name in _ensembles(part)],
+        "recording": lambda: _recording(rounds, part),
+        "table_1_s": lambda: seconds(partial(_table_1, max(1, 100 // part))),
+        "table_1_networks": lambda: max(1, 100 // part) * len(WEIGHT_DECAYS),
     }
+    return {name: parts[name]() for name in progress(tuple(parts), "bench nets", "part")}
 
 
 def _ensembles(part: int) -> dict[str, dict[str, Any]]:

@@ -3,11 +3,11 @@
 import contextlib
 import importlib.util
 import io
-import json
 import platform
 import resource
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,7 +22,8 @@ from analysis import LinearODERegressor, affine_solution, batch_lasso, fit_traje
 from experiments import ding, reading
 from experiments.bench_theory import Row, table
 from experiments.files import embedded_trajectory
-from experiments.output import Budget, make_directory, write_text
+from experiments.output import Budget, make_directory, write_json
+from experiments.progress import progress
 from experiments.timing import best
 from physics.trajectory import Trajectory
 
@@ -42,20 +43,21 @@ def bench_ode(*, out: Path = Path("results/bench/ode.json"), budget: Budget = "d
     """
     make_directory(out.parent)
     missing = [name for module, name in PEERS.items() if importlib.util.find_spec(module) is None]
-    rows = [
-        *lasso_rows(budget),
-        *least_squares_rows(),
-        *solution_rows(),
-        *clean_rows(),
-        *noisy_rows({"quick": 3, "default": 20, "paper": 100}[budget], missing),
-        *analyze_rows({"quick": 5, "default": 30, "paper": 100}[budget]),
-    ]
+    parts: tuple[Callable[[], list[Row]], ...] = (
+        lambda: lasso_rows(budget),
+        least_squares_rows,
+        solution_rows,
+        clean_rows,
+        lambda: noisy_rows({"quick": 3, "default": 20, "paper": 100}[budget], missing),
+        lambda: analyze_rows({"quick": 5, "default": 30, "paper": 100}[budget]),
+    )
+    rows = [row for part in progress(parts, "bench ode", "part") for row in part()]
     print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
     print(table(rows))
     for name in missing:
         print(f"{name} is not installed, so it is not in the table: pip install 'grokphys[bench]'")
     content = {"threads": numba.get_num_threads(), "missing": missing, "rows": rows}
-    write_text(out, json.dumps(content, indent=1))
+    write_json(out, content)
     print(f"wrote {out}")
     return 0
 

@@ -4,7 +4,6 @@ What is compared is timed in turn within one process, round by round, so a ratio
 time; its spread is that of the rounds. The first call, which loads compiled code, is apart.
 """
 
-import json
 import subprocess
 import sys
 import time
@@ -17,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments import bench_references as references
-from experiments.output import Budget, make_directory, write_text
+from experiments.output import Budget, make_directory, write_json
+from experiments.progress import progress
 from experiments.report import Table
 from experiments.timing import machine, seconds, spread
 from physics.jit import kernel
@@ -87,7 +87,7 @@ def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget:
     result = measure((17, 59, 113), 1000, 100, rounds, sizes)
     for table in _tables(result):
         print(table.text(), end="\n\n")
-    write_text(out, json.dumps(result, indent=1))
+    write_json(out, result)
     print(f"wrote {out}")
     return 0
 
@@ -99,17 +99,18 @@ def measure(
 
     The cost of one evaluation is fitted over `sizes`.
     """
-    return {
-        "machine": machine(),
-        "comparisons": [
+    parts: dict[str, Callable[[], Any]] = {
+        "machine": machine,
+        "comparisons": lambda: [
             row
             for place, size in enumerate(tokens)
             for row in _compare(size, *((runs, steps) if place == 0 else (1, steps)), rounds)
         ],
-        "limits": _limits(rounds),
-        "cost": _cost(sizes, rounds),
-        "fresh_process": [_fresh(size) for size in (tokens[0], sizes[-1])],
+        "limits": lambda: _limits(rounds),
+        "cost": lambda: _cost(sizes, rounds),
+        "fresh_process": lambda: [_fresh(size) for size in (tokens[0], sizes[-1])],
     }
+    return {name: parts[name]() for name in progress(tuple(parts), "bench particles", "part")}
 
 
 def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, Any]]:

@@ -1,8 +1,7 @@
 """`grokphys bench theory`: the effective theory against the published procedure, in one run."""
 
-import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from experiments import published_theory as reference
-from experiments.output import Budget, make_directory, write_text
+from experiments.output import Budget, make_directory, write_json
+from experiments.progress import progress
 from experiments.timing import best
 from physics import EffectiveTheory, Operation, closures, random_training_sets, representation_quality
 from physics.parallelograms import list_parallelograms
@@ -31,17 +31,18 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
         budget: quick takes seconds; default adds sizes up to 24; paper lets the reference run to p = 32.
     """
     make_directory(out.parent)
-    rows = [
-        *closure_rows(budget),
-        probability_row(budget),
-        flow_row(),
-        *gradient_rows(),
-        list_row(),
-        quality_row(),
-    ]
+    parts: tuple[Callable[[], list[Row]], ...] = (
+        lambda: closure_rows(budget),
+        lambda: [probability_row(budget)],
+        lambda: [flow_row()],
+        gradient_rows,
+        lambda: [list_row()],
+        lambda: [quality_row()],
+    )
+    rows = [row for part in progress(parts, "bench theory", "part") for row in part()]
     print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
     print(table(rows))
-    write_text(out, json.dumps({"threads": numba.get_num_threads(), "rows": rows}, indent=1))
+    write_json(out, {"threads": numba.get_num_threads(), "rows": rows})
     print(f"wrote {out}")
     return 0
 

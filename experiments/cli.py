@@ -8,14 +8,14 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
-
-import tyro
 
 from experiments import commands, interrupts, phases, reading, training
 from experiments.animate import animate
 from experiments.explore.server import explore
 from experiments.options import ValueNotAllowed, sentence
+from experiments.parsing import parsed
 from experiments.sweeps.command import sweep
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
@@ -36,25 +36,26 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "explore": explore,
     "demo": commands.demo,
 }
+DESCRIPTION = (
+    "How representations form during training: simulate, train, fit and compare. `grokphys --version` says "
+    "which version this is."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; mistakes of the user end in one sentence on stderr."""
     warnings.showwarning = _show_warning
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with interrupts.kept(), interrupts.terminates():
-            status = tyro.extras.subcommand_cli_from_dict(
-                COMMANDS,
-                prog="grokphys",
-                description="How representations form during training: simulate, train, fit and compare.",
-                args=sys.argv[1:] if arguments is None else arguments,
-                config=(tyro.conf.OmitArgPrefixes,),
-            )
-        return int(status)
+            if words == ["--version"]:
+                print(f"grokphys {_version()}")
+                return 0
+            return int(parsed(words, COMMANDS, description=DESCRIPTION, warn=_warn)())
     except (InputError, ValueNotAllowed) as error:
-        return _fail(error, 2)
-    except (FileFormatError, OutputError, SimulationError, FileNotFoundError) as error:
-        return _fail(error, 1)
+        return _fail(sentence(error), 2)
+    except (FileFormatError, OutputError, SimulationError) as error:
+        return _fail(sentence(error), 1)
     except BrokenPipeError:  # whoever read our output has had enough, as in `grokphys … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -62,15 +63,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         number, word = (15, "terminated") if isinstance(stop, interrupts.Terminated) else (2, "interrupted")
         print("; ".join([f"grokphys: {word}", *getattr(stop, "__notes__", [])]), file=sys.stderr)
         return 128 + number
+    except OSError as error:
+        gone = "" if _has_directory() else "the working directory does not exist any more: "
+        return _fail(gone + sentence(error), 1)
+    except MemoryError as error:
+        return _fail(f"there is not enough memory; {_first_line(error) or 'take fewer or smaller runs'}", 1)
+    except OverflowError as error:
+        return _fail(f"a number is too large; {_first_line(error)}", 2)
+    except RecursionError:
+        return _fail("what is given is nested too deeply", 1)
 
 
-def _fail(error: Exception, status: int) -> int:
-    print(f"grokphys: error: {sentence(error)}", file=sys.stderr)
+def _version() -> str:
+    from physics.trajectory.provenance import code_version  # h5py takes a while to import
+
+    return code_version()
+
+
+def _has_directory() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")
+
+
+def _fail(text: str, status: int) -> int:
+    print(f"grokphys: error: {text}", file=sys.stderr)
     return status
 
 
+def _warn(text: str) -> None:
+    print(f"grokphys: warning: {text}", file=sys.stderr)
+
+
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    print(f"grokphys: warning: {message}", file=sys.stderr)
+    _warn(str(message))
 
 
 if __name__ == "__main__":

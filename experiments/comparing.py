@@ -11,6 +11,7 @@ from analysis.comparison import compare
 from analysis.ensembles import PLANAR
 from experiments.batches import read_each
 from experiments.output import refuse_existing
+from experiments.progress import stages
 from experiments.side_by_side import comparison_sections, write_comparison
 from nets.networks import training_sets
 from physics.errors import InputError
@@ -25,29 +26,31 @@ def write_file_comparison(
     first: str, second: str, *, align: str, delta: float, out: Path, overwrite: bool
 ) -> int:
     """Compare the files of two patterns, print the tables, and write the report."""
-    for path in (out, out.with_suffix(".json")):
-        refuse_existing(path, overwrite, parents=True)
     if out.suffix != ".html":
         raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
+    for path in (out, out.with_suffix(".json")):
+        refuse_existing(path, overwrite, parents=True)
     failed: list[Path] = []
     ensembles = [_read(pattern, failed) for pattern in (first, second)]
     if not all(ensembles):
         return 1
-    comparison = compare(
-        *ensembles,
-        names=_names(ensembles),
-        align=align,
-        delta=delta,
-        accuracies=predicted_and_measured(ensembles[1], delta),
-    )
-    sections = comparison_sections(comparison, *ensembles)
-    for section in sections:
-        for part in (*section.text, *(f"\n{table.text()}\n" for table in section.tables)):
-            print(part)
-    counts = f"{comparison.runs[0]} runs of {first} and {comparison.runs[1]} runs of {second}"
-    title = f"{comparison.names[0].capitalize()} against {comparison.names[1]}"
-    subtitle = f"grokphys {code_version()}, {counts}."
-    page, numbers = write_comparison(out, title, subtitle, comparison, sections)
+    with stages("compare", "predict accuracies", "compare", "draw", "write") as begin:
+        begin()
+        accuracies = predicted_and_measured(ensembles[1], delta)
+        begin()
+        comparison = compare(
+            *ensembles, names=_names(ensembles), align=align, delta=delta, accuracies=accuracies
+        )
+        begin()
+        sections = comparison_sections(comparison, *ensembles)
+        begin()
+        for section in sections:
+            for part in (*section.text, *(f"\n{table.text()}\n" for table in section.tables)):
+                print(part)
+        counts = f"{comparison.runs[0]} runs of {first} and {comparison.runs[1]} runs of {second}"
+        title = f"{comparison.names[0].capitalize()} against {comparison.names[1]}"
+        subtitle = f"grokphys {code_version()}, {counts}."
+        page, numbers = write_comparison(out, title, subtitle, comparison, sections)
     print(f"report in {page}, numbers in {numbers}")
     return 1 if failed else 0
 

@@ -7,7 +7,8 @@ from analysis.comparison import compare
 from experiments import musat
 from experiments.ding import ode_section
 from experiments.files import embedded_trajectory
-from experiments.output import make_directory
+from experiments.output import make_directory, refuse_existing
+from experiments.progress import stages
 from experiments.report import Section, write_report
 from experiments.side_by_side import comparison_sections
 from nets.models import ConstantAttention
@@ -23,23 +24,27 @@ WEIGHT_DECAY = 1.0
 
 
 def demonstrate(
-    out: Path, *, runs: int, epochs: int, seed: int, progress: bool
+    out: Path, *, runs: int, epochs: int, seed: int, overwrite: bool, progress: bool
 ) -> tuple[Path, list[Section]]:
     """Run everything, store the trajectories and the report under `out`, and return its path and sections."""
     runs, epochs = whole_number("runs", runs, 1), whole_number("epochs", epochs, 1)
     parent_seed(seed)
     began = time.perf_counter()
+    report, trained = out / "report.html", out / f"networks_wd{WEIGHT_DECAY:g}.h5"
+    simulated = {alignment: out / f"particles_fa{alignment:g}.h5" for alignment in musat.TABLE_2}
+    for path in (report, trained, *simulated.values()):
+        refuse_existing(path, overwrite, parents=True)
     make_directory(out)
     particles = {
         alignment: simulate(
             ParticleSystem(alignment=alignment),
             runs=runs,
             seed=seed,
-            out=out / f"particles_fa{alignment:g}.h5",
-            overwrite=True,
+            out=path,
+            overwrite=overwrite,
             progress=progress,
         )
-        for alignment in musat.TABLE_2
+        for alignment, path in simulated.items()
     }
     networks = train(
         ConstantAttention(),
@@ -47,24 +52,30 @@ def demonstrate(
         steps=epochs,
         seed=seed,
         weight_decay=WEIGHT_DECAY,
-        out=out / f"networks_wd{WEIGHT_DECAY:g}.h5",
-        overwrite=True,
+        out=trained,
+        overwrite=overwrite,
         progress=progress,
     )
-    real = Trajectory.open(embedded_trajectory())
-    table_1, table_2 = musat.table_1({WEIGHT_DECAY: networks}), musat.table_2(particles)
-    sections = [
-        Section(table_2.title, table_2.text, table_2.tables, table_2.figures),
-        Section(table_1.title, table_1.text, table_1.tables, [musat.gallery(particles[1.0], networks)]),
-        *comparison_sections(compare(particles[1.0], networks), [particles[1.0]], [networks]),
-        ode_section(
-            real,
+    with stages("demo", "tables", "compare", "fit") as begin:
+        begin()
+        table_1, table_2 = musat.table_1({WEIGHT_DECAY: networks}), musat.table_2(particles)
+        gallery = musat.gallery(particles[1.0], networks)
+        begin()
+        comparison = compare(particles[1.0], networks)
+        compared = comparison_sections(comparison, [particles[1.0]], [networks])
+        begin()
+        fitted = ode_section(
+            Trajectory.open(embedded_trajectory()),
             "A real trajectory, trained outside this project: the embedding MLP of Ding et al. on addition "
             "modulo 59, 128 dimensions.",
-        ),
+        )
+    sections = [
+        Section(table_2.title, table_2.text, table_2.tables, table_2.figures),
+        Section(table_1.title, table_1.text, table_1.tables, [gallery]),
+        *compared,
+        fitted,
     ]
     seconds = time.perf_counter() - began
-    report = out / "report.html"
     write_report(
         report,
         "GrokPhys: particles, networks and circles side by side",

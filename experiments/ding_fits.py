@@ -1,6 +1,5 @@
 """What `grokphys fit-ode` does: read signals, fit a law, score it honestly, write it down."""
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,8 @@ from analysis.ode import ODEFit, fit_trajectories
 from analysis.resampling import resample_coefficients
 from experiments import ding
 from experiments.batches import Row, read_each, run_columns
-from experiments.output import save_figure, write_csv, write_text
+from experiments.output import save_figure, write_csv, write_json
+from physics.checks import number, whole_number
 from physics.errors import InputError
 
 NAMES = (
@@ -64,9 +64,30 @@ class Recipe:
         if self.alpha in ("aic", "bic", "cv"):
             return self.alpha
         try:
-            return float(self.alpha)
+            weight = float(self.alpha)
         except ValueError:
             raise InputError(f"alpha must be a number, aic, bic or cv, got {self.alpha!r}") from None
+        return number("alpha", weight, 0.0)
+
+    def check(self, resamples: int) -> None:
+        """Refuse options that do not go together, before anything is read or written.
+
+        Raises
+        ------
+        InputError
+            If a value is out of its range, or `resamples` is given where there is nothing to draw it for.
+        """
+        weight = self.weight
+        if not 0.0 <= number("l1_ratio", self.l1_ratio) <= 1.0:
+            raise InputError(f"l1_ratio must be from 0 to 1, got {self.l1_ratio:g}")
+        whole_number("max_iter", self.max_iter, 1)
+        if whole_number("resamples", resamples, 0) == 1:
+            raise InputError("resamples must be 0 or at least 2, got 1")
+        if resamples and (self.law != "linear" or isinstance(weight, str)):
+            raise InputError(
+                f"resamples must be 0 unless the law is linear and alpha a number, got {resamples} with the "
+                f"{self.law} law and alpha {self.alpha}"
+            )
 
     def fit(self, signals: Any, times: Any) -> Law:
         """Fit the law to runs."""
@@ -156,11 +177,19 @@ def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]
 
 
 def write(
-    out: Path, runs: Sequence[Run], scores: HonestScores, recipe: Recipe, window: Mapping[str, int]
+    out: Path,
+    runs: Sequence[Run],
+    scores: HonestScores,
+    recipe: Recipe,
+    window: Mapping[str, int],
+    intervals: Sequence[Row] = (),
 ) -> None:
-    """Write coefficients, interactions, scores and figures to the directory `out`."""
+    """Write coefficients, interactions, scores, figures and intervals to the directory `out`.
+
+    What an earlier fit has left there under these names, and this one does not have, is removed.
+    """
     law = scores.law
-    write_csv(out / NAMES[0], coefficient_rows(law))
+    written = [write_csv(out / NAMES[0], coefficient_rows(law))]
     content = {
         **asdict(recipe),
         "alpha": recipe.weight,
@@ -177,12 +206,18 @@ def write(
             "alphas": law.alpha.tolist(),
             "converged": law.converged.tolist(),
         }
-        write_csv(out / NAMES[1], interactions(law.A))
+        written.append(write_csv(out / NAMES[1], interactions(law.A)))
         survivors = runs[0].signals.survivors
-        save_figure(ding.coefficient_picture(law, survivors, recipe.label).figure, out / NAMES[3])
-    write_text(out / NAMES[2], json.dumps(content, indent=1))
+        figure = ding.coefficient_picture(law, survivors, recipe.label).figure
+        written.append(save_figure(figure, out / NAMES[3]))
+    written.append(write_json(out / NAMES[2], content))
     picture = ding.rollout_picture(runs[0].signals, {recipe.label: law})
-    save_figure(picture.figure, out / NAMES[4])
+    written.append(save_figure(picture.figure, out / NAMES[4]))
+    if intervals:
+        written.append(write_csv(out / NAMES[5], intervals))
+    for name in NAMES:
+        if out / name not in written:
+            (out / name).unlink(missing_ok=True)
 
 
 def coefficient_rows(law: Law) -> list[Row]:
@@ -209,8 +244,8 @@ def coefficient_rows(law: Law) -> list[Row]:
 def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int) -> list[Row]:
     """Every coefficient of a linear law with its interval and inclusion frequency, a row each."""
     weight = recipe.weight
-    if not isinstance(law, ODEFit) or isinstance(weight, str):
-        raise InputError("resamples must be 0 unless the law is linear and alpha a number")
+    assert isinstance(law, ODEFit), "`Recipe.check` has refused the other laws"
+    assert not isinstance(weight, str), "and what chooses alpha"
     found = resample_coefficients(
         [run.signals.values for run in runs],
         [run.signals.steps for run in runs],

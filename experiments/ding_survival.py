@@ -18,6 +18,7 @@ from analysis.survival import (
 from experiments import ding
 from experiments.batches import Row, read_each, run_columns
 from experiments.report import Table
+from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
@@ -54,8 +55,9 @@ def read_circles(
     def read(trajectory: Trajectory) -> list[Circles]:
         found = []
         for run in ding.signals_of(trajectory, factor=factor, threshold=threshold):
+            if at > run.steps[-1]:
+                raise InputError(f"at must be at most the last step, {run.steps[-1]}, got {at}")
             place = max(int(np.searchsorted(run.steps, at)), 1)
-            place = min(place, len(run.steps) - 1)
             change = run.values[place] - run.values[place - 1]
             alive = np.isin(np.arange(1, run.values.shape[1] + 1), run.survivors)
             gradient = change / (run.steps[place] - run.steps[place - 1])

@@ -1,15 +1,15 @@
 """What the commands share: how options are filled and checked, and how results are said."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import numpy as np
 import tyro
 
-from physics.errors import InputError
+from physics.errors import InputError, OutputError
 from physics.trajectory import Trajectory
 
 Built = TypeVar("Built")
@@ -19,10 +19,11 @@ class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as 
     """An object refuses a value from the command line."""
 
 
-def checked(kind: Callable[..., Built]) -> Callable[..., Built]:
+def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -> Callable[..., Built]:
     """Let the command line fill an object of this kind and report what it refuses in our own words.
 
-    Arguments of type Any, such as a group, are left at their defaults: no option spells them.
+    Arguments of type Any, such as a group, are left at their defaults: no option spells them. What `said`
+    holds for an argument, metadata of tyro, goes before what its docstring says.
     """
 
     @wraps(kind)
@@ -35,11 +36,32 @@ def checked(kind: Callable[..., Built]) -> Callable[..., Built]:
     whole = inspect.signature(kind)
     spelt = [argument for argument in whole.parameters.values() if argument.annotation not in (Any, "Any")]
     build.__signature__ = whole.replace(parameters=spelt)  # type: ignore[attr-defined]
+    hints = get_type_hints(kind)
+    added = {name: Annotated[hints[name], each] for name, each in (said or {}).items()}
+    build.__annotations__ = hints | added
+    del build.__wrapped__  # tyro would take the hints of the class instead
     return build
 
 
+def given_otherwise(default: str, metavar: str, text: str | None = None) -> Any:
+    """Metadata of an option: what holds where it is not given, what stands for its value, and its help."""
+    return tyro.conf.arg(metavar=metavar, help=text, help_behavior_hint=f"(default: {default})")
+
+
+StoredFile = Annotated[Path | None, given_otherwise("none, only a summary is printed", "FILE")]
+TableFile = Annotated[Path | None, given_otherwise("none", "FILE.csv|FILE.parquet")]
+OutFile = Annotated[Path, tyro.conf.arg(metavar="FILE")]
+Directory = Annotated[Path, tyro.conf.arg(metavar="DIRECTORY")]
+Overwrite = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse)")]
+Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: begin anew)")]
 Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...")]
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
+
+
+def refuse_special(out: Path | None) -> None:
+    """Refuse to write over what is no file, such as a device; it would be replaced by one."""
+    if out is not None and out.exists() and not out.is_file():
+        raise OutputError(f"cannot write {out}: it exists and is no regular file")
 
 
 def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
@@ -98,6 +120,15 @@ def summarise(trajectory: Trajectory, out: Path | None) -> int:
     return 0 if sound.all() else 1
 
 
+LONGEST_NAME = 200
+"""Characters of a path that a message repeats."""
+
+
 def sentence(error: Exception) -> str:
     """The sentence of an error, without the number of the system."""
-    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    if error.filename is None:
+        return error.strerror
+    name = str(error.filename)
+    return f"{error.strerror}: {name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + '…'}"

@@ -1,13 +1,18 @@
 """What commands write: tables as CSV, text, figures; each file is there whole or not at all."""
 
+import contextlib
 import csv
 import importlib.util
 import io
-from collections.abc import Mapping, Sequence
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from physics.errors import OutputError
+from physics.trajectory.provenance import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,6 +58,24 @@ def write_text(path: Path, text: str) -> Path:
     return write_bytes(path, (text.rstrip("\n") + "\n").encode())
 
 
+def json_text(content: Any, *, indent: int | None = 1) -> str:
+    """Return content as JSON: NaN and the infinities, which JSON does not have, become null."""
+    return json.dumps(_finite(plain(content)), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_json(path: Path, content: Any) -> Path:
+    """Write numbers, text, and lists and tables of them as JSON; see `json_text`."""
+    return write_text(path, json_text(content))
+
+
 def save_figure(figure: "Figure", path: Path) -> Path:
     """Write a figure as PNG."""
     picture = io.BytesIO()
@@ -72,17 +95,63 @@ def write_bytes(path: Path, content: bytes) -> Path:
     return path
 
 
-def make_directory(path: Path) -> None:
-    """Make a directory and those above it, or say in a sentence why that cannot be."""
+def make_directory(*paths: Path) -> None:
+    """Make directories and those above them, all of them or none, or say in a sentence why that cannot be."""
+    made: list[Path] = []
+    for path in paths:
+        above = [one for one in (path, *path.parents) if not one.exists()]
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            for one in [*above, *reversed(made)]:
+                with contextlib.suppress(OSError):
+                    one.rmdir()
+            raise OutputError(f"cannot write to {path}: {error.strerror}") from error
+        made += reversed(above)
+
+
+@contextlib.contextmanager
+def directory_to_fill(path: Path) -> Iterator[None]:
+    """Make a directory for what is done inside; where that fails with nothing written, unmake it."""
+    made = [one for one in (path, *path.parents) if not one.exists()]
+    make_directory(path)
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write to {path}: {error.strerror}") from error
+        yield
+    except BaseException:
+        for one in made:
+            with contextlib.suppress(OSError):  # it holds something
+                one.rmdir()
+        raise
 
 
 def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> None:
-    """Refuse a file that exists, unless it is to be replaced, and a directory that does not."""
-    if path.exists() and (path.is_dir() or not overwrite):
+    """Refuse a file that cannot be written, before the work that it is to hold.
+
+    Parameters
+    ----------
+    path : Path
+    overwrite : bool
+        Whether a file that exists is to be replaced. What is no file, such as a device, never is.
+    parents : bool, default False
+        Whether directories that do not exist will be made.
+    """
+    if path.exists() and not path.is_file():
+        raise OutputError(f"cannot write {path}: it exists and is no regular file")
+    if path.exists() and not overwrite:
         raise OutputError(f"{path} exists; choose another name or pass --overwrite")
-    if not parents and not path.absolute().parent.is_dir():
-        raise OutputError(f"cannot write {path}: the directory {path.absolute().parent} does not exist")
+    refuse_unwritable(path.absolute().parent, parents=parents)
+
+
+def refuse_unwritable(directory: Path, *, parents: bool = True) -> None:
+    """Refuse a directory in which no file can be made; the nearest one that exists, where `parents`."""
+    place = directory.absolute()
+    while parents and not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.exists():
+        raise OutputError(f"cannot write to {directory}: the directory {directory} does not exist")
+    if not place.is_dir():
+        raise OutputError(f"cannot write to {directory}: {place} is no directory")
+    try:
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError as error:
+        raise OutputError(f"cannot write to {directory}: {error.strerror}") from None

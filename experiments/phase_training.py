@@ -16,7 +16,7 @@ from analysis.phase_diagram import PhaseDiagram, Point, Refinement, phase_diagra
 from analysis.phases import DELAY
 from analysis.statistics import Interval
 from experiments.fingerprint import fingerprint
-from experiments.output import make_directory, write_csv
+from experiments.output import directory_to_fill, write_csv
 from experiments.training import PER_MEMBER
 from physics.checks import number, whole_number
 from physics.errors import FileFormatError, InputError
@@ -77,6 +77,9 @@ class Training:
                 raise InputError(f"{one.name} takes whole numbers, got an axis without whole=True")
         whole_number("steps", self.steps, 1)
         number("delay", self.delay, above=0.0)
+        for name, value in self.thresholds.items():
+            if not 0.0 < number(name, value) <= 1.0:
+                raise InputError(f"{name} must be greater than 0 and at most 1, got {value:g}")
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
         """Map the phases of the plane."""
@@ -121,7 +124,6 @@ class Training:
         }
         if self.store is None:
             return _steps(nets.train(model, progress=self.progress, **arguments))
-        make_directory(self.store)
         made = [fingerprint("nets"), type(model).__name__, fields(model), plain(arguments)]
         what = json.dumps(made, sort_keys=True)
         path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
@@ -131,7 +133,8 @@ class Training:
             except (FileFormatError, OSError):
                 path.unlink()  # damaged: the same networks are trained again
         unfinished = path.with_name(path.name + ".partial").exists()
-        return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
+        with directory_to_fill(self.store):
+            return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:

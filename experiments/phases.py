@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from experiments.output import make_directory, save_figure
-from experiments.training import ModelName, build, named_group
+from experiments.options import Directory, Overwrite, given_otherwise
+from experiments.output import make_directory, refuse_existing, save_figure
+from experiments.training import ModelName, build, defaults, model_name, named_group
 from physics.errors import InputError
 
 Scale = Literal["auto", "linear", "log"]
 AxisWords = Annotated[tuple[str, float, float], tyro.conf.arg(metavar="NAME LOW HIGH")]
-Settings = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")]
+Settings = Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")]
 OTHERS = ("freeze_embedding", "shared", "dtype", "engine", "device")
 """What else of `nets.train` a diagram may set, beside the hyper-parameters."""
 
@@ -29,40 +30,44 @@ def phases(
     seeds: int = 3,
     most_seeds: int = 7,
     levels: int = 2,
-    most_runs: int | None = None,
+    most_runs: Annotated[int | None, given_otherwise("as many as the levels ask for", "INT")] = None,
     certain: float = 0.9,
     steps: int = 5000,
     delay: float = 1000,
     train_accuracy: float = 0.9,
     validation_accuracy: float = 0.9,
     seed: int = 0,
-    out: Path = Path("results/phases"),
+    directory: Directory = Path("results/phases"),
+    overwrite: Overwrite = False,
 ) -> int:
     """Map comprehension, grokking, memorization and confusion over two hyper-parameters (Liu, Table 1).
 
     Cells where phases meet are halved, unclear cells get more networks. The networks are kept in
-    OUT/networks: an interrupted command, given again, goes on where it was.
+    DIRECTORY/networks: an interrupted command, given again, goes on where it was. Rates and weight decays
+    that are neither on an axis nor among the options are those of the model's paper, as in `grokphys train`.
 
     Args:
-        model: as in `grokphys train`.
+        model: network to train, as in `grokphys train`.
         x: what varies from left to right, from where to where: a rate, decay or scale that `grokphys train`
             has, batch_size, train_fraction, or a number of the model such as dim or dropout.
-        y: what varies upwards.
-        cells: coarse cells along x and y.
+        y: what varies upwards, from where to where.
+        cells: number of coarse cells along x and y.
         scales: equal widths or equal ratios along x and y; 'auto' takes ratios where an axis spans a decade.
         options: other settings of the model or of the training, such as kind=classification hidden=100,100
             embedding_learning_rate=0.001.
-        seeds: networks of each cell.
-        most_seeds: up to how many networks an unclear cell is given.
-        levels: how often a coarse cell may be halved.
-        most_runs: networks in all, at least those of the coarse cells.
-        certain: probability from which on a cell is decided: that most networks are in its phase.
-        steps: longest training.
+        seeds: number of networks of each cell.
+        most_seeds: number of networks that an unclear cell is given, at most.
+        levels: number of times that a coarse cell may be halved.
+        most_runs: number of networks in all, at least those of the coarse cells.
+        certain: probability, from 0 to 1, from which on a cell is decided: that most networks are in its
+            phase.
+        steps: number of steps, of the longest training.
         delay: from how many steps between fitting and generalising on it is grokking.
-        train_accuracy: accuracy that counts as fitted.
-        validation_accuracy: accuracy that counts as generalised.
-        seed: seed of all networks.
-        out: directory to write to; tables and figure of an earlier diagram there are replaced.
+        train_accuracy: accuracy, from 0 to 1, that counts as fitted.
+        validation_accuracy: accuracy, from 0 to 1, that counts as generalised.
+        seed: seed of the ensemble, a whole number of at least 0.
+        directory: directory to write to: tables, figure and networks.
+        overwrite: replace what is there; networks that are there are kept in any case.
     """
     from matplotlib.figure import Figure
 
@@ -71,7 +76,13 @@ def phases(
     from analysis.phase_figures import show_phases
     from experiments.phase_training import Training, axis, summary, write_diagrams
 
+    model = model_name(model)
     network, settings = _settings(model, options)
+    settings = {
+        name: value
+        for name, value in (defaults(model) | settings).items()
+        if name not in ("steps", x[0], y[0])
+    }
     across, upwards = (
         axis(network, *words, count, scale=None if scale == "auto" else scale)
         for words, count, scale in zip((x, y), cells, scales, strict=True)
@@ -85,22 +96,25 @@ def phases(
         {"train_accuracy": train_accuracy, "validation_accuracy": validation_accuracy},
         seed,
         settings,
-        out / "networks",
+        directory / "networks",
         progress=True,
     )
+    for name in ("phases.csv", "phases-runs.csv", "phases-shares.csv", "phases.png"):
+        refuse_existing(directory / name, overwrite, parents=True)
     diagram = training.diagram(Refinement(seeds, most_seeds, levels, most_runs, certain))
     for line in summary(diagram):
         print(line)
-    make_directory(out)
+    make_directory(directory)
     with style():
         figure = Figure(figsize=(6.4, 5.2))
         show_phases(diagram, figure.subplots(), title=f"{model}, at most {steps} steps")
-    for path in (*write_diagrams(out, "phases", {model: diagram}), save_figure(figure, out / "phases.png")):
+    tables = write_diagrams(directory, "phases", {model: diagram})
+    for path in (*tables, save_figure(figure, directory / "phases.png")):
         print(f"wrote {path}")
     return 0
 
 
-def _settings(model: ModelName, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+def _settings(model: str, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     """Return the model, and arguments of `nets.train`, that NAME=VALUE say."""
     from experiments.phase_training import SETTINGS
 

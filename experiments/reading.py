@@ -1,16 +1,25 @@
 """The commands that read files: `analyze`, `fit-ode`, `survival`, `compare`, `info`."""
 
-import json
 import sys
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from tyro.conf import Positional
 
-from experiments.options import Files, sentence, structures_of
-from experiments.output import make_directory, refuse_existing, refuse_table, write_csv, write_table
+from experiments.options import (
+    Files,
+    OutFile,
+    Overwrite,
+    TableFile,
+    given_otherwise,
+    sentence,
+    structures_of,
+)
+from experiments.output import json_text, make_directory, refuse_existing, refuse_table, write_table
+from experiments.progress import progress, stages
+from physics.checks import number, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -22,8 +31,8 @@ def analyze(
     files: Positional[Files],
     *,
     structures: Literal["auto", "yes", "no"] = "auto",
-    out: Path | None = None,
-    overwrite: bool = False,
+    table: TableFile = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Say what the embeddings of trajectory files have become.
 
@@ -33,22 +42,22 @@ def analyze(
     Args:
         files: trajectory files or quoted glob patterns.
         structures: count grid imperfections of the final embeddings; auto: where they have up to 4 axes.
-        out: CSV or Parquet file for one row a run: structures, surviving frequencies and since which step,
-            effective dimension, final losses and accuracies.
-        overwrite: replace the table if it exists.
+        table: table to write, as CSV or Parquet; one row a run: structures, surviving frequencies and since
+            which step, effective dimension, final losses and accuracies.
+        overwrite: replace what is there.
     """
     from experiments.batches import read_each, run_columns
 
-    if out is not None:
-        refuse_table(out, overwrite)
+    if table is not None:
+        refuse_table(table, overwrite)
     rows: list[dict[str, Any]] = []
     failed: list[Path] = []
     for path, trajectory, (line, measured) in read_each(files, lambda t: _measure(t, structures), failed):
         print(f"{path}: {line}")
         rows.extend(run_columns(path, trajectory, k) | columns for k, columns in enumerate(measured))
-    if out is not None and rows:
-        write_table(out, rows)
-        print(f"{len(rows)} runs in {out}")
+    if table is not None and rows:
+        write_table(table, rows)
+        print(f"{len(rows)} runs in {table}")
     return 1 if failed else 0
 
 
@@ -96,13 +105,13 @@ def fit_ode(
     alpha: str = "0.01",
     l1_ratio: float = 0.5,
     max_iter: int = 100_000,
-    kind: Literal["increment", "generator"] = "increment",
+    form: Literal["increment", "generator"] = "increment",
     first: int = 0,
     last: int = 1000,
     resamples: int = 0,
-    table: Path | None = None,
-    out: Path | None = None,
-    overwrite: bool = False,
+    table: TableFile = None,
+    directory: Annotated[Path | None, given_otherwise("none", "DIRECTORY")] = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Fit one law of motion to the Fourier signals of trajectories (Ding §4.2).
 
@@ -114,32 +123,50 @@ def fit_ode(
         files: trajectory files or quoted glob patterns.
         law: the paper's linear ODE, a mean-field competition, or all quadratic terms.
         penalty: of the linear and the quadratic law: Lasso as in the paper, elastic net, or least squares.
-        alpha: weight of the penalty, or aic, bic or cv to choose it for each target.
-        l1_ratio: part of the L1 norm in the elastic net.
-        max_iter: sweeps of coordinate descent for each target.
-        kind: the increment map between consecutive frames, or the generator dx/dt.
+        alpha: weight of the penalty, at least 0, or aic, bic or cv to choose it for each target.
+        l1_ratio: part of the L1 norm in the elastic net, from 0 to 1.
+        max_iter: number of sweeps of coordinate descent for each target, at most.
+        form: the increment map between consecutive frames, or the generator dx/dt, a step.
         first: first step to fit.
         last: last step to fit.
-        resamples: draws of runs, or of blocks of a single run, for intervals.csv in OUT: 95 % intervals of a
-            linear law's coefficients, and how often the penalty lets each in.
-        table: CSV or Parquet file for one row a run: file, run, parameters and scores.
-        out: directory for coefficients.csv, interactions.csv, scores.json, coefficients.png and rollout.png.
-        overwrite: replace these files if they exist.
+        resamples: number of draws of runs, or of blocks of a single run, for intervals.csv in DIRECTORY: 95 %
+            intervals of a linear law's coefficients, and how often the penalty lets each in; 0 for none.
+        table: table to write, as CSV or Parquet; one row a run: file, run, parameters and scores.
+        directory: directory to write to: coefficients.csv, interactions.csv, scores.json, coefficients.png
+            and rollout.png.
+        overwrite: replace what is there.
     """
     from experiments import ding_fits
 
+    recipe = ding_fits.Recipe(law, penalty, alpha, l1_ratio, max_iter, form)
+    recipe.check(resamples)
+    if whole_number("last", last, 1) <= whole_number("first", first, 0):
+        raise InputError(f"last must be a step after first, {first}, got {last}")
+    if resamples and directory is None:
+        raise InputError("resamples needs directory (--directory), where intervals.csv is written")
     if table is not None:
         refuse_table(table, overwrite)
-    if out is not None:
+    if directory is not None:
         for name in ding_fits.NAMES:
-            refuse_existing(out / name, overwrite, parents=True)
+            refuse_existing(directory / name, overwrite, parents=True)
     failed: list[Path] = []
     runs = ding_fits.read_signals(files, first, last, failed)
     if not runs:
         return 1
-    recipe = ding_fits.Recipe(law, penalty, alpha, l1_ratio, max_iter, kind)
-    scores = ding_fits.fit(runs, recipe)
-    print(ding_fits.summary(scores, recipe, f"steps {first} to {last}, {len(runs)} runs, {kind}"))
+    with stages("fit-ode", "fit and score", "resample", "write") as begin:
+        begin()
+        scores = ding_fits.fit(runs, recipe)
+        begin()
+        intervals = ding_fits.interval_rows(runs, scores.law, recipe, resamples) if resamples else []
+        begin()
+        print(ding_fits.summary(scores, recipe, f"steps {first} to {last}, {len(runs)} runs, {form}"))
+        if table is not None:
+            write_table(table, ding_fits.rows(runs, scores, recipe))
+            print(f"{len(runs)} runs in {table}")
+        if directory is not None:
+            make_directory(directory)
+            ding_fits.write(directory, runs, scores, recipe, {"first": first, "last": last}, intervals)
+            print(f"coefficients, scores and figures in {directory}")
     missed = ding_fits.missed(scores.law)
     if missed:
         print(
@@ -147,15 +174,6 @@ def fit_ode(
             "sweeps; raise --max-iter",
             file=sys.stderr,
         )
-    if table is not None:
-        write_table(table, ding_fits.rows(runs, scores, recipe))
-        print(f"{len(runs)} runs in {table}")
-    if out is not None:
-        make_directory(out)
-        ding_fits.write(out, runs, scores, recipe, {"first": first, "last": last})
-        if resamples:
-            write_csv(out / ding_fits.NAMES[5], ding_fits.interval_rows(runs, scores.law, recipe, resamples))
-        print(f"coefficients, scores and figures in {out}")
     return 1 if missed or failed else 0
 
 
@@ -164,11 +182,11 @@ def survival(
     *,
     at: int = 4,
     factor: float = 2.0,
-    threshold: float | None = None,
+    signal_threshold: Annotated[float | None, given_otherwise("by the factor", "FLOAT")] = None,
     groups: Literal["run", "file"] = "run",
     bins: int = 8,
-    out: Path | None = None,
-    overwrite: bool = False,
+    table: TableFile = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Say which circles survive, how many, and what told so at the start (Ding §3).
 
@@ -176,26 +194,35 @@ def survival(
 
     Args:
         files: trajectory files or quoted glob patterns.
-        at: step whose change of the signal is the initial gradient.
+        at: step whose change of the signal is the initial gradient, at least 1; if it is not recorded, the
+            next that is.
         factor: a circle survives if its final signal exceeds this many times the mean.
-        threshold: use this absolute signal instead; the paper's gradient study takes 10.
+        signal_threshold: use this absolute signal instead; the paper's gradient study takes 10.
         groups: left out together to judge predictions: a run, or a file whose runs share an embedding.
-        bins: bins of equally many circles for the survival rates.
-        out: CSV or Parquet file for one row a circle: file, run, parameters, signals, gradient, survival.
-        overwrite: replace the table if it exists.
+        bins: number of bins of equally many circles for the survival rates.
+        table: table to write, as CSV or Parquet; one row a circle: file, run, parameters, signals, gradient,
+            survival.
+        overwrite: replace what is there.
     """
     from experiments import ding_survival
 
-    if out is not None:
-        refuse_table(out, overwrite)
+    whole_number("at", at, 1)
+    whole_number("bins", bins, 1)
+    number("factor", factor, above=0.0)
+    if signal_threshold is not None:
+        number("signal_threshold", signal_threshold, 0.0)
+    if table is not None:
+        refuse_table(table, overwrite)
     failed: list[Path] = []
-    circles = ding_survival.read_circles(files, at, factor, threshold, failed)
+    circles = ding_survival.read_circles(files, at, factor, signal_threshold, failed)
     if not circles:
         return 1
-    for part in ding_survival.report(circles, groups, bins, threshold, factor):
+    parts = ding_survival.report(circles, groups, bins, signal_threshold, factor)
+    for part in progress(parts, "survival", "table", 4):
         print(f"{part}\n")
-    if out is not None:
-        print(f"{write_table(out, ding_survival.rows(circles))}: {len(ding_survival.rows(circles))} circles")
+    if table is not None:
+        rows = ding_survival.rows(circles)
+        print(f"{write_table(table, rows)}: {len(rows)} circles")
     return 1 if failed else 0
 
 
@@ -205,8 +232,8 @@ def compare(
     *,
     align: str = "auto",
     delta: float = 0.01,
-    out: Path = Path("results/compare/report.html"),
-    overwrite: bool = False,
+    out: OutFile = Path("results/compare/report.html"),
+    overwrite: Overwrite = False,
 ) -> int:
     """Hold two ensembles against each other: structures, shapes, motion, onsets, accuracy.
 
@@ -218,9 +245,9 @@ def compare(
         second: the same of the other; say, trained.
         align: how the clocks are aligned: scaling (the factor of least error, for runs from the same starts),
             ends (they end together), none, or by what both have, such as quality; auto: scaling or ends.
-        delta: tolerance of the representation quality.
-        out: HTML file for the report; the numbers go to the same name with the ending .json.
-        overwrite: replace them if they exist.
+        delta: tolerance of the representation quality, relative to the size of the embedding.
+        out: file to write: the report, NAME.html; the numbers go to NAME.json.
+        overwrite: replace what is there.
     """
     from experiments.comparing import write_file_comparison
 
@@ -285,7 +312,7 @@ def _follow(found: Any) -> int:
 
 def _shortened(value: Any) -> str:
     """JSON of a stored value; of a long one only its beginning and its length."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = json_text(value, indent=None)
     if len(text) <= LONGEST_VALUE:
         return text
     return f"{text[:LONGEST_VALUE]} … ({len(value)} items)"

@@ -75,6 +75,8 @@ def load_images(data: str, classes: int) -> Images:
             f"data must be 'digits', or the path of a directory of IDX files or of an npz archive; there is "
             f"no {path}"
         )
+    if not (path.is_dir() or path.is_file()):  # a pipe or a device would never end
+        raise FileFormatError(f"{path} is neither a file nor a directory, so it holds no images")
     parts = _idx_files(path) if path.is_dir() else _archive(path)
     for where, pixels, labels in parts:
         if len(pixels) != len(labels) or not len(labels):

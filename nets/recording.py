@@ -35,7 +35,7 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     if isinstance(record, str):
         logarithmic = re.fullmatch(r"log(?::(\d+))?", record)
         if logarithmic:
-            density = whole_number("record 'log:n'", int(logarithmic[1] or FRAMES_A_DECADE), 1)
+            density = whole_number("record 'log:n'", _number(logarithmic[1] or FRAMES_A_DECADE), 1)
             count = int(np.ceil(density * np.log10(steps))) + 1
             return np.unique(np.append(0, np.geomspace(1, steps, count).round().astype(np.int64)))
         if re.fullmatch(r"(\d+:\d+,)+\d+", record):
@@ -45,7 +45,7 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
                 "record must be a number, 'log', 'log:n', 'every:until,every' or a list of steps, "
                 f"got {record!r}"
             )
-        numbers = [int(item) for item in record.split(",")]
+        numbers = [_number(item) for item in record.split(",")]
         record = numbers[0] if len(numbers) == 1 else numbers
     if isinstance(record, Sequence | np.ndarray):
         chosen = np.array([whole_number("record", step, 0) for step in record], np.int64)
@@ -88,15 +88,20 @@ def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
     return lambda step: step % every == 0
 
 
+def _number(digits: str | int) -> int:
+    """Number of the digits; of very many, which Python would not read, one that is refused as too large."""
+    return int(str(digits)[:30])
+
+
 def _head_and_tail(record: str, steps: int) -> NDArray[np.int64]:
     """Steps of parts ``every:until``, and of a last ``every`` for the rest."""
     *parts, tail = record.split(",")
     chosen, begin = [], 0
     for part in parts:
-        every, until = (whole_number("record", int(number), 1) for number in part.split(":"))
+        every, until = (whole_number("record", _number(number), 1) for number in part.split(":"))
         if until < begin:
             raise InputError(f"record must name its parts in increasing order, got {record!r}")
         chosen.append(np.arange(begin, min(until, steps) + 1, every))
         begin = until
-    chosen.append(np.arange(begin, steps + 1, whole_number("record", int(tail), 1)))
+    chosen.append(np.arange(begin, steps + 1, whole_number("record", _number(tail), 1)))
     return np.unique(np.append(np.concatenate(chosen), steps)).astype(np.int64)

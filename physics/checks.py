@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from physics.errors import InputError
 
+LARGEST = 2**53
+"""What a whole number may be at most: no array has more items, and a float holds every one up to here."""
+
 
 def whole_number(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`; booleans and fractions are refused."""
+    """Return `value` as an int from `minimum` to 2^53; booleans and fractions are refused."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -23,6 +26,8 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
         raise InputError(f"{name} must be a whole number of at least {minimum}, got {value!r}") from None
     if number < minimum:
         raise InputError(f"{name} must be at least {minimum}, got {number}")
+    if number > LARGEST:
+        raise InputError(f"{name} must be at most {LARGEST}, got {'more' if number > 10**30 else number}")
     return number
 
 

@@ -187,7 +187,7 @@ def test_info_names_observables_with_their_own_clock(grokphys):
 
 
 def test_analyze_takes_patterns_and_writes_a_tidy_table(grokphys, files, tmp_path):
-    status, out, err = grokphys("analyze", files / "*.h5", "--out", tmp_path / "table.csv")
+    status, out, err = grokphys("analyze", files / "*.h5", "--table", tmp_path / "table.csv")
     assert status == 0, err
     assert out.count(" runs are circles") == 3
     with (tmp_path / "table.csv").open() as file:
@@ -208,7 +208,7 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
     nan = physics.load(files / "particles_0.h5")
     nan.positions[1, -1] = np.nan
     nan.save(files / "nan.h5")
-    status, out, err = grokphys("analyze", files / "*.h5", "--out", tmp_path / "table.csv")
+    status, out, err = grokphys("analyze", files / "*.h5", "--table", tmp_path / "table.csv")
     assert status == 1
     assert f"{files / 'broken.h5'} is not an HDF5 file" in err
     assert re.search(r"nan\.h5: positions must be finite, .* 1 frames, .* step 30 of run 1", err)
@@ -220,7 +220,7 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
 
 
 def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
-    status, out, err = grokphys("fit-ode", REAL, "--out", tmp_path / "fit", "--resamples", 20)
+    status, out, err = grokphys("fit-ode", REAL, "--directory", tmp_path / "fit", "--resamples", 20)
     assert status == 0, err
     assert "Lasso, α = 0.01" in out
     assert "29 of 29" in out
@@ -240,7 +240,7 @@ def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
     assert all(float(row["low"]) <= float(row["high"]) for row in rows)
     for name in ("coefficients.png", "rollout.png"):
         assert (tmp_path / "fit" / name).read_bytes().startswith(b"\x89PNG")
-    status, _, err = grokphys("fit-ode", REAL, "--out", tmp_path / "fit")
+    status, _, err = grokphys("fit-ode", REAL, "--directory", tmp_path / "fit")
     assert status == 1
     assert "coefficients.csv exists; choose another name or pass --overwrite" in err
 
@@ -263,7 +263,7 @@ def test_fit_ode_makes_one_table_of_many_files(grokphys, particle_files, tmp_pat
     (particle_files / "broken.h5").write_text("nothing")
     table = tmp_path / "fits.csv"
     status, out, err = grokphys(
-        "fit-ode", particle_files / "*.h5", "--law", "mean-field", "--kind", "generator", "--table", table
+        "fit-ode", particle_files / "*.h5", "--law", "mean-field", "--form", "generator", "--table", table
     )
     assert status == 1
     assert f"{particle_files / 'broken.h5'} is not an HDF5 file" in err
@@ -280,8 +280,8 @@ def test_fit_ode_makes_one_table_of_many_files(grokphys, particle_files, tmp_pat
 
 def test_fit_ode_with_lotka_volterra_reports_the_blow_up(grokphys, tmp_path):
     status, out, err = grokphys(
-        "fit-ode", REAL, "--law", "lotka-volterra", "--penalty", "least-squares", "--last", 600, "--out",
-        tmp_path,
+        "fit-ode", REAL, "--law", "lotka-volterra", "--penalty", "least-squares", "--last", 600,
+        "--directory", tmp_path,
     )  # fmt: skip
     assert status == 0, err
     assert re.search(r"The rollouts blow up: they reach \d+ % of the frames", out)
@@ -327,7 +327,7 @@ def circle_files(tmp_path):
 def test_survival_counts_circles_and_judges_what_told_so(grokphys, circle_files):
     (circle_files / "broken.h5").write_text("nothing")
     status, out, err = grokphys(
-        "survival", circle_files / "*.h5", "--at", 20, "--bins", 2, "--out", circle_files / "circles.csv"
+        "survival", circle_files / "*.h5", "--at", 20, "--bins", 2, "--table", circle_files / "circles.csv"
     )
     assert status == 1
     assert "broken.h5 is not an HDF5 file" in err
@@ -343,7 +343,7 @@ def test_survival_counts_circles_and_judges_what_told_so(grokphys, circle_files)
 
 
 def test_survival_says_what_cannot_be_told(grokphys, circle_files):
-    status, out, _ = grokphys("survival", circle_files / "*.h5", "--threshold", 1e6)
+    status, out, _ = grokphys("survival", circle_files / "*.h5", "--signal-threshold", 1e6)
     assert status == 0
     assert "No circle survives: no final signal exceeds 1e+06. Lower the limit." in out
     physics.simulate(physics.ParticleSystem(9), steps=30, out=circle_files / "other.h5")
@@ -360,15 +360,15 @@ def test_survival_says_what_cannot_be_told(grokphys, circle_files):
 def test_tables_are_csv_or_parquet(grokphys, particle_files, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     for name, sentence in (("t.txt", "a table ends in .csv or .parquet"), ("t.parquet", "pyarrow")):
-        status, _, err = grokphys("analyze", particle_files / "*.h5", "--out", tmp_path / name)
+        status, _, err = grokphys("analyze", particle_files / "*.h5", "--table", tmp_path / name)
         assert status == 1
         assert sentence in err
 
 
 def test_parquet_holds_what_csv_holds(grokphys, particle_files, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    assert grokphys("analyze", particle_files / "*.h5", "--out", tmp_path / "t.parquet")[0] == 0
-    grokphys("analyze", particle_files / "*.h5", "--out", tmp_path / "t.csv")
+    assert grokphys("analyze", particle_files / "*.h5", "--table", tmp_path / "t.parquet")[0] == 0
+    grokphys("analyze", particle_files / "*.h5", "--table", tmp_path / "t.csv")
     table = parquet.read_table(tmp_path / "t.parquet").to_pylist()
     with (tmp_path / "t.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -412,7 +412,7 @@ def test_compare_names_what_it_passes_over(grokphys, files, tmp_path):
 
 
 def test_demo_does_the_whole_job(grokphys, tmp_path):
-    status, out, err = grokphys("demo", "--out", tmp_path / "demo", "--runs", 6, "--epochs", 40)
+    status, out, err = grokphys("demo", "--directory", tmp_path / "demo", "--runs", 6, "--epochs", 40)
     assert status == 0, err
     report = tmp_path / "demo" / "report.html"
     assert out.splitlines()[-1] == str(report)
@@ -430,9 +430,12 @@ def test_demo_does_the_whole_job(grokphys, tmp_path):
     assert page.count("<img ") == page.count('alt="') == 10
     for name in ("particles_fa0.5", "particles_fa1", "particles_fa2", "networks_wd1"):
         assert physics.load(tmp_path / "demo" / f"{name}.h5").runs == 6
-    assert grokphys("demo", "--out", tmp_path / "demo", "--runs", 3, "--epochs", 10)[0] == 0, (
-        "it can be run again"
-    )
+    again = ("demo", "--directory", tmp_path / "demo", "--runs", 3, "--epochs", 10)
+    status, _, err = grokphys(*again)
+    assert (status, "report.html exists; choose another name or pass --overwrite" in err) == (1, True)
+    assert physics.load(tmp_path / "demo" / "particles_fa1.h5").runs == 6
+    assert grokphys(*again, "--overwrite")[0] == 0, "it can be run again"
+    assert physics.load(tmp_path / "demo" / "particles_fa1.h5").runs == 3
 
 
 # -- import -------------------------------------------------------------------------------------------------
@@ -507,7 +510,7 @@ def import_cases(tmp_path):
     yield "text.npz", [], 1, "is not a readable .npy or .npz file"
     yield "two.npz", [], 2, "array must say which is meant: a (5, 4, 3), b (5, 4, 3)"
     yield "two.npz", ["--array", "c"], 2, "array must be one of: a (5, 4, 3), b (5, 4, 3); got 'c'"
-    yield "two.npz", ["--array", "a", "--steps", "x"], 2, "steps must name an array of"
+    yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "steps must name an array of"
     yield "back.npz", [], 2, "steps must increase, got 2 followed by 1"
     yield "empty", [], 2, "holds no checkpoint (.pt, .pth, .ckpt, .safetensors)"
     checkpoints(tmp_path / "nameless", model={"embedding": E})
@@ -543,7 +546,7 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["simulate", "--tokns", "5"], "Unrecognized options: --tokns"),
+        (["simulate", "--tokns", "5"], "unrecognized options: --tokns, 5; did you mean --tokens?"),
         (["simulate", "--tokens", "2"], "tokens must be at least 3, got 2"),
         (["simulate", "--dim", "0"], "dim must be at least 1, got 0"),
         (["simulate", "--step-size", "0"], "step_size must be a finite number greater than 0, got 0"),
@@ -567,7 +570,7 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
         (["fit-ode", "nothing_*.h5"], "no file matches the pattern 'nothing_*.h5'"),
         (["compare", "nothing_*.h5", "nothing.h5"], "no file matches the pattern 'nothing_*.h5'"),
         (["wander"], "wander"),
-        ([], "Missing subcommand"),
+        ([], "missing subcommand: expected one of {simulate, train"),
     ],
 )
 def test_wrong_use_ends_with_status_2_and_a_sentence(grokphys, arguments, sentence, tmp_path, monkeypatch):
@@ -591,9 +594,10 @@ def test_a_missing_or_unreadable_file_ends_with_status_1(grokphys, tmp_path):
         assert f"{tmp_path / 'text.h5'} is not an HDF5 file" in err
 
 
+OUTPUTS = {"analyze": ("--table", ".csv"), "compare": ("--out", ".html")}
+
+
 def test_an_existing_output_is_refused_by_every_command(grokphys, files):
-    kept = files / "kept.h5"
-    kept.write_text("precious")
     np.save(files / "x.npy", foreign())
     for command in (
         ["simulate", "--tokens", 5],
@@ -602,10 +606,14 @@ def test_an_existing_output_is_refused_by_every_command(grokphys, files):
         ["compare", files / "particles_0.h5", files / "networks.h5"],
         ["import", files / "x.npy"],
     ):
-        status, _, err = grokphys(*command, "--out", kept)
+        option, ending = OUTPUTS.get(command[0], ("--out", ".h5"))
+        kept = files / f"kept{ending}"
+        kept.write_text("precious")
+        status, _, err = grokphys(*command, option, kept)
         assert status == 1
         assert f"{kept} exists; choose another name or pass" in err
         assert kept.read_text() == "precious"
+    kept = files / "kept.h5"
     assert grokphys("simulate", "--tokens", 5, "--out", kept, "--overwrite")[0] == 0
     assert physics.load(kept).tokens == 5
 

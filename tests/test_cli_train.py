@@ -8,11 +8,22 @@ import physics
 from experiments.cli import main
 from experiments.training import named_group
 
+LIU = {
+    "learning_rate": 0.001,
+    "weight_decay": 0.0,
+    "embedding_learning_rate": 0.001,
+    "embedding_weight_decay": 0.0,
+}
+
 
 @pytest.mark.parametrize(
     ("words", "model", "options"),
     [
-        ("--model embedding-mlp --tokens 7 --dim 4 --hidden 6 5", nets.EmbeddingMLP(7, 4, (6, 5)), {}),
+        (
+            "--model embedding-mlp --tokens 7 --dim 4 --hidden 6 5",
+            nets.EmbeddingMLP(7, 4, (6, 5)),
+            {"weight_decay": 0.5},
+        ),
         ("--hidden 9 --tokens 5", nets.ConstantAttention(5, hidden=9), {}),
         (
             "--model toy-addition --tokens 5 --kind classification --hidden 8 --scale 0.5 --initialisation "
@@ -20,23 +31,23 @@ from experiments.training import named_group
             nets.ToyAddition(
                 5, hidden=(8,), kind="classification", scale=0.5, initialisation="xavier_normal"
             ),
-            {"learning_rate": [0.001, 0.01], "embedding_weight_decay": 0.0},
+            LIU | {"learning_rate": [0.001, 0.01]},
         ),
         (
             "--model group-decoder --group D3 --hidden 8 --shared layers split --batch-size 9 --engine torch",
             nets.GroupDecoder(physics.dihedral(3), hidden=(8,)),
-            {"shared": ("layers", "split"), "batch_size": 9, "engine": "torch"},
+            LIU | {"shared": ("layers", "split"), "batch_size": 9, "engine": "torch"},
         ),
         (
-            "--model transformer --tokens 5 --dim 4 --depth 1 --heads 2 --width 6 --causal False "
+            "--model TokenTransformer --tokens 5 --dim 4 --depth 1 --heads 2 --width 6 --causal False "
             "--dropout 0.1",
             nets.TokenTransformer(5, 4, depth=1, heads=2, width=6, causal=False, dropout=0.1),
-            {},
+            LIU | {"weight_decay": 1.0},
         ),
         (
             "--model images --data digits --hidden 6 --batch-size 50",
             nets.ImageMLP("digits", (6,)),
-            {"batch_size": 50},
+            {"learning_rate": 0.001, "weight_decay": 0.01, "batch_size": 50},
         ),
         (
             "--tokens 5 --freeze-embedding --observables quality layers --threshold train_accuracy=0.2 "

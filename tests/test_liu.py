@@ -27,7 +27,7 @@ def results(tmp_path_factory):
     out = tmp_path_factory.mktemp("reproduce")
     theory = (liu_theory.__name__, liu_examples.__name__)
     names = tuple(name for name, recipe in FIGURES.items() if recipe.__module__ in theory)
-    assert command(reproduce, *names, "--out", str(out), "--budget", "quick") == 0
+    assert command(reproduce, *names, "--directory", str(out), "--budget", "quick") == 0
     return out
 
 
@@ -137,7 +137,7 @@ def test_no_representation_is_complete_while_a_symbol_is_isolated():
 
 @pytest.mark.slow
 def test_scaling_and_groups(tmp_path):
-    reproduce(("liu-scaling", "liu-groups"), out=tmp_path, budget="default")
+    reproduce(("liu-scaling", "liu-groups"), directory=tmp_path, budget="default")
     rows = rows_of(tmp_path / "liu-scaling.csv")
     for family in ("plain addition", "addition mod p"):
         r_c = [float(row["r_c"]) for row in rows if row["family"] == family]
@@ -160,7 +160,7 @@ def test_critical_fraction_to_three_digits():
 
 
 def test_bench_compares_results_before_it_states_a_ratio(tmp_path, capsys):
-    assert command(bench, "theory", "--out", str(tmp_path), "--budget", "quick") == 0
+    assert command(bench, "theory", "--directory", str(tmp_path), "--budget", "quick") == 0
     rows = json.loads((tmp_path / "theory.json").read_text())["rows"]
     measured = {row["what"]: row for row in rows}
     assert measured["closure, p = 10, at the transition, 10000 sets"]["reference_s"] > 0
@@ -170,15 +170,15 @@ def test_bench_compares_results_before_it_states_a_ratio(tmp_path, capsys):
 
 def test_bad_input(tmp_path):
     with pytest.raises(InputError, match=r"names must be one of .*'liu-4a', .*, got 'liu-99'"):
-        reproduce(("liu-99",), out=tmp_path)
+        reproduce(("liu-99",), directory=tmp_path)
     with pytest.raises(InputError, match="budget must be one of 'quick', 'default', 'paper', got 'huge'"):
-        reproduce(("liu-9",), out=tmp_path, budget="huge")
+        reproduce(("liu-9",), directory=tmp_path, budget="huge")
     with pytest.raises(
         InputError, match="names must be one of 'theory', 'particles', 'nets', 'ode', got 'nothing'"
     ):
-        bench(("nothing",), out=tmp_path)
+        bench(("nothing",), directory=tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write to"):
-        reproduce(("liu-9",), out=tmp_path / "file" / "below")
+        reproduce(("liu-9",), directory=tmp_path / "file" / "below")
     with pytest.raises(OutputError, match="cannot write"):
-        bench(("theory",), out=tmp_path / "file" / "below", budget="quick")
+        bench(("theory",), directory=tmp_path / "file" / "below", budget="quick")

@@ -143,11 +143,11 @@ main(sys.argv[1:])
 @pytest.mark.slow
 def test_a_killed_command_goes_on_to_the_same_cells(tmp_path, python):
     words = ["phases", *TINY.split(), "--seed", "5"]
-    killed = python(KILLED, *words, "--out", tmp_path / "killed", check=False)
+    killed = python(KILLED, *words, "--directory", tmp_path / "killed", check=False)
     assert killed.returncode == -9, killed.stderr
     assert [path for path in (tmp_path / "killed/networks").iterdir() if path.name.endswith(".h5.partial")]
     for name in ("killed", "whole"):
-        assert main([*words, "--out", str(tmp_path / name)]) == 0
+        assert main([*words, "--directory", str(tmp_path / name)]) == 0
     for name in ("phases.csv", "phases-runs.csv", "phases-shares.csv"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
@@ -204,7 +204,7 @@ TINY = (
 
 
 def test_the_command_writes_what_it_computed(tmp_path, capsys):
-    words = ["phases", *TINY.split(), "--y", "layer_scale", "0.5", "2", "--out", str(tmp_path)]
+    words = ["phases", *TINY.split(), "--y", "layer_scale", "0.5", "2", "--directory", str(tmp_path)]
     assert main(words) == 0, capsys.readouterr().err
     out = capsys.readouterr().out
     cells, runs = rows_of(tmp_path / "phases.csv"), rows_of(tmp_path / "phases-runs.csv")
@@ -227,7 +227,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
     assert width(tmp_path / "phases.png") > 500
     before = (tmp_path / "phases.csv").read_bytes()
     began = time.time_ns()
-    assert main(words) == 0  # all from the store
+    assert main([*words, "--overwrite"]) == 0  # all from the store
     assert (tmp_path / "phases.csv").read_bytes() == before
     assert all(path.stat().st_mtime_ns < began for path in (tmp_path / "networks").iterdir())
 
@@ -253,7 +253,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
     ],
 )
 def test_bad_input_ends_in_a_sentence(words, sentence, tmp_path, capsys):
-    assert main(["phases", *TINY.split(), *words.split(), "--out", str(tmp_path / "new")]) == 2
+    assert main(["phases", *TINY.split(), *words.split(), "--directory", str(tmp_path / "new")]) == 2
     assert sentence in capsys.readouterr().err
     assert not list(tmp_path.rglob("phases.*"))
 

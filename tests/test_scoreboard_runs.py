@@ -192,7 +192,7 @@ def test_a_full_disk_ends_the_run(recipes, tmp_path, monkeypatch):
     def full(path, content):
         raise OutputError(f"cannot write {path}: No space left on device")
 
-    monkeypatch.setattr("experiments.scoreboard.board.write_text", full)
+    monkeypatch.setattr("experiments.scoreboard.board.write_json", full)
     with pytest.raises(OutputError, match="No space left"):
         run(recipes, tmp_path)
     assert not (tmp_path / "scoreboard.json").exists()
@@ -240,7 +240,7 @@ def test_pictures_become_small(tmp_path):
 def test_the_command_runs_all_and_says_what_failed(recipes, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(registry, "FIGURES", recipes)
     recipes.broken = {"three"}
-    arguments = ["reproduce", "--all", "--budget", "quick", "--out", str(tmp_path)]
+    arguments = ["reproduce", "--all", "--budget", "quick", "--directory", str(tmp_path)]
     assert main(arguments) == 1
     captured = capsys.readouterr()
     assert captured.err.splitlines()[-1] == "grokphys: 1 failed: three"
@@ -248,9 +248,9 @@ def test_the_command_runs_all_and_says_what_failed(recipes, tmp_path, monkeypatc
     recipes.calls.clear()
     assert main(arguments) == 0
     assert recipes.calls == ["three"]
-    assert main([*arguments, "--overwrite"]) == 0
+    assert main([*arguments, "--again"]) == 0
     assert recipes.calls == ["three", "one", "two", "three"]
-    assert main(["reproduce", "two", "--budget", "quick", "--out", str(tmp_path)]) == 0
+    assert main(["reproduce", "two", "--budget", "quick", "--directory", str(tmp_path)]) == 0
     assert recipes.calls[-1] == "two"  # what is named runs in any case
 
 

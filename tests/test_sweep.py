@@ -174,7 +174,7 @@ def test_names_of_files_hash_what_is_run_and_nothing_else():
 )
 def test_bad_declarations_end_in_a_sentence(content, sentence, config, capsys):
     path = config(content)
-    assert main(["sweep", str(path), "--out", str(path.parent / "out")]) == 2
+    assert main(["sweep", str(path), "--directory", str(path.parent / "out")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (path.parent / "out").exists()
 
@@ -191,10 +191,10 @@ def test_a_configuration_that_cannot_be_read(tmp_path, capsys):
         assert sentence in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "1/0", "-1/4", "a/b", "1/4/2", ""])
+@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "1/0", "-1/4", "a/b", "1/4/2", "1/" + "9" * 5000])
 def test_shards_out_of_range(shard, config, capsys):
     path = config(SIMULATE)
-    assert main(["sweep", str(path), "--shard", shard, "--out", str(path.parent / "out")]) == 2
+    assert main(["sweep", str(path), "--shard", shard, "--directory", str(path.parent / "out")]) == 2
     assert "shard must be i/n with i from 1 to n, such as 3/16" in capsys.readouterr().err
 
 
@@ -438,7 +438,7 @@ def test_a_single_cell_and_other_readers(tmp_path):
 def test_what_fails_is_listed_and_the_rest_is_done(config, tmp_path, capsys):
     wild = {"repulsion": 1e308, "softening": 1e-200, "step_size": 1e200}
     content = {"kind": "simulate", "fixed": {"tokens": 5, "runs": 2}, "list": [{"repulsion": 1.0}, wild]}
-    assert main(["sweep", str(config(content)), "--out", str(tmp_path / "out")]) == 1
+    assert main(["sweep", str(config(content)), "--directory", str(tmp_path / "out")]) == 1
     captured = capsys.readouterr()
     assert "4 runs in 2 files (1 computed, 1 failed)" in captured.out
     assert "h5 failed: the state overflowed in step 1" in captured.err
@@ -526,7 +526,16 @@ def test_a_claim_where_nothing_can_be_written(tmp_path):
 
 
 def sweep_process(config, out, *options, **more):
-    command = [sys.executable, "-m", "experiments.cli", "sweep", str(config), "--out", str(out), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "experiments.cli",
+        "sweep",
+        str(config),
+        "--directory",
+        str(out),
+        *options,
+    ]
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
 
 
@@ -619,7 +628,7 @@ import resource, signal, sys
 from experiments.cli import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-sys.exit(main(["sweep", sys.argv[1], "--out", sys.argv[2], "--retries", "1"]))
+sys.exit(main(["sweep", sys.argv[1], "--directory", sys.argv[2], "--retries", "1"]))
 """
 
 
@@ -760,3 +769,16 @@ def test_a_scheduler_without_workers(config, tmp_path, cluster):
 
 def test_networks_of_one_pack_may_differ_in_what_training_takes_a_run():
     assert set(PER_MEMBER) <= set(PER_RUN)
+
+
+def test_a_model_of_a_sweep_is_trained_as_on_the_command_line():
+    """By either of its names, and with the rates of its paper where none are declared."""
+    for name in ("EmbeddingMLP", "embedding-mlp"):
+        (cell,) = declaration({"kind": "train", "fixed": {"model": name, "runs": 2}}).cells
+        assert cell.parameters["model"] == "embedding-mlp"
+        assert (cell.parameters["weight_decay"], cell.parameters["steps"]) == (0.5, 30_000)
+    (cell,) = declaration({"kind": "train", "fixed": {"runs": 2, "weight_decay": 0.3}}).cells
+    assert (cell.parameters["learning_rate"], cell.parameters["weight_decay"]) == (0.01, 0.3)
+    assert cell.parameters["steps"] == 2000
+    with pytest.raises(InputError, match="steps must be a whole number"):
+        declaration({"kind": "train", "fixed": {"steps": None}}).cells  # noqa: B018

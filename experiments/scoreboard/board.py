@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.output import write_text
+from experiments.output import write_json
 from experiments.scoreboard import ding, ding_laws, liu, liu_examples, liu_networks, musat, side_by_side
 from experiments.scoreboard.rows import Item, Row, Written
 from physics.errors import FileFormatError
@@ -102,7 +102,7 @@ def add_record(path: Path, record: Record) -> None:
 
 def write_board(path: Path, content: Row) -> None:
     """Write a scoreboard in one step."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
+    write_json(path, content)
 
 
 def assemble(content: Row, out: Path, recipes: Sequence[str], items: Sequence[Item] = ITEMS) -> Row:

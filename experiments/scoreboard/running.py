@@ -9,6 +9,7 @@ from pathlib import Path
 
 from experiments.fingerprint import fingerprint
 from experiments.output import Budget, write_text
+from experiments.progress import progress
 from experiments.scoreboard.board import (
     ITEMS,
     Record,
@@ -48,7 +49,7 @@ def run_recipes(
     board = out / BOARD
     done = records_of(read_board(board))
     failed = []
-    for name in names:
+    for name in progress(names, "reproduce", "figure"):
         sources = fingerprint(figures[name].__module__)
         if not again and name in done and done[name].holds(budget, sources, out):
             print(f"{name}: complete, passed over")

@@ -3,17 +3,20 @@
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Annotated
 
 from tyro.conf import Positional
+
+from experiments.options import given_otherwise
 
 
 def sweep(
     config: Positional[Path],
     *,
-    out: Path | None = None,
+    directory: Annotated[Path | None, given_otherwise("results/sweep/NAME of CONFIG", "DIRECTORY")] = None,
     workers: int = 1,
-    scheduler: str | None = None,
-    shard: str | None = None,
+    scheduler: Annotated[str | None, given_otherwise("none", "ADDRESS")] = None,
+    shard: Annotated[str | None, given_otherwise("the whole sweep", "I/N")] = None,
     retries: int = 2,
     verify: bool = False,
     dry_run: bool = False,
@@ -24,11 +27,11 @@ def sweep(
 
     Args:
         config: TOML or JSON with kind (simulate or train), fixed, grid and list; see docs/scale.md.
-        out: directory of the sweep; results/sweep/NAME of the configuration if not given.
-        workers: processes of this machine; one means this process, with all its threads.
-        scheduler: address of a Dask scheduler, whose workers run the sweep instead.
+        directory: directory to write to; complete files in it are kept.
+        workers: number of processes of this machine; one means this process, with all its threads.
+        scheduler: address of a Dask scheduler, tcp://HOST:PORT, whose workers run the sweep instead.
         shard: run part i of n, written i/n, with i from 1 to n, as a job of a job array.
-        retries: how many times a file that failed is tried again.
+        retries: number of times that a file that failed is tried again.
         verify: read every complete file through, and not only those that the index does not know.
         dry_run: only say what there is to run.
     """
@@ -36,7 +39,7 @@ def sweep(
     from experiments.sweeps.driver import chosen_packs, run_sweep  # h5py and more, which others do without
 
     declared = read_declaration(config)
-    directory = Path("results/sweep") / config.stem if out is None else out
+    directory = Path("results/sweep") / config.stem if directory is None else directory
     if dry_run:
         chosen = chosen_packs(declared, shard)
         runs = sum(len(pack.numbers) for pack in chosen)

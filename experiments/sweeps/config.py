@@ -138,6 +138,8 @@ def read_declaration(path: Path) -> Declaration:
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except RecursionError:
+        raise FileFormatError(f"{path} is nested too deeply for a configuration") from None
     except ValueError as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise FileFormatError(f"{path} is not {kind}: {error}") from None
@@ -175,6 +177,8 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
 
 def resolved(kind: str, given: Mapping[str, Any]) -> Values:
     """Return every parameter of a cell, each of its own type, defaults filled in."""
+    if "model" in given:
+        given = {**given, "model": training.model_name(given["model"])}
     table = KINDS[kind](given)
     for name in given:
         if name not in table:
@@ -220,13 +224,15 @@ def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
     return whole | {"system": Parameter(SystemName, system)}
 
 
-def _train_parameters(_: Mapping[str, Any]) -> dict[str, Parameter]:
+def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
     """As on the command line, but one rate a cell, and by default the processor that every machine has."""
     table = dict(_parameters(training.train))
     for name in training.PER_MEMBER:
         default = table[name].default
         one = Parameter(float, default[0]) if default else Parameter(float | None, None)
         table[name] = one
+    own = training.defaults(given.get("model", table["model"].default))
+    table |= {name: Parameter(type(value), value) for name, value in own.items()}
     return table | {"device": Parameter(str, "cpu")}
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import queue
 import re
@@ -123,7 +124,7 @@ class DaskCluster:
         for worker, sees in self._everywhere(sees_directory, str(self._directory)).items():
             if not sees:
                 raise InputError(
-                    f"out must be a directory that all workers see; {worker} does not see {self._directory}"
+                    f"directory must be one that all workers see; {worker} does not see {self._directory}"
                 )
         return dict(self._everywhere(cores))
 
@@ -185,10 +186,25 @@ def _host(worker: str) -> str:
 
 def _connected(address: str) -> Any:
     """Client of the scheduler at an address."""
+    greet(address)
+    import distributed
+
     try:
-        import distributed
-    except ImportError:
-        raise InputError("scheduler needs Dask: pip install 'grokphys[cluster]'") from None
+        return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError):
+        raise InputError(_silent(address)) from None
+
+
+def greet(address: str) -> None:
+    """See whether a scheduler answers at an address.
+
+    Raises
+    ------
+    InputError
+        If it does not, Dask is not installed, or this is no address.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise InputError("scheduler needs Dask: pip install 'grokphys[cluster]'")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in our sentences
     if not re.fullmatch(r"(\w+://)?.+:\d+", address):
         raise InputError(f"scheduler must be an address such as tcp://host:8786, got {address!r}")
@@ -196,9 +212,12 @@ def _connected(address: str) -> Any:
         if not address.startswith("tls://"):  # a client waits for one that takes calls and says nothing
             with ThreadPoolExecutor(1) as thread:  # a notebook has a loop running in its own
                 thread.submit(lambda: asyncio.run(_greet(address))).result()
-        return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError):
-        raise InputError(
-            f"scheduler {address} does not answer within {ANSWER_SECONDS:g} s; give the address that "
-            "`dask scheduler` shows"
-        ) from None
+        raise InputError(_silent(address)) from None
+
+
+def _silent(address: str) -> str:
+    return (
+        f"scheduler {address} does not answer within {ANSWER_SECONDS:g} s; give the address that "
+        "`dask scheduler` shows"
+    )

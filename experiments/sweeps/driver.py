@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from experiments.output import make_directory, write_text
+from experiments.output import make_directory, refuse_unwritable, write_text
 from experiments.sweeps.config import Declaration
-from experiments.sweeps.dask import DaskCluster
+from experiments.sweeps.dask import DaskCluster, greet
 from experiments.sweeps.index import Known, index_path, read_known, write_index
 from experiments.sweeps.pack import Pack, packs, shard_of
 from experiments.sweeps.run import Executor, LocalPool, Serial, flavours, settle_all
@@ -89,6 +89,9 @@ def run_sweep(
     if scheduler is not None and workers != 1:
         raise InputError(f"workers must be 1 where a scheduler has its own, got {workers}")
     chosen = chosen_packs(declared, shard)
+    refuse_unwritable(directory)
+    if scheduler is not None:
+        greet(scheduler)
     make_directory(directory)
     write_text(directory / "sweep.json", declared.text)
     known, notes = read_known(directory, declared)

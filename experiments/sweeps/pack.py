@@ -104,8 +104,9 @@ def packs(sweep: Declaration) -> list[Pack]:
 def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
     """Return the packs of shard i of n, written ``i/n`` with i from 1 to n; each pack is of one shard."""
     part, _, whole = shard.partition("/")
-    if not (part.isdecimal() and whole.isdecimal() and 1 <= int(part) <= int(whole)):
-        raise InputError(f"shard must be i/n with i from 1 to n, such as 3/16, got {shard!r}")
+    short = max(len(part), len(whole)) <= 18  # Python reads only so many digits
+    if not (short and part.isdecimal() and whole.isdecimal() and 1 <= int(part) <= int(whole)):
+        raise InputError(f"shard must be i/n with i from 1 to n, such as 3/16, got {shard[:60]!r}")
     return list(packs[int(part) - 1 :: int(whole)])
 
 

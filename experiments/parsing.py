@@ -1,0 +1,123 @@
+"""From the words of a command line to the call that they mean, or to the sentence that refuses them."""
+
+import contextlib
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
+from typing import Any
+
+import tyro
+
+from physics.errors import InputError
+
+Command = Callable[..., int]
+RULE = re.compile(r"[-─]{5,}")
+RENAMED: dict[str, dict[str, str]] = {
+    "analyze": {"--out": "--table"},
+    "survival": {"--out": "--table", "--threshold": "--signal-threshold"},
+    "fit-ode": {"--out": "--directory", "--kind": "--form"},
+    "import": {"--steps": "--steps-array"},
+    "phases": {"--out": "--directory"},
+    "sweep": {"--out": "--directory"},
+    "reproduce": {"--out": "--directory", "--overwrite": "--again"},
+    "bench": {"--out": "--directory"},
+    "demo": {"--out": "--directory"},
+}
+"""Options that had the name of another one; the old name is still understood, with a warning."""
+KINDS = {"INT": "a whole number", "FLOAT": "a number"}
+
+
+def parsed(
+    words: Sequence[str],
+    commands: Mapping[str, Command],
+    *,
+    description: str,
+    warn: Callable[[str], None],
+) -> Callable[[], int]:
+    """Return the call that a command line means.
+
+    Raises
+    ------
+    InputError
+        If it means none.
+    SystemExit
+        If it asks for help, which has been printed.
+    """
+    words = _today(_refuse_empty(words), warn)
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            call: Callable[[], int] = tyro.extras.subcommand_cli_from_dict(
+                {name: _later(command) for name, command in commands.items()},
+                prog="grokphys",
+                description=description,
+                args=words,
+                config=(tyro.conf.OmitArgPrefixes,),
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        named = f"grokphys {words[0]}" if words and words[0] in commands else "grokphys"
+        raise InputError(f"{_sentence(said.getvalue())}; see {named} --help") from None
+    return call
+
+
+def _later(command: Command) -> Callable[..., Callable[[], int]]:
+    """The command as a function of the same signature that returns its call, to be made once all is read."""
+
+    @wraps(command)
+    def call(*arguments: Any, **options: Any) -> Callable[[], int]:
+        return partial(command, *arguments, **options)
+
+    return call
+
+
+def _refuse_empty(words: Sequence[str]) -> list[str]:
+    """Refuse words that no option and no file can be: empty ones would be taken for this directory."""
+    for before, word in zip(["", *words], words, strict=False):
+        if not word.strip() or "\0" in word:
+            what = before if before.startswith("--") else "an argument"
+            raise InputError(f"{what} must not be empty or hold a zero byte, got {word!r}")
+    return list(words)
+
+
+def _today(words: list[str], warn: Callable[[str], None]) -> list[str]:
+    """Replace the names that options have had."""
+    renamed = RENAMED.get(words[0], {}) if words else {}
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in renamed:
+            warn(f"{name} of {words[0]} is now {renamed[name]}")
+            words[place] = f"{renamed[name]}{equals}{value}"
+    return words
+
+
+def _sentence(box: str) -> str:
+    """What the parser says in a box, as one sentence; of its advice, the option that was meant."""
+    lines = [line.strip(" │╭╮╰╯") for line in box.splitlines()]
+    title = lines[0].strip(" ─-") if lines else ""
+    parts = [""]
+    for line in lines[1:]:
+        if RULE.fullmatch(line):
+            parts.append("")
+        else:
+            parts[-1] += f" {line}"
+    parts = [" ".join(part.split()) for part in parts if part.strip()]
+    text = parts[0].partition(" (required)")[0].rstrip(".") if parts else title
+    if text.startswith("Expected"):
+        text = f"{title}: {text[0].lower()}{text[1:]}"
+    text = re.sub(r"^Error parsing (\S+): ", r"\1: ", text)
+    text = re.sub(  # what None or a number might have been, of a number that need not be given
+        r"no type matching (?:\{None\}\|)?(\S+) could be instantiated from \[(.*?)\].*",
+        lambda found: f"must be {KINDS.get(found[1], found[1])}, got {found[2]}",
+        text,
+    ).replace(": must be", " must be")
+    text = re.sub(
+        r"^(\S+): (?:invalid literal for (int)\(\) with base 10|could not convert string to (float)): (.*)$",
+        lambda found: f"{found[1]} must be {KINDS[(found[2] or found[3]).upper()]}, got {found[4]}",
+        text,
+    )
+    advice = next((part for part in parts[1:] if part.startswith("Perhaps you meant:")), "")
+    meant = re.search(r"--[a-z-]+", advice)
+    return f"{text[:1].lower()}{text[1:]}" + (f"; did you mean {meant[0]}?" if meant else "")

@@ -1,0 +1,41 @@
+"""Bars on stderr for what takes more than a moment; none where stderr is no terminal."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any, TypeVar
+
+from tqdm import tqdm
+from tqdm.contrib import DummyTqdmFile
+
+Item = TypeVar("Item")
+
+
+def progress(items: Iterable[Item], what: str, unit: str, total: int | None = None) -> Iterator[Item]:
+    """Yield items under a bar of the name `what`; lines that are printed meanwhile appear above it."""
+    with _bar(what, unit, len(items) if isinstance(items, Sized) else total) as bar:
+        for item in items:
+            yield item
+            bar.update()
+
+
+@contextlib.contextmanager
+def stages(what: str, *names: str) -> Iterator[Callable[[], None]]:
+    """Show a bar of stages of unequal length; call what is yielded when the next one begins."""
+    left = iter(names)
+    with _bar(what, "stage", len(names)) as bar:
+
+        def begin() -> None:
+            name = next(left)
+            bar.update(names.index(name) - bar.n)
+            bar.set_postfix_str(name)
+
+        yield begin
+
+
+@contextlib.contextmanager
+def _bar(what: str, unit: str, total: int | None) -> Iterator[Any]:
+    bar = tqdm(total=total, unit=unit, desc=what, disable=None, leave=False)
+    shown: Any = sys.stdout if bar.disable else DummyTqdmFile(sys.stdout)
+    with bar, contextlib.redirect_stdout(shown):
+        yield bar
