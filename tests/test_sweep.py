@@ -31,6 +31,7 @@ from experiments.training import PER_MEMBER
 from nets.train import PER_RUN
 from physics import FileFormatError, InputError, OutputError
 from physics.trajectory.locks import claim
+from physics.trajectory.writer import FileRecorder
 
 xarray = pytest.importorskip("xarray")
 
@@ -480,14 +481,16 @@ def test_diverged_networks_are_results(tmp_path):
 
 
 @pytest.mark.parametrize("kept", ["frames", "garbage"])
-def test_a_partial_file_is_resumed_or_begun_anew(kept, sound, tmp_path):
+def test_a_partial_file_is_resumed_or_begun_anew(kept, sound, tmp_path, monkeypatch):
     directory = tmp_path / "broken"
     directory.mkdir()
     pack = packs(declaration(SIMULATE))[1]
     partial = directory / (pack.name + ".partial")
     if kept == "frames":
-        pack.run(directory / pack.name).blocks()
-        os.replace(directory / pack.name, partial)  # noqa: PTH105
+        with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+            patched.setattr(FileRecorder, "_finish", lambda _: 1 / 0)
+            pack.run(directory / pack.name)
+        assert partial.exists()
     else:
         partial.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(3000))
     report, told = run(SIMULATE, directory)
