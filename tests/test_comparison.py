@@ -6,8 +6,10 @@ import pytest
 
 import analysis
 import physics
+from analysis.ensembles import EnsembleOf
 from analysis.motion import monotone, same_progress
 from physics import InputError, Trajectory
+from physics.operations import Operation
 
 
 def ring(p, frequency, radius=1.0):
@@ -58,6 +60,14 @@ def test_final_structures_and_shapes():
     assert grids.effects["Cliff's delta"].estimate == pytest.approx(naive.cliffs_delta(ours, theirs))
     assert grids.difference.estimate == pytest.approx(ours.mean() - theirs.mean())
     assert comparison.distributions["effective_dimension"].first.count == 8
+
+
+@pytest.mark.parametrize("modulus", [None, 4, 7])
+def test_imperfections_are_of_the_rule_of_the_ensemble(modulus):
+    found = physics.simulate(physics.ParticleSystem(7), runs=3, steps=2)
+    ensemble = EnsembleOf("first", [found], given=Operation(7, modulus))
+    expected = [naive.grid_imperfections(E, 14 if modulus is None else modulus) for E in found.final]
+    assert ensemble.last("grid_imperfections").tolist() == expected
 
 
 def test_all_circles_or_a_single_run_leave_parts_out_and_say_so():

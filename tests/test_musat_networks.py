@@ -178,6 +178,12 @@ def test_a_distance_is_in_standard_errors_of_both():
     assert musat_start.distances(musat.TABLE_1[0.0], none, accuracy)["circles"] == 0
 
 
+def test_a_distance_of_correlations_is_fishers():
+    expected = (np.arctanh(-0.5) - np.arctanh(-0.64)) ** 2 / (1 / 47 + 1 / 97)
+    assert musat_start._correlation(-0.64, 100, -0.5, 50) == pytest.approx(expected)
+    assert np.isnan(musat_start._correlation(-0.64, 100, -0.5, 3))
+
+
 def test_starts_are_compared_over_the_whole_table(small, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(musat_start, "STEPS", 100)
     monkeypatch.setattr(musat_start, "RUNS", {"quick": 6})

@@ -45,6 +45,16 @@ def test_rates_change_while_it_trains(engine):
     np.testing.assert_array_equal(trained(changed=True), trained(changed=True))
 
 
+def test_rates_that_were_set_stay_when_others_change():
+    one_by_one, at_once = (nets.Training(MODELS["fused"], seed=2, weight_decay=0.0) for _ in range(2))
+    one_by_one.set_rates(weight_decay=1.0)
+    one_by_one.set_rates(learning_rate=0.02)
+    at_once.set_rates(weight_decay=1.0, learning_rate=0.02)
+    for training in (one_by_one, at_once):
+        training.advance(5)
+    np.testing.assert_array_equal(one_by_one.embeddings, at_once.embeddings)
+
+
 def test_changed_rates_are_those_of_pytorch():
     """The moments stay and the count of steps goes on, as when a PyTorch optimiser's groups are changed."""
     torch = pytest.importorskip("torch")
