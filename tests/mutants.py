@@ -239,6 +239,8 @@ def _pytest(root: str, tests: list[str], log: str) -> None:
     ours = {"", str(ROOT), str(Path(__file__).parent)}
     sys.path[:] = [root, *(path for path in sys.path if path not in ours)]
     os.environ["PYTHONPATH"] = root
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False  # the copies of the mutants take what is compiled here
     spec = importlib.util.find_spec("physics")
     assert spec is not None
     assert str(spec.origin).startswith(root), f"the tests would look at {spec.origin}"

@@ -7,7 +7,7 @@ import torch
 import nets
 from nets import TokenTransformer
 from nets.batched import Dropout
-from physics import InputError
+from physics import EffectiveTheory, InputError, representation_quality
 
 torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
 
@@ -203,7 +203,8 @@ def test_what_is_recorded(tmp_path):
     )
     assert trajectory.positions.shape == (2, 3, 5, 8)
     assert trajectory.observables["layers.block1.attention.in.weight"].shape == (2, 3, 8, 24)
-    assert ((trajectory.observables["quality"] >= 0) & (trajectory.observables["quality"] <= 1)).all()
+    expected = representation_quality(trajectory.positions, EffectiveTheory(5, modulus=5))
+    np.testing.assert_array_equal(trajectory.observables["quality"], expected)
     described = json.loads(json.dumps(trajectory.parameters))["model"]
     assert described.pop("type") == "TokenTransformer"
     assert TokenTransformer(**described) == model
