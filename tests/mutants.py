@@ -14,6 +14,7 @@ import ast
 import importlib.util
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import sys
@@ -265,8 +266,9 @@ def table(outcomes: dict[str, list[Mutant]]) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 0 where enough are killed, 1 where not, 2 where one does not apply."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="mutants whose name, path or reason holds this text")
-    parser.add_argument("--file", default="", help="mutants of the files whose path holds this text")
+    pattern = {"default": "", "metavar": "REGEX"}
+    parser.add_argument("--only", **pattern, help="mutants whose name or reason matches")
+    parser.add_argument("--file", **pattern, help="mutants of the files whose path matches")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at the same time (default 1)")
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help=f"time limit of a mutant (default {SECONDS:g} s)"
@@ -276,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = [
             mutant
             for mutant in read_mutants()
-            if given.only in f"{mutant.name} {mutant.path} {mutant.why}" and given.file in mutant.path
+            if re.search(given.only, f"{mutant.name} ({mutant.why})") and re.search(given.file, mutant.path)
         ]
         if not chosen:
             raise Unfit("no mutant is of that name")
