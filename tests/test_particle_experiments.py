@@ -57,6 +57,9 @@ def test_the_particle_reproductions_write_data_and_figures(tmp_path, monkeypatch
                 system = physics.ParticleSystem(alignment=float(row["f_a"]))
                 steps = round(100 * 0.02 / step_size)
                 final = physics.simulate(system, runs=4, steps=steps, step_size=step_size).final
-                percent = 100 * physics.is_circle(final).mean()
-                assert row["circles %"].startswith(f"{percent:.1f} [")
+                circle = physics.is_circle(final)
+                assert row["circles %"].startswith(f"{100 * circle.mean():.1f} [")
+                if not circle.all():
+                    rest = physics.grid_imperfections(final)[~circle]
+                    assert row["imperfections"].startswith(f"{rest.mean():.1f}")
     assert "20 runs each here" in capsys.readouterr().out
