@@ -141,6 +141,14 @@ def test_dropout_acts_while_training_and_not_at_evaluation():
     assert np.abs(dropped.final - without.final).max() > 1e-4
 
 
+def test_the_recorded_gradient_is_without_dropout():
+    options = {"runs": 2, "steps": 1, "record": [0], "observables": ("gradient",)}
+    with_, without = (
+        nets.train(TokenTransformer(5, 8, depth=1, width=8, dropout=rate), **options) for rate in (0.5, 0.0)
+    )
+    np.testing.assert_array_equal(with_.observables["gradient"], without.observables["gradient"])
+
+
 def test_dropout_zeroes_its_part_and_scales_the_rest():
     ones = torch.ones(2, 100, 200, dtype=torch.float64)
     dropped, alike, other = (
