@@ -73,6 +73,11 @@ def test_survivors_by_both_rules():
     assert analysis.survives(analysis.fourier_signals(batch)).shape == (2, 5)
 
 
+def test_a_signal_at_the_limit_does_not_survive():
+    assert analysis.survives([6.0, 2.0, 2.0, 2.0]).tolist() == [False] * 4, "twice the mean, and not above it"
+    assert not analysis.survives(np.zeros((2, 5))).any()
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

@@ -6,10 +6,13 @@ import pytest
 
 import analysis
 import physics
+from analysis.ensembles import EnsembleOf
 from analysis.motion import monotone, same_progress
 from analysis.statistics import difference, holm
+from analysis.structures import structures
 from experiments.side_by_side import comparison_sections, findings
 from physics import InputError, Trajectory
+from physics.operations import Operation
 
 
 def ring(p, frequency, radius=1.0):
@@ -89,6 +92,25 @@ def test_arrays_are_ensembles_too(particles):
 def test_what_is_no_ensemble_is_refused(particles, wrong, found):
     with pytest.raises(InputError, match=rf"trained must be a Trajectory, an array .*, got {found}"):
         analysis.compare(particles, wrong)
+
+
+@pytest.mark.parametrize("modulus", [None, 4, 7])
+def test_imperfections_are_of_the_rule_of_the_ensemble(modulus):
+    found = physics.simulate(physics.ParticleSystem(7), runs=20, steps=2)
+    measured = EnsembleOf("first", [found], given=Operation(7, modulus)).last("grid_imperfections")
+    expected = {m: [naive.grid_imperfections(E, m) for E in found.final] for m in (4, 7, 14)}
+    assert measured.tolist() == expected[14 if modulus is None else modulus]
+    assert expected[7] != expected[14]
+
+
+def test_imperfections_are_those_of_the_runs_that_are_no_circles():
+    circles, others = [ring(7, k) for k in (1, 2, 3)], list(noise(5, 7, 2))
+    found = structures(np.stack([*circles, *others]))
+    assert found.circle.tolist() == 3 * [True] + 5 * [False]
+    assert (found.circles.estimate, found.circles.count) == (3 / 8, 8)
+    expected = np.mean([naive.grid_imperfections(E) for E in others])
+    assert (found.grid_imperfections.estimate, found.grid_imperfections.count) == (pytest.approx(expected), 5)
+    assert found.imperfections.mean() != pytest.approx(expected)
 
 
 def test_all_circles_or_a_single_run_leave_parts_out_and_say_so():

@@ -1,8 +1,11 @@
 import csv
+import math
 
 import numpy as np
 import pytest
+from pictures import shows_something
 
+import nets
 from analysis import circularity, decision_error, fit_trajectories, fourier_signals, survives
 from analysis.statistics import Interval, clustered_proportion
 from analysis.survival import fitness
@@ -166,7 +169,7 @@ def test_recipes_of_many_sizes(tiny, tmp_path, monkeypatch, capsys):
         missed = changes - values[:-1] @ fit.A.T - fit.b
         explained = 1 - (missed**2).sum(axis=0) / ((changes - changes.mean(axis=0)) ** 2).sum(axis=0)
         assert float(row["changes"]) == pytest.approx(explained.mean(), abs=1e-9)
-    assert all(path.stat().st_size > 500 for path in paths if path.suffix == ".png")
+    assert all(shows_something(path) for path in paths if path.suffix == ".png")
     counted = rows_of(tmp_path / "ding-5.csv")
     assert [(int(row["p"]), int(row["d"])) for row in counted] == [(7, 8), (13, 4), (13, 8)]
     assert {row["prime"] for row in rows_of(tmp_path / "ding-14.csv")} == {"True", "False"}
@@ -185,9 +188,36 @@ def test_recipes_that_take_circles_away(tiny, tmp_path):
     assert len(losses) == 5
     assert all(np.isfinite(values).all() for values in losses.values())
     data, picture = ding_interventions.collaboration(tmp_path, "quick")
-    assert picture.exists()
-    kept = {row["kept"] for row in rows_of(data)}
-    assert {"all", "survivors"} <= kept
+    assert shows_something(picture)
+    rows = rows_of(data)
+    size, runs = TINY["quick"], ding_interventions.RUNS["quick"]
+    trained = train(
+        size.model,
+        runs=runs,
+        steps=size.steps,
+        weight_decay=ding_training.DECAY,
+        record="log:10",
+        observables=("validation_loss", "layers"),
+    )
+    alive = [1 + np.flatnonzero(survives(fourier_signals(final))) for final in trained.final]
+    for run in range(runs):
+        found = {
+            (int(row["step"]), row["kept"], row["frequencies"]): float(row["test_loss"])
+            for row in rows
+            if row["run"] == str(run)
+        }
+        sets = sum(math.comb(len(alive[run]), count) for count in ding_interventions.KEPT)
+        assert len(found) == len(trained.steps) * (2 + sets)
+        recorded = trained.observables["validation_loss"][run]
+        for step, loss in zip(trained.steps, recorded, strict=True):
+            assert found[int(step), "all", ""] == pytest.approx(loss, rel=1e-5)
+        # By hand: the embedding of the last frame, with the winning frequencies alone.
+        E = trained.final[run].astype(float)
+        F = np.fft.fft(E, axis=0)
+        F[[k for k in range(13) if min(k, 13 - k) not in alive[run]]] = 0
+        last = nets.networks(trained.run(run)).with_embedding(np.fft.ifft(F, axis=0).real).loss("validation")
+        name = " ".join(map(str, alive[run]))
+        assert found[int(trained.steps[-1]), "survivors", name] == pytest.approx(last[0], rel=1e-5)
 
 
 def test_initial_signals_and_trials(tiny, tmp_path, capsys):
@@ -280,7 +310,7 @@ def test_recipe_of_laws_across_runs(tiny, tmp_path, monkeypatch, capsys):
     for name, value in (("RUNS", {"quick": 5}), ("LAST", 300), ("STARTS", (0, 50))):
         monkeypatch.setattr(ding_law, name, value)
     data, picture = ding_law.across_runs(tmp_path, "quick")
-    assert picture.exists()
+    assert shows_something(picture)
     rows = rows_of(data)
     assert [(row["start"], row["predictor"]) for row in rows[:3]] == [
         ("0", name) for name in (*ding_law.LAWS, ding_law.RANKING)

@@ -86,6 +86,10 @@ def test_the_permutation_test_counts_what_is_as_extreme():
     assert stats.kstest(null, "uniform").pvalue > 0.01
 
 
+def test_what_was_seen_counts_among_the_permutations():
+    assert permutation_p_value(np.arange(15.0), 100 + np.arange(15.0)) == 1 / 4001
+
+
 def test_what_has_no_interval_says_so():
     alone = analysis.compare_values("x", [1.0], [2.0, 3.0])
     assert alone.difference.estimate == -1.5

@@ -1,5 +1,7 @@
 """Both engines against a plain PyTorch loop: modules, `torch.optim.AdamW`, one member at a time."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 import nets
 from experiments.bench_nets import PlainNetwork, multiply_adds
 from nets import kernels
+from nets.engines import choose_engine, optimiser
 from nets.ensemble import batches, draw
 from physics.groups import cyclic
 
@@ -194,6 +197,57 @@ def test_gradients_are_those_of_autograd(name):
     )
     assert np.abs(torched).max() > 1e-4
     np.testing.assert_allclose(fused, torched, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_parameter_has_the_gradient_of_autograd(name):
+    ensemble = draw(MODELS[name], runs=2, seed=1)
+    settings = optimiser(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+    fused, torched = (
+        choose_engine(one, ensemble, settings, "float64", "cpu", None) for one in ("fused", "torch")
+    )
+    for parameter, values in ensemble.parameters.items():
+        found = fused.gradient(parameter)
+        assert found.shape == values.shape
+        assert np.abs(found).max() > 1e-5
+        np.testing.assert_allclose(found, torched.gradient(parameter), rtol=0, atol=1e-13)
+
+
+def test_the_step_of_the_kernel_is_pytorchs():
+    generator = np.random.default_rng(0)
+    values, gradients = generator.standard_normal(50), generator.standard_normal((6, 50))
+    gradients[:, :9] *= 1e-9  # where epsilon matters
+    parameter = torch.nn.Parameter(torch.tensor(values))
+    theirs = torch.optim.AdamW([parameter], lr=0.03, weight_decay=0.7, betas=(0.8, 0.99), eps=1e-8)
+    first, second, betas = np.zeros(50), np.zeros(50), np.array([0.8, 0.99, 1e-8])
+    for number, gradient in enumerate(gradients, 1):
+        parameter.grad = torch.tensor(gradient)
+        theirs.step()
+        kernels._adamw(values, gradient, first, second, number, 0.03, 0.7, betas)
+        np.testing.assert_allclose(values, parameter.detach().numpy(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_a_dead_network_is_right_where_the_first_class_is(engine):
+    """Where outputs tie, the first of equals is the answer; not every one that ties with it."""
+
+    def accuracy(model, bias, targets=None):
+        initial = {"output.weight": np.zeros((model.hidden[-1], len(bias))), "output.bias": bias[None]}
+        ensemble = draw(model, runs=2, seed=1, initial=initial)
+        ensemble = dataclasses.replace(ensemble, targets=targets)
+        settings = optimiser(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+        machine = choose_engine(engine, ensemble, settings, "float64", "cpu", None)
+        return machine.losses("train")[1], model.task.labels[ensemble.train]
+
+    model = nets.ToyAddition(8, 1, (30, 20), kind="classification")
+    for answer, bias in ((0, np.zeros(15)), (3, np.where(np.isin(np.arange(15), (3, 4, 9)), 2.0, -1.0))):
+        found, labels = accuracy(model, bias)
+        np.testing.assert_array_equal(found, (labels == answer).mean(axis=1))
+    model = nets.ToyAddition(8, 1, (30, 20), outputs_dim=2)
+    far, near = np.full((15, 2), 5.0), [[0.0, 1.0], [1.0, 0.0]]
+    far[[4, 6]] = near  # equally near to an output of zero
+    found, labels = accuracy(model, np.zeros(2), np.stack([far, far]))
+    np.testing.assert_array_equal(found, (labels == 4).mean(axis=1))
 
 
 def test_the_floor_counts_the_products_of_the_cheapest_step():

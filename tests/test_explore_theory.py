@@ -1,5 +1,6 @@
 """The effective theory's view: what clicking says is what the theory says."""
 
+import naive_theory as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -80,7 +81,11 @@ def test_any_training_set_can_be_shown(tokens, cyclic, dim, size, seed):
     assert chosen.embeddings.shape == (FRAMES, tokens, dim)
     norms = (chosen.embeddings**2).sum(axis=(1, 2))
     np.testing.assert_allclose(norms, tokens * dim, rtol=1e-9)
-    assert ((chosen.quality >= 0) & (chosen.quality <= 1)).all()
+    modulus = tokens if cyclic else 2 * tokens
+    quadruples = naive.parallelograms(naive.samples_of(tokens), lambda i, j: (i + j) % modulus)
+    for frame in (0, FRAMES - 1):
+        found = naive.found(naive.normalised(chosen.embeddings[frame]), quadruples, 0.01)
+        assert chosen.quality[frame] == pytest.approx(len(found) / len(quadruples))
     assert (chosen.accuracy >= chosen.measures.pairs / chosen.measures.samples - 1e-12).all()
     linked = {tuple(pair) for pair in chosen.operation.samples[chosen.linked].tolist()}
     assert linked == {tuple(pair) for pair in chosen.parallelograms.reshape(-1, 2).tolist()}

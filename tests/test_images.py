@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 import nets
 from nets import ImageMLP
+from nets.ensemble import draw
 from nets.image_files import load_images
 from physics import FileFormatError, InputError
 
@@ -254,7 +255,7 @@ def test_the_test_set_validates_alone(tmp_path):
     task = ImageMLP(str(write_archive(tmp_path / "m.npz")), classes=5).task
     train, validation = task.split(0.5, np.random.default_rng(1))
     assert len(train) == 15
-    assert train.max() < 30
+    assert all(task.split(0.5, np.random.default_rng(seed))[0].max() < 30 for seed in range(20))
     np.testing.assert_array_equal(validation, np.arange(30, 40))
     np.testing.assert_array_equal(task.given_split([3, 1])[1], np.arange(30, 40))
     with pytest.raises(InputError, match="train_fraction must leave at least one"):
@@ -295,6 +296,20 @@ def test_a_class_without_a_training_image_is_recorded_as_zero(tmp_path):
     assert not points[:, 3:].any()
     assert points[:, :3].any(axis=(0, 2)).all()
     assert trajectory.observables["status"][0, -1] == 0
+
+
+def test_class_means_are_those_of_the_definition(tmp_path):
+    model = ImageMLP(str(write_archive(tmp_path / "m.npz")), hidden=(6,), classes=5)
+    parameters = {name: torch.tensor(value) for name, value in draw(model, runs=1, seed=0).parameters.items()}
+    chosen = np.array([0, 1, 2, 5, 6, 10])
+    labels = np.array([0, 0, 3, 3, 3, 1])
+    images = torch.tensor(model.task.inputs[chosen][None], dtype=torch.float64)
+    found = model.point_sets(parameters, (images, torch.tensor(labels[None])))[0].numpy()
+    W, b = (parameters[f"hidden1.{part}"][0].numpy() for part in ("weight", "bias"))
+    states = np.maximum(images[0].numpy() @ W + b, 0)
+    for c in range(5):
+        expected = states[labels == c].mean(axis=0) if (labels == c).any() else np.zeros(6)
+        np.testing.assert_allclose(found[c], expected, atol=1e-12)
 
 
 def test_digits_are_learned():

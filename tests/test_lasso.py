@@ -7,8 +7,10 @@ from sklearn.linear_model import Lasso
 
 import analysis
 import physics
+from analysis.lasso import Moments, path, solve
 from experiments.files import embedded_trajectory
 from physics import InputError
+from physics.kernels import lasso as kernels
 
 # -- the batch Lasso ----------------------------------------------------------------------------------------
 
@@ -50,6 +52,37 @@ def test_the_batch_lasso_has_the_coefficients_of_scikit_learns():
     for t, k in itertools.product(range(29), [0]):
         w = found.coef[k, t, 0]
         assert naive.elastic_net_gap(states, changes[:, t], w, 0.01, 1.0) <= 1e-10 * changes[:, t].var()
+
+
+def test_coefficients_of_a_path_are_exactly_zero_before_they_enter():
+    X, Y = next(problems())
+    moments = Moments.of([(X, Y)])
+    for l1_ratio in (1.0, 0.3):
+        found = solve(moments, path(moments, l1_ratio, points=40), l1_ratio=l1_ratio)
+        assert not found.coef[0, :, 0].any(), "the first penalty is the weakest that kills all"
+        assert (np.count_nonzero(found.coef[0, :, 1], axis=1) >= 1).all()
+        # Where a coefficient is exactly zero its gradient may be anything up to the penalty, and only there.
+        alpha = path(moments, l1_ratio, points=40)
+        for t, k in itertools.product(range(4), range(40)):
+            w = found.coef[0, t, k]
+            gradient = moments.cross[0, t] - moments.gram[0] @ w - (1 - l1_ratio) * alpha[t, k] * w
+            active = w != 0
+            np.testing.assert_allclose(
+                gradient[active], l1_ratio * alpha[t, k] * np.sign(w[active]), rtol=1e-6
+            )
+            assert (np.abs(gradient[~active]) <= l1_ratio * alpha[t, k] * (1 + 1e-8)).all()
+
+
+def test_the_gap_is_that_of_the_definition():
+    X, Y = next(problems())
+    moments = Moments.of([(X, Y)])
+    gram, q, power = moments.gram[0], moments.cross[0], moments.power[0]
+    for t, alpha in itertools.product(range(4), (0.01, 0.3, 2.0)):
+        for w in (np.zeros(12), 0.1 * np.random.default_rng(t).standard_normal(12)):
+            expected = naive.elastic_net_gap(X, Y[:, t], w, alpha, 1.0)
+            assert kernels._gap(power[t], alpha, q[t], w, q[t] - gram @ w) == pytest.approx(
+                expected, abs=1e-10
+            )
 
 
 def test_duplicate_features_share_one_optimum():

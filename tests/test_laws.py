@@ -114,6 +114,22 @@ def test_a_resample_is_a_fit_to_the_drawn_runs():
         np.testing.assert_allclose(getattr(pooled, name), getattr(whole, name), atol=1e-10)
 
 
+def test_a_resample_weighs_runs_by_their_length():
+    rng = np.random.default_rng(1)
+    runs = [rng.standard_normal((n, 2)).cumsum(axis=0) for n in (8, 30, 15)]
+    found = analysis.resample_coefficients(runs, penalty=None, resamples=20, seed=4)
+    drawn = np.random.default_rng(4).multinomial(3, np.full(3, 1 / 3), size=20)
+    A = []
+    for counts in drawn:
+        chosen = [run for run, count in zip(runs, counts, strict=True) for _ in range(count)]
+        states = np.concatenate([run[:-1] for run in chosen])
+        changes = np.concatenate([np.diff(run, axis=0) for run in chosen])
+        design = np.column_stack([states, np.ones(len(states))])
+        A.append(np.linalg.lstsq(design, changes, rcond=None)[0][:2].T)
+    np.testing.assert_allclose(found.A_low, np.quantile(A, 0.025, axis=0), rtol=1e-7)
+    np.testing.assert_allclose(found.A_high, np.quantile(A, 0.975, axis=0), rtol=1e-7)
+
+
 # -- laws that are not linear -------------------------------------------------------------------------------
 
 
@@ -146,6 +162,14 @@ def test_a_mean_field_law_is_found_and_predicts_other_runs_and_sizes():
     # The law commutes with permutations of the components.
     order = rng.permutation(6)
     np.testing.assert_allclose(law.changes(other[:, order]), law.changes(other)[:, order], atol=1e-12)
+
+
+def test_coefficients_of_a_mean_field_law_are_in_the_units_of_the_data():
+    x = np.random.default_rng(0).uniform(5, 15, (40, 6))
+    m2 = (x**2).mean(axis=1, keepdims=True)
+    change = 2.0 * x - 0.5 * x * m2 + 0.25 * x**2
+    found = analysis.MeanFieldRegressor([(1,), (1, 0, 1), (2,)]).fit(x, change)
+    np.testing.assert_allclose(found.coef_, [2.0, -0.5, 0.25], rtol=1e-9)
 
 
 def test_mean_field_terms():

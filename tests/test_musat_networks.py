@@ -1,4 +1,5 @@
 import csv
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -6,8 +7,11 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from pictures import shows_something
 from scipy import stats
 
+import nets
+import physics
 from analysis import maps
 from analysis.comparison import Structures
 from analysis.figures import token_colors
@@ -34,7 +38,20 @@ def small(monkeypatch):
 
 def test_table_1_states_paper_result_and_verdict(small, tmp_path, capsys):
     data, figure, numbers = musat_networks.table_1(tmp_path, "quick")
-    assert len(rows_of(numbers)) == 20
+    found = {(float(row["weight_decay"]), row["quantity"]): row for row in rows_of(numbers)}
+    assert len(found) == 20
+    for decay in (0.0, 1.0):
+        trained = nets.train(runs=6, steps=200, weight_decay=decay, record=200)
+        circle = physics.is_circle(trained.final)
+        imperfections = physics.grid_imperfections(trained.final)[~circle]
+        accuracy = 100 * trained.observables["validation_accuracy"][~circle, -1]
+        for name, value, count in (
+            ("circles", circle.mean(), 6),
+            ("grid imperfections", imperfections.mean(), (~circle).sum()),
+            ("accuracy of the rest", accuracy.mean(), (~circle).sum()),
+        ):
+            assert float(found[decay, name]["here"]) == pytest.approx(value)
+            assert int(found[decay, name]["count"]) == count
     rows = rows_of(data)
     assert len(rows) == 20
     assert {row["weight decay"] for row in rows} == {"0", "0.3", "0.6", "1"}
@@ -82,8 +99,19 @@ def test_a_map_shows_the_network_that_its_data_describe(small, tmp_path, capsys)
     assert len(rows) == 153
     assert sum(row["validates"] == "True" for row in rows) == 31
     right = sum(row["class"] == row["seen"] for row in rows if row["validates"] == "True")
-    assert f"and {right} of 31 validation pairs right" in capsys.readouterr().out
-    assert figure.exists()
+    printed = capsys.readouterr().out
+    assert f"and {right} of 31 validation pairs right" in printed
+    assert shows_something(figure)
+    number = int(re.search(r"network (\d+) of 4", printed)[1])
+    trained = nets.train(
+        runs=4, steps=200, weight_decay=1.0, record=200, observables=("validation_accuracy", "layers")
+    )
+    alone = nets.networks(trained.run(number))
+    task = alone.model.task
+    np.testing.assert_array_equal([int(row["seen"]) for row in rows], alone.outputs()[0].argmax(axis=1))
+    np.testing.assert_array_equal([int(row["class"]) for row in rows], task.labels)
+    held_out = np.flatnonzero([row["validates"] == "True" for row in rows])
+    np.testing.assert_array_equal(held_out, alone.examples("validation")[0])
 
 
 def test_without_a_circle_there_is_no_map_of_one(small, tmp_path, capsys, monkeypatch):
@@ -252,6 +280,12 @@ def test_numbers_of_the_same_networks_are_not_taken_for_independent(monkeypatch)
         wider.append(total["chance_95"] - stats.chi2.ppf(0.95, total["numbers"]))
     assert stats.kstest(found, "uniform").pvalue > 0.01
     assert np.mean(wider) > 1
+
+
+def test_a_distance_of_correlations_is_fishers():
+    expected = (np.arctanh(-0.5) - np.arctanh(-0.64)) ** 2 / (1 / 47 + 1 / 97)
+    assert musat_start._correlation(-0.64, 100, -0.5, 50) == pytest.approx(expected)
+    assert np.isnan(musat_start._correlation(-0.64, 100, -0.5, 3))
 
 
 def test_starts_are_compared_over_the_whole_table(small, tmp_path, monkeypatch, capsys):

@@ -6,8 +6,10 @@ import torch
 
 import nets
 from nets import ConstantAttention, recording_steps
-from nets.tasks import modular_addition
+from nets.architecture import draw_layer
+from nets.tasks import Task, modular_addition
 from physics import InputError
+from physics.groups import symmetric
 
 OBSERVABLES = {"train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "status"}
 
@@ -80,6 +82,37 @@ def test_the_papers_split():
     assert sorted([*train, *validation]) == list(range(153))
     assert (task.labels == task.inputs.sum(axis=1) % 17).all()
     assert (task.inputs[:, 0] <= task.inputs[:, 1]).all()
+
+
+def test_training_sizes_are_whole_parts_in_decimals():
+    for size in (100, 1000):
+        task = Task(np.zeros((size, 2), np.int64), np.zeros(size, np.int64), 3)
+        for percent in range(1, 100):  # 0.29 * 100 is 28.999… in binary
+            assert task.training_size(percent / 100) == percent * size // 100
+
+
+@pytest.mark.parametrize(
+    "model", [nets.ToyAddition(40, 20, scale=3.0), nets.GroupDecoder(symmetric(4), scale=3.0)]
+)
+def test_embeddings_start_within_half_the_scale(model):
+    drawn = model.initial(*streams(0, 0)[:2])["embedding"]
+    assert 1.4 < np.abs(drawn).max() <= 1.5
+    assert drawn.std() == pytest.approx(3.0 / 12**0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("rule", ["kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"])
+def test_initialisations_are_those_of_pytorch(rule):
+    theirs = torch.empty(400, 100)  # (outputs, inputs)
+    options = {"nonlinearity": "relu"} if rule.startswith("kaiming") else {}
+    generator = torch.Generator().manual_seed(0)
+    getattr(torch.nn.init, f"{rule}_")(theirs, generator=generator, **options)
+    drawn = draw_layer("layer", rule, 100, 400, np.random.default_rng(0))
+    ours = drawn["layer.weight"]
+    assert ours.shape == (100, 400)
+    assert ours.std() == pytest.approx(theirs.std().item(), rel=0.02)
+    if rule.endswith("uniform"):
+        assert np.abs(ours).max() == pytest.approx(theirs.abs().max().item(), rel=0.01)
+    assert not drawn["layer.bias"].any()
 
 
 def test_networks_learn():

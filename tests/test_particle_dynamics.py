@@ -245,6 +245,12 @@ def test_particles_that_all_coincide_are_not_blown_up_from_rounding(place):
     assert np.ptp(free, axis=0).max() <= 1e-11 * np.abs(free).max()
 
 
+def test_particles_of_any_system_that_coincide_are_not_blown_up_from_rounding():
+    for tokens, dim in ((7, 1), (7, 3), (30, 2)):
+        start = np.tile(np.array([0.1, 0.3, -7.7])[:dim], (tokens, 1))
+        assert not physics.simulate(ParticleSystem(tokens, dim), steps=3, initial=start).final.any()
+
+
 @pytest.mark.parametrize("softening", [0.1, 0.0])
 def test_some_particles_that_coincide_do_not_push_each_other(softening):
     start = random_positions(10)
@@ -293,6 +299,9 @@ def test_the_step_that_overflows_is_named_whatever_is_recorded(record_every):
 def test_a_normalised_step_that_overflows_does_not_collapse_in_silence():
     with pytest.raises(SimulationError, match="overflowed in step 1; try a step_size below"):
         physics.simulate(steps=5, step_size=1e200)
+    for system in (ParticleSystem(7, 3), ParticleSystem(30)):
+        with pytest.raises(SimulationError, match="overflowed in step 1; try a step_size below"):
+            physics.simulate(system, steps=5, step_size=1e200)
 
 
 def test_forces_that_overflow_say_that_no_step_size_helps():

@@ -1,7 +1,10 @@
 import csv
 
 import numpy as np
+import pytest
+from pictures import shows_something
 
+import physics
 from experiments import bench_particles, musat_particles
 from experiments.timing import spread
 
@@ -30,10 +33,34 @@ def test_the_particle_reproductions_write_data_and_figures(tmp_path, monkeypatch
     monkeypatch.setattr(musat_particles, "ALIGNMENTS", (0.5, 2.0))
     monkeypatch.setattr(musat_particles, "STEP_SIZES", (0.02, 0.04))
     for recipe, rows in ((musat_particles.table_2, 3), (musat_particles.phase_map, 4)):
-        data, figure, *_ = recipe(tmp_path, "quick")
+        data, figure, *numbers = recipe(tmp_path, "quick")
         with data.open(encoding="utf-8") as file:
             found = list(csv.DictReader(file))
         assert len(found) == rows
         assert "circles %" in found[0] or "circles %, here" in found[0]
-        assert figure.read_bytes().startswith(b"\x89PNG")
+        assert shows_something(figure)
+        if recipe is musat_particles.table_2:
+            with numbers[0].open(encoding="utf-8") as file:
+                table = {(float(row["f_a"]), row["quantity"]): row for row in csv.DictReader(file)}
+            for alignment in (0.5, 1.0, 2.0):
+                final = physics.simulate(physics.ParticleSystem(alignment=alignment), runs=20).final
+                circle = physics.is_circle(final)
+                rest = physics.grid_imperfections(final)[~circle]
+                for name, value, count in (
+                    ("circles", circle.mean(), 20),
+                    ("grid imperfections", rest.mean(), len(rest)),
+                ):
+                    assert float(table[alignment, name]["here"]) == pytest.approx(value)
+                    assert int(table[alignment, name]["count"]) == count
+        else:
+            for row in found:
+                step_size = float(row["step size"])
+                system = physics.ParticleSystem(alignment=float(row["f_a"]))
+                steps = round(100 * 0.02 / step_size)
+                final = physics.simulate(system, runs=4, steps=steps, step_size=step_size).final
+                circle = physics.is_circle(final)
+                assert row["circles %"].startswith(f"{100 * circle.mean():.1f} [")
+                if not circle.all():
+                    rest = physics.grid_imperfections(final)[~circle]
+                    assert row["imperfections"].startswith(f"{rest.mean():.1f}")
     assert "20 runs each here" in capsys.readouterr().out

@@ -287,6 +287,13 @@ def test_an_axis_without_extent_stays_without():
     assert not trajectory.final[..., 1].any()
 
 
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_small_spread_far_from_the_origin_is_no_coincidence(dim):
+    x = 1.0 + 1e-9 * random_positions(7, dim)
+    trajectory = physics.simulate(ParticleSystem(7, dim), steps=1, initial=x)
+    np.testing.assert_allclose(trajectory.final[0].std(axis=0), 1, rtol=1e-5)
+
+
 def test_the_same_bits_for_any_number_of_threads():
     before = numba.get_num_threads()
     large = 80

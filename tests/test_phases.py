@@ -18,6 +18,7 @@ from analysis import (
     phase_diagram,
     proportion,
 )
+from analysis.phase_diagram import Cell, PhaseDiagram, Run
 from analysis.phase_figures import COLORS, show_phases
 from physics.errors import InputError
 
@@ -207,6 +208,19 @@ def test_cells_cover_the_plane_once_and_keep_every_run():
     rows = diagram.run_rows()
     assert [row["number"] for row in rows] == list(range(diagram.runs))
     assert [(row["rate"], row["decay"]) for row in rows] == oracle.points
+
+
+def test_cells_that_share_a_corner_have_no_border():
+    halves = ((0.0, 0.5), (0.5, 1.0))
+    places = [(x, y) for x in halves for y in halves]
+    cells = [
+        Cell(x, y, (x[0], y[0]), 0, [Run(0, 1.0, 1.0, phase)])
+        for (x, y), phase in zip(places, PHASES, strict=True)
+    ]
+    diagram = PhaseDiagram(X, Y, 1000, 0.5, cells)
+    edges = {frozenset(pair) for pair in diagram.borders().tolist()}
+    assert edges == {frozenset(pair) for pair in ((0, 1), (0, 2), (1, 3), (2, 3))}
+    assert len(diagram.borders()) == 4
 
 
 def test_shares_are_areas_with_the_interval_of_as_many_runs_as_count():

@@ -5,6 +5,7 @@ import pytest
 
 import physics
 from physics import InputError, ParticleSystem
+from physics.seeds import run_seeds
 
 
 def test_without_arguments_the_papers_setting():
@@ -43,6 +44,14 @@ def test_run_k_starts_from_the_kth_child_whatever_stands_beside_it():
         np.testing.assert_array_equal(shard.positions[0], ensemble.positions[k])
     fewer = physics.simulate(system, runs=2, steps=6, seed=11)
     np.testing.assert_array_equal(fewer.positions, ensemble.positions[:2])
+
+
+@pytest.mark.parametrize("options", [{}, {"pool_size": 8}, {"spawn_key": (2, 7)}])
+def test_children_are_those_of_spawn(options):
+    spawned = np.random.SeedSequence(5, **options).spawn(4)
+    made = run_seeds(np.random.SeedSequence(5, **options), 3, first_run=1)
+    for own, child in zip(made, spawned[1:], strict=True):
+        np.testing.assert_array_equal(own.generate_state(8), child.generate_state(8))
 
 
 def test_a_seed_sequence_is_a_seed():

@@ -45,6 +45,16 @@ def test_rates_change_while_it_trains(engine):
     np.testing.assert_array_equal(trained(changed=True), trained(changed=True))
 
 
+def test_rates_that_were_set_stay_when_others_change():
+    one_by_one, at_once = (nets.Training(MODELS["fused"], seed=2, weight_decay=0.0) for _ in range(2))
+    one_by_one.set_rates(weight_decay=1.0)
+    one_by_one.set_rates(learning_rate=0.02)
+    at_once.set_rates(weight_decay=1.0, learning_rate=0.02)
+    for training in (one_by_one, at_once):
+        training.advance(5)
+    np.testing.assert_array_equal(one_by_one.embeddings, at_once.embeddings)
+
+
 RATES_IN_TURN = {
     "another rate": [(5, {"learning_rate": 0.01}), (5, {"learning_rate": 0.03})],
     "a rate of 0 at first": [(200, {"learning_rate": 0.0}), (5, {"learning_rate": 0.01})],

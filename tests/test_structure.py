@@ -90,6 +90,14 @@ def test_circles_are_found_in_any_batch():
     assert physics.grid_imperfections(shapes.reshape(2, 2, 17, 2)).shape == (2, 2)
 
 
+def test_a_ratio_at_the_threshold_is_no_circle():
+    E = np.array([[1.0, 0.0], [0.0, 1.0], [-1.2, 0.0], [0.0, -1.0]])
+    assert physics.circle_ratio(E) == 1.2
+    assert not physics.is_circle(E)
+    E[2, 0] = -1.19
+    assert physics.is_circle(E)
+
+
 def test_a_token_at_the_origin_is_no_circle():
     E = circle(5)
     E[0] = 0

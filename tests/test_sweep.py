@@ -661,6 +661,47 @@ def test_workers_share_the_cores(monkeypatch):
     assert "OMP_NUM_THREADS" not in os.environ
 
 
+@pytest.mark.parametrize(("workers", "share"), [(1, 8), (2, 4), (3, 2), (16, 1)])
+def test_a_pool_shares_the_cores(workers, share, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep_run, "cores", lambda: 8)
+    pool = sweep_run.LocalPool(tmp_path, workers)
+    assert [worker.threads for worker in pool._workers] == [share] * workers
+
+
+def test_a_pack_takes_its_share_of_the_threads(tmp_path, monkeypatch):
+    taken = []
+
+    def look(pack, path, notes):
+        taken.append(numba.get_num_threads())
+        return sweep_work.Outcome("computed")
+
+    monkeypatch.setattr(sweep_work, "_settled", look)
+    pack = packs(declaration(SIMULATE))[0]
+    before = numba.get_num_threads()
+    try:
+        for threads in (1, before, 10**6):
+            assert sweep_work.settle(pack, tmp_path, threads).status == "computed"
+    finally:
+        numba.set_num_threads(before)
+    assert taken == [1, before, sweep_work.MOST_THREADS]
+
+
+def test_workers_of_a_cluster_share_the_cores_of_their_machine():
+    class Cluster(sweep_dask.DaskCluster):
+        def __init__(self, slots, cores):
+            self._workers, self._said = cores, slots
+
+        def _slots(self):
+            return self._said
+
+    slots = {"tcp://10.0.0.1:1": 2, "tcp://10.0.0.1:2": 2, "tcp://10.0.0.2:1": 1}
+    cores = dict.fromkeys(slots, 8)
+    assert Cluster(slots, cores)._threads == 2  # four packs share the first machine
+    assert Cluster({"tcp://10.0.0.2:1": 1}, cores)._threads == 8
+    assert Cluster({"tcp://10.0.0.3:1": 3}, cores)._threads == 1  # of a machine that nobody has looked at
+    assert Cluster({}, {})._threads == 1
+
+
 # -- Dask ---------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,9 @@ import pytest
 import nets
 import physics
 from nets import checkpoint
-from nets.ensemble import batches, draw
+from nets.engines import choose_engine, optimiser
+from nets.ensemble import batches, draw, dropout_seed
+from nets.observing import DECIDED, DIVERGED, Observer
 from physics import FileFormatError, InputError, OutputError
 
 SMALL = nets.ConstantAttention(7)
@@ -134,6 +136,81 @@ def test_a_member_that_has_ended_stays_and_does_not_disturb_the_others(engine):
     assert stopped.parameters["stop"] == "second_from_forty"
 
 
+class Told:
+    """An engine that answers what it is told: accuracies of training and of validation."""
+
+    def __init__(self, train, validation=(0.0, 0.0)):
+        self.accuracy = {"train": np.array(train), "validation": np.array(validation)}
+
+    def losses(self, part):
+        return np.where(np.isnan(self.accuracy[part]), np.nan, 1.0), self.accuracy[part]
+
+
+def observer(**thresholds):
+    return Observer(draw(SMALL, runs=2, seed=0), ("train_loss",), thresholds, 0.01)
+
+
+def test_a_threshold_that_is_met_exactly_is_reached():
+    seen = observer(train_accuracy=0.5)
+    seen.measure(Told([0.25, 0.5]), 10)
+    seen.measure(Told([0.5, 0.75]), 20)
+    np.testing.assert_array_equal(seen.reached["train_accuracy"], [20, 10])
+
+
+def test_a_member_ends_when_it_has_reached_all_thresholds():
+    seen = observer(train_accuracy=0.5, validation_accuracy=0.5)
+    seen.measure(Told([1.0, 1.0], [0.0, 0.75]), 10)
+    np.testing.assert_array_equal(seen.all_reached, [False, True])
+    seen.measure(Told([0.0, 1.0], [0.5, 0.5]), 20)
+    np.testing.assert_array_equal(seen.all_reached, [True, True])
+
+
+def test_an_observer_remembers_who_has_ended():
+    seen = observer(train_accuracy=0.5)
+    seen.measure(Told([np.nan, 0.75]), 10)
+    seen.end([True, True])
+    np.testing.assert_array_equal(seen.status, [DIVERGED, DECIDED])
+    resumed = observer(train_accuracy=0.5)
+    resumed.restore(seen.state())
+    for one in (seen, resumed):
+        values = one.measure(Told([0.75, 0.75]), 20)
+        np.testing.assert_array_equal(values["status"], [DIVERGED, DECIDED])
+        np.testing.assert_array_equal(values["steps_to_train_accuracy"], [np.nan, 10])
+
+
+def engine_of(name, seed=0, runs=3):
+    ensemble = draw(SMALL, runs=runs, seed=seed)
+    settings = optimiser(runs, 0.01, 0.5, None, None, (0.9, 0.999), 1e-8)
+    return choose_engine(name, ensemble, settings, "float64", "cpu", None)
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_an_engine_goes_back_to_its_state(engine):
+    first, second = engine_of(engine), engine_of(engine)
+    first.advance(0, 3, None)
+    state = first.state()
+    first.stop(np.array([False, True, False]))
+    first.advance(3, 5, None)
+    second.advance(0, 7, None)
+    second.restore(state)
+    for name, values in second.state().items():
+        np.testing.assert_array_equal(values, state[name])
+    second.stop(np.array([False, True, False]))
+    second.advance(3, 5, None)
+    for name, values in first.state().items():
+        np.testing.assert_array_equal(second.state()[name], values)
+    for name, values in first.parameters().items():
+        np.testing.assert_array_equal(values, second.parameters()[name])
+
+
+def test_scales_multiply_what_they_name():
+    plain = draw(SMALL, runs=2, seed=3).parameters
+    scaled = draw(SMALL, runs=2, seed=3, layer_scale=[2.0, 4.0], embedding_scale=[3.0, 5.0]).parameters
+    for name, values in plain.items():
+        for run, factor in enumerate((3.0, 5.0) if name == "embedding" else (2.0, 4.0)):
+            np.testing.assert_array_equal(scaled[name][run], factor * values[run])
+
+
 def test_a_stop_rule_cannot_change_what_is_recorded():
     def meddles(step, embeddings, observables):
         embeddings[:] = 0
@@ -209,6 +286,25 @@ def test_an_epoch_shows_each_example_at_most_once():
     assert not np.array_equal(order[0], order[1])
     np.testing.assert_array_equal(batches(ensemble, 9, 4, 5), order[:, 4:9])
     assert batches(ensemble, size, 0, 1) is None
+
+
+def test_batches_and_dropout_have_streams_of_their_own():
+    ensemble = draw(nets.ToyAddition(8), runs=2, seed=3)
+    in_epoch = ensemble.train.shape[1] // 4
+    order = batches(ensemble, 4, 0, 6 * in_epoch).reshape(2, 6, -1)
+    assert len({tuple(epoch) for run in order for epoch in run}) == 12, "an order for each epoch and member"
+    masks = [dropout_seed(noise, step) for noise in ensemble.noise for step in range(20)]
+    assert len(set(masks)) == 40, "masks for each step and member"
+    orders = set()
+    for noise in ensemble.noise:
+        for epoch in range(20):
+            key = (*noise.spawn_key, 0, epoch)
+            stream = np.random.SeedSequence(noise.entropy, spawn_key=key)
+            orders.add(int(stream.generate_state(1, np.uint64)[0]))
+    assert not orders & set(masks), "and none in common"
+    stream = np.random.SeedSequence(3, spawn_key=(1, 4, 0, 2))
+    expected = np.random.default_rng(stream).permutation(ensemble.train.shape[1])
+    np.testing.assert_array_equal(order[1, 2], expected[: 4 * in_epoch])
 
 
 # -- checkpoints --------------------------------------------------------------------------------------------

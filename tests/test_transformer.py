@@ -7,7 +7,7 @@ import torch
 import nets
 from nets import TokenTransformer
 from nets.batched import Dropout
-from physics import InputError
+from physics import EffectiveTheory, InputError, representation_quality
 
 torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
 
@@ -141,6 +141,14 @@ def test_dropout_acts_while_training_and_not_at_evaluation():
     assert np.abs(dropped.final - without.final).max() > 1e-4
 
 
+def test_the_recorded_gradient_is_without_dropout():
+    options = {"runs": 2, "steps": 1, "record": [0], "observables": ("gradient",)}
+    with_, without = (
+        nets.train(TokenTransformer(5, 8, depth=1, width=8, dropout=rate), **options) for rate in (0.5, 0.0)
+    )
+    np.testing.assert_array_equal(with_.observables["gradient"], without.observables["gradient"])
+
+
 def test_dropout_zeroes_its_part_and_scales_the_rest():
     ones = torch.ones(2, 100, 200, dtype=torch.float64)
     dropped, alike, other = (
@@ -203,7 +211,8 @@ def test_what_is_recorded(tmp_path):
     )
     assert trajectory.positions.shape == (2, 3, 5, 8)
     assert trajectory.observables["layers.block1.attention.in.weight"].shape == (2, 3, 8, 24)
-    assert ((trajectory.observables["quality"] >= 0) & (trajectory.observables["quality"] <= 1)).all()
+    expected = representation_quality(trajectory.positions, EffectiveTheory(5, modulus=5))
+    np.testing.assert_array_equal(trajectory.observables["quality"], expected)
     described = json.loads(json.dumps(trajectory.parameters))["model"]
     assert described.pop("type") == "TokenTransformer"
     assert TokenTransformer(**described) == model
