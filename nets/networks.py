@@ -289,7 +289,8 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
 
 def _seed(described: Any) -> int | np.random.SeedSequence:
     if isinstance(described, Mapping):
-        return np.random.SeedSequence(described["entropy"], spawn_key=described["spawn_key"])
+        given = {"pool_size": described["pool_size"]} if "pool_size" in described else {}
+        return np.random.SeedSequence(described["entropy"], spawn_key=described["spawn_key"], **given)
     return int(described)
 
 

@@ -11,6 +11,7 @@ from physics.checks import whole_number
 from physics.errors import InputError
 
 Seed = int | np.random.SeedSequence
+DEFAULT_POOL = np.random.SeedSequence(0).pool_size
 _heard: ContextVar[set[int] | None] = ContextVar("heard", default=None)
 
 
@@ -89,5 +90,6 @@ def describe_seed(seed: Any) -> int | dict[str, Any]:
         return {
             "entropy": entropy if isinstance(entropy, int) or entropy is None else [int(e) for e in entropy],
             "spawn_key": [int(k) for k in seed.spawn_key],
+            **({} if seed.pool_size == DEFAULT_POOL else {"pool_size": seed.pool_size}),
         }
     return int(seed)

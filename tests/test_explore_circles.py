@@ -10,6 +10,8 @@ import physics
 from experiments.explore import circle_run, export, films
 from experiments.explore.circle_run import open_run
 from experiments.files import embedded_trajectory
+from physics.trajectory.layout import Layout
+from physics.trajectory.writer import FileRecorder
 
 REAL = embedded_trajectory()
 pytestmark = pytest.mark.filterwarnings("ignore:Widget.name is deprecated:PendingDeprecationWarning")
@@ -228,6 +230,36 @@ def test_the_view_begins_with_the_given_files_or_the_real_run(make_session, part
     assert said(session)["run"] == "2 of 3"
     session.view._file.list.value = str(REAL)
     assert said(session)["file"] == REAL.name
+
+
+def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
+    whole = physics.simulate(physics.ParticleSystem(7), steps=60, seed=5)
+    layout = Layout(1, 7, 2, "float64", 61)
+    with FileRecorder(tmp_path / "run.h5", layout, whole.parameters) as recorder:
+        for frame in range(20):
+            recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
+        recorder.flush()
+        session = make_session(tmp_path / "run.h5.partial")
+        view = session.view
+        assert (said(session)["step"], said(session)["recording"]) == ("0", "goes on")
+        assert view._watching is not None
+        view._go(5)
+        for frame in range(20, 40):
+            recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
+        recorder.flush()
+        view._follow()
+        wait_for(lambda: view._end == 39)
+        assert (view._frame, view._time.end) == (5, 39), "who looks back is not taken away"
+        view._go(39)
+        for frame in range(40, 61):
+            recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
+    view._follow()
+    wait_for(lambda: view._end == 60)
+    assert view._frame == 60, "who looks at the end goes on with it"
+    assert view._watching is None, "it is complete"
+    np.testing.assert_array_equal(view._run.embeddings, whole.positions[0])
+    session.bridge.command = [1, "python", None]
+    assert "recording" not in view.status()
 
 
 def test_uploads_are_opened_and_files_that_were_not_given_are_refused(make_session, particles, tmp_path):

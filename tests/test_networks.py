@@ -29,6 +29,39 @@ def trained(model, **options):
 # -- Trained networks, revived ------------------------------------------------------------------------------
 
 
+def test_networks_are_revived_from_what_they_began_with_and_not_drawn_anew(tmp_path):
+    """A later NumPy may draw other numbers: another seed stands for it here."""
+    made = nets.train(MODELS["regression"], runs=2, steps=3, record=3, observables=ALL, out=tmp_path / "t.h5")
+    other = physics.load(tmp_path / "t.h5")
+    other.parameters["seed"] = 99
+    for part in ("train", "validation"):
+        np.testing.assert_array_equal(nets.networks(other).examples(part), nets.networks(made).examples(part))
+        np.testing.assert_array_equal(nets.networks(other).loss(part), nets.networks(made).loss(part))
+    start = {name.removeprefix("parameter."): v for name, v in made.start.items() if "parameter." in name}
+    again = nets.train(
+        MODELS["regression"],
+        steps=3,
+        record=3,
+        initial={name: values[1] for name, values in start.items()},
+        train_examples=made.start["train_examples"][1].tolist(),
+        seed=0,
+        run_numbers=[1],
+    )
+    np.testing.assert_array_equal(again.final[0], made.final[1])
+    drawn = nets.train(MODELS["regression"], runs=2, steps=3, record=3, observables=ALL, keep_start=False)
+    assert drawn.start == {}
+    np.testing.assert_array_equal(nets.networks(drawn).loss("train"), nets.networks(made).loss("train"))
+
+
+def test_the_pool_of_a_seed_is_kept():
+    seed = np.random.SeedSequence(5, pool_size=8)
+    made = nets.train(MODELS["sum"], runs=2, steps=1, observables=ALL, seed=seed, keep_start=False)
+    for part in ("train", "validation"):
+        np.testing.assert_allclose(
+            nets.networks(made).loss(part), made.observables[f"{part}_loss"][:, -1], rtol=1e-5
+        )
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-6), ("float64", 1e-14)])
 def test_revived_networks_repeat_what_was_recorded(name, dtype, tolerance, tmp_path):

@@ -70,7 +70,9 @@ class Plain:
             positions += step_size * self.rate * positions
 
 
-@pytest.mark.parametrize("system", [InPlace(), Returning(), Both(), OneBuffer(), Plain()], ids=repr)
+@pytest.mark.parametrize(
+    "system", [InPlace(), Returning(), Both(), OneBuffer(), Plain()], ids=lambda system: type(system).__name__
+)
 @pytest.mark.parametrize("record_every", [1, 3])
 def test_in_place_or_returned_the_run_is_the_same(system, record_every, tmp_path):
     options = {"steps": 7, "runs": 3, "step_size": 0.1, "record_every": record_every, "seed": 2}

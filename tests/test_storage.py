@@ -385,6 +385,13 @@ def test_parameters_that_json_does_not_hold(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_unsigned_steps_must_increase_too():
+    with pytest.raises(InputError, match="must increase, got 7 followed by 3"):
+        Trajectory(np.zeros((1, 2, 3, 2)), np.array([7, 3], np.uint8))
+    with pytest.raises(InputError, match="must be at most"):
+        Trajectory(np.zeros((1, 1, 3, 2)), np.array([2**63], np.uint64))
+
+
 # -- chunks -------------------------------------------------------------------------------------------------
 
 

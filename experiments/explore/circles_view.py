@@ -21,6 +21,7 @@ from experiments.explore.view import View
 from experiments.files import embedded_trajectory
 from physics.trajectory import Trajectory
 
+FOLLOW_MILLISECONDS = 1000
 FACTOR, THRESHOLD = "times the mean signal", "an absolute signal"
 
 
@@ -57,6 +58,8 @@ class CirclesView(View):
         ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
         ring.level = "underlay"
         self._path: Path | None = None
+        self._watching: Any = None
+        self._reading = False
         self._frame = self._end = 0
         self._fitted: Fitted | None = None
         self._filling = False
@@ -128,6 +131,7 @@ class CirclesView(View):
             "file": Path(run.name).name,
             "run": f"{run.index} of {self._runs}",
             "survivors": " ".join(map(str, self._survivors())) or "none",
+            **({} if self._stored.complete else {"recording": "goes on"}),
             "limit": f"{run.limit(**self._rules):.4g}",
         }
         if k is not None:
@@ -165,7 +169,9 @@ class CirclesView(View):
             if self._path is not None:
                 self._file.show(self._path)
             raise
-        self._run, self._path, self._runs = run, path, Trajectory.open(path).runs
+        self._stored = Trajectory.open(path)
+        self._run, self._path, self._runs = run, path, self._stored.runs
+        self._watch()
         self._end, self._frame, self._fitted = len(run.steps) - 1, 0, None
         self._seen = run.seen(run.planes()[0])
         self._filling = True
@@ -185,6 +191,62 @@ class CirclesView(View):
         assert self._path is not None
         with named(self._path, self._run.name):
             self._open(self._path, self._run.name, index)
+
+    # -- a run that is being recorded ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Follow the file again, where its run goes on."""
+        self._watch()
+
+    def stop(self) -> None:
+        """Leave the file to itself."""
+        self._watch(leave=True)
+
+    def _watch(self, *, leave: bool = False) -> None:
+        """Look at the file every second while its run goes on."""
+        document = self.session.document
+        if self._watching is not None:
+            document.remove_periodic_callback(self._watching)
+            self._watching = None
+        if not leave and not self._stored.complete:
+            react = self.session.reaction(self._follow)
+            self._watching = document.add_periodic_callback(react, FOLLOW_MILLISECONDS)
+
+    def _follow(self) -> None:
+        """Let a worker read what has come."""
+        if self._reading:
+            return
+        stored = self._stored
+        if not stored.refresh() and not stored.complete:
+            return
+        self._reading = True
+        place = Path(getattr(stored, "path", self._path or ""))  # another once it is complete
+        name = self._run.name if place == self._path else self._run.name.removesuffix(".partial")
+        work = partial(_read_again, place, self._run.index, name)
+        self.session.later(work, then=lambda found: self._grow(stored, found))
+
+    def _grow(self, stored: Trajectory, found: CircleRun | Exception) -> None:
+        """Show a run that has grown; whoever looks at its end goes on looking at its end."""
+        self._reading = False
+        if stored is not self._stored:
+            return
+        if stored.complete:
+            self._watch(leave=True)
+        if isinstance(found, Exception):
+            raise found
+        plane, at_end = self._plane.value, self._frame == self._end
+        self._run, self._end = found, len(found.steps) - 1
+        names = found.planes()
+        plane = plane if plane in names else names[0]
+        self._seen = found.seen(plane)
+        self._filling = True
+        try:
+            self._plane.update(options=names, value=plane)
+            self._time.update(end=max(self._end, 1))
+        finally:
+            self._filling = False
+        self._frame = self._end if at_end else min(self._frame, self._end)
+        self._look()
 
     def _look(self) -> None:
         """Look at another plane."""
@@ -253,6 +315,14 @@ class CirclesView(View):
 
     def _show_rollout(self) -> None:
         self._signals.show_rollout(self._fitted if self._rollout.active else None)
+
+
+def _read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
+    """Read a run that has grown, or return what kept it from being read."""
+    try:
+        return open_run(path, index, name=name)
+    except Exception as error:
+        return error
 
 
 def score_text(fitted: Fitted | None) -> str:

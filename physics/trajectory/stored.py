@@ -324,7 +324,9 @@ def _clock(file: h5py.File, group: str, length: int, *, exact: bool) -> tuple[ND
         raise ValueError(
             f"steps {step.shape} and times {time.shape} in {group} are not those of {length} frames"
         )
-    steps, times = step[:frames], time[:frames]
-    if steps.dtype.kind not in "iu" or np.any(np.diff(steps) <= 0) or not np.isfinite(times).all():
+    if step.dtype.kind not in "iu" or time.dtype.kind != "f":
+        raise ValueError(f"steps in {group} are {step.dtype}, and times {time.dtype}")
+    steps, times = step[:frames].astype(np.int64), time[:frames].astype(np.float64)
+    if np.any(steps[1:] <= steps[:-1]) or not np.isfinite(times).all():
         raise ValueError(f"steps in {group} do not increase, or times are not finite")
-    return steps.astype(np.int64), times.astype(np.float64)
+    return steps, times

@@ -293,10 +293,13 @@ def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Cloc
         raise InputError(
             f"{name} and its times must have {length} entries, got {step_array.shape} and {time_array.shape}"
         )
-    if np.any(np.diff(step_array) <= 0):
-        at = int(np.argmax(np.diff(step_array) <= 0))
+    if len(step_array) and step_array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{name} must be at most 2^63 - 1, got {step_array.max()}")
+    step_array = step_array.astype(np.int64)  # before differences, which wrap around in unsigned numbers
+    if np.any(step_array[1:] <= step_array[:-1]):
+        at = int(np.argmax(step_array[1:] <= step_array[:-1]))
         raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
-    return step_array.astype(np.int64), time_array
+    return step_array, time_array
 
 
 def _every(length: int, every: int) -> list[slice]:
