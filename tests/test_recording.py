@@ -560,6 +560,10 @@ def test_a_finished_run_beside_its_log_is_the_finished_run(tmp_path):
     interrupted(tmp_path / "t.h5", physics.simulate(ParticleSystem(5), steps=4), 3)
     left = (tmp_path / "t.h5.partial").read_bytes()
     finished = physics.simulate(**options, resume=True)
+    interrupted(tmp_path / "u.h5", physics.simulate(ParticleSystem(5), steps=4, seed=3), 2)
+    (tmp_path / "u.h5.partial").rename(tmp_path / "t.h5.partial")
+    same_bytes_of_data(physics.simulate(**options, resume=True), finished)
+    assert physics.load(tmp_path / "t.h5.partial").frames == 2, "what another run left is not removed"
     (tmp_path / "t.h5.partial").write_bytes(left)
     same_bytes_of_data(physics.simulate(**options, resume=True), finished)
     assert [p.name for p in tmp_path.iterdir()] == ["t.h5"]
@@ -657,3 +661,40 @@ def test_commands_end_by_signals_at_random_moments_and_go_on_to_the_same_bits(tm
             subprocess.run([*run, path, "--resume"], check=True, capture_output=True, timeout=120)
             same_bytes_of_data(physics.load(path), whole)
             path.unlink()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_that_is_ended_says_how_to_go_on(tmp_path, number, status):
+    run = [sys.executable, "-m", "experiments.cli", "simulate", "--runs", "50", "--steps", "1000000"]
+    command = [*run, "--record-every", "50", "--out", str(tmp_path / "t.h5")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        partial = tmp_path / "t.h5.partial"
+        while not partial.exists() or not Log(partial).frames:
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == status
+    found = physics.load(partial)
+    word = {130: "interrupted", 143: "terminated"}[status]
+    assert said.splitlines()[-1] == (
+        f"grokphys: {word}; {found.frames} frames are kept in {partial}; resume (--resume) goes on from there"
+    )
+
+
+def test_info_follows_a_run(tmp_path, capsys):
+    from experiments import cli
+
+    path = tmp_path / "t.h5"
+    with FileRecorder(path, LAYOUT, {}) as recorder:
+        record(recorder, 3)
+        recorder.flush()
+        following = threading.Thread(target=cli.main, args=(["info", f"{path}.partial", "--follow"],))
+        following.start()
+        time.sleep(0.3)
+        record(recorder, 5)
+    following.join(30)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:5] == [f"step {k}  a {k}  k {2**60 + k:.6g}" for k in range(5)]
+    assert lines[5].endswith("complete, 5 frames")
+    assert cli.main(["info", str(path), str(path) + "x", "--follow"]) in (1, 2)

@@ -357,16 +357,21 @@ class FileRecorder:
 
     def _finish(self) -> None:
         """Make the trajectory file of the log."""
-        if self._found is None or self._found.path != self._target.path:  # type: ignore[attr-defined]
-            if not self.complete:
-                self._log.append(END)
-            self._log.sync()
-            log = Log(self._target.partial)
-            write_file(
-                self._target.merging, self._header, self._until_cancelled(log.blocks()), start=log.start()
-            )
-            self._target.publish()
-        self._target.partial.unlink(missing_ok=True)
+        partial = self._target.partial
+        found: Any = self._found
+        if found is not None and found.path == self._target.path:  # a kill may have left its log beside it
+            left = Log(partial).header if partial.exists() and is_log(partial) else None
+            if left is not None and left.identity == found.identity:
+                partial.unlink()
+            return
+        if not self.complete:
+            self._log.append(END)
+        self._log.sync()
+        log = Log(partial)
+        blocks = self._until_cancelled(log.blocks())
+        write_file(self._target.merging, self._header, blocks, start=log.start())
+        self._target.publish()
+        partial.unlink(missing_ok=True)
 
     def _until_cancelled(self, blocks: Iterator[Any]) -> Iterator[Any]:
         for block in blocks:
