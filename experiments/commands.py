@@ -198,7 +198,7 @@ def bench(
         directory: directory to write to: NAME.json of each benchmark.
         budget: how much to compute: quick takes seconds to minutes, default what this package reports, paper
             lets the references run to the largest sizes.
-        minutes: time for gpu, which does as much as it can in it.
+        minutes: number of minutes for gpu, which does as much as it can in them.
         overwrite: replace what is there.
     """
     from experiments.bench import BENCHES

@@ -74,7 +74,7 @@ def foreign_trajectory(
     checkpoints = source.is_dir() or source.suffix in CHECKPOINTS
     if checkpoints and steps is not None:
         raise InputError(
-            f"steps must be left out for checkpoints, whose names hold their steps; got {steps!r}"
+            f"steps_array must be left out for checkpoints, whose names hold their steps; got {steps!r}"
         )
     if source.is_dir():
         positions, clock, key = _directory(source, array, dtype, progress)
@@ -171,7 +171,7 @@ def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> F
             steps = "steps" if "steps" in arrays and len(arrays["steps"].shape) == 1 else None
         elif steps not in arrays:
             raise InputError(
-                f"steps must name an array of {source}, one of {', '.join(arrays)}; got {steps!r}"
+                f"steps_array must name an array of {source}, one of {', '.join(arrays)}; got {steps!r}"
             )
         positions = arrays[key].read(where)
         clock = (

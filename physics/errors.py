@@ -13,5 +13,9 @@ class OutputError(OSError):
     """A result cannot be stored; the message names the file and what to do."""
 
 
+class InUseError(OutputError):
+    """Another process, or another run in this one, writes the file."""
+
+
 class SimulationError(ArithmeticError):
     """The state left the numbers (overflow or NaN); what was recorded before stays."""

@@ -300,7 +300,7 @@ def test_steps_that_are_none(tmp_path, refused, steps, sentence):
 def test_wrong_use(tmp_path, refused):
     torch.save({"emb": torch.zeros(4, 3)}, tmp_path / "step_1.pt")
     (tmp_path / "x.txt").write_text("0 1 2")
-    assert refused(tmp_path / "step_1.pt", "--steps", "s")[0] == 2
+    assert refused(tmp_path / "step_1.pt", "--steps-array", "s")[0] == 2
     assert refused(tmp_path / "x.txt")[0] == 2
     assert "array must be one of: emb (4, 3); got 'body'" in refused(tmp_path, "--array", "body")[1]
     torch.save({"emb": torch.zeros(4, 3)}, tmp_path / f"step_{10**30}.pt")

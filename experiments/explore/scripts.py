@@ -12,10 +12,11 @@ def arguments(**options: Any) -> str:
 
 
 def constructed(package: str, made: Any) -> str:
-    """Return the call that makes a dataclass again, fields at their defaults left out."""
+    """Return the call that makes a dataclass again, fields left out that come without being given."""
+    usual = type(made)()
     changed = {
         entry.name: getattr(made, entry.name)
         for entry in fields(made)
-        if plain(getattr(made, entry.name)) != plain(entry.default)
+        if plain(getattr(made, entry.name)) != plain(getattr(usual, entry.name))
     }
     return f"{package}.{type(made).__name__}({arguments(**changed)})"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from experiments.options import sentence
 from experiments.sweeps.pack import Pack
-from physics.errors import FileFormatError, InputError, OutputError, SimulationError
+from physics.errors import FileFormatError, InputError, InUseError, OutputError, SimulationError
 from physics.structure import grid_imperfections, is_circle
 from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
@@ -76,6 +76,8 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
             warnings.simplefilter("always")
             outcome = _settled(pack, directory / pack.name, notes) if ours else Outcome("busy")
         notes += [f"{pack.name}: {warning.message}" for warning in caught]
+    except InUseError:
+        return Outcome("busy")
     except (InputError, SimulationError) as error:  # the same again, however often it is tried
         return Outcome("failed", notes=notes, error=str(error), again=False)
     except (FileFormatError, OSError, MemoryError) as error:

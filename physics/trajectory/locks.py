@@ -1,6 +1,8 @@
 """Who writes a file, and when a signal may come between."""
 
 import contextlib
+import errno
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -27,11 +29,13 @@ def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
     lock = FileLock(path.with_name(path.name + ".lock"), timeout=-1 if wait else 0, thread_local=False)
     held = False
     try:
+        if not path.absolute().parent.is_dir():  # which the library would make
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         with contextlib.suppress(Timeout):
             lock.acquire()
             held = True
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+        raise OutputError(f"cannot write {lock.lock_file}: {error.strerror or error}") from None
     try:
         yield held
     finally:

@@ -1,6 +1,5 @@
 """Recorders: they take frames in order, keep a copy of each, and give a trajectory."""
 
-import contextlib
 import math
 import os
 from collections.abc import Mapping
@@ -133,10 +132,9 @@ def recorder(
 
 def require_memory(what: str, needed: float, advice: str) -> None:
     """Refuse what does not fit into this machine, before the system kills it."""
-    with contextlib.suppress(
-        AttributeError, OSError, ValueError
-    ):  # where the system does not say how much there is
-        if needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
-            raise InputError(
-                f"{what} need {needed / 2**30:.1f} GiB, more than this machine's memory; {advice}"
-            )
+    try:
+        memory = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # the system does not say
+        return
+    if needed > memory:
+        raise InputError(f"{what} need {needed / 2**30:.1f} GiB, more than this machine's memory; {advice}")

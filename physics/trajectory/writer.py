@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.errors import InputError, OutputError
+from physics.errors import InputError, InUseError, OutputError
 from physics.trajectory.file import write_file
 from physics.trajectory.layout import Header, Layout, check_parameters
 from physics.trajectory.locks import claim, signals_deferred
@@ -69,7 +69,7 @@ class Target:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             undo.callback(self._held.close)
             if not self._held.enter_context(claim(self.path)):
-                raise OutputError(
+                raise InUseError(
                     f"{self.partial} is being written by another process; wait for it or stop it"
                 )
             if self.partial.exists() and not overwrite and not resume:
@@ -281,7 +281,8 @@ class FileRecorder:
         """Add to what ends the recording where its frames are."""
         if self.frames and not isinstance(error, Exception) and self._target.partial.exists():
             go_on = "" if self._resume is None else "; resume (--resume) goes on from there"
-            error.add_note(f"{self.frames} frames are kept in {self._target.partial}{go_on}")
+            kept = "1 frame is" if self.frames == 1 else f"{self.frames} frames are"
+            error.add_note(f"{kept} kept in {self._target.partial}{go_on}")
 
     def _call(self, what: str) -> None:
         reply: SimpleQueue[None] = SimpleQueue()
