@@ -88,7 +88,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
             "survivors_decided_at": decided,
         }
         for name in trajectory.observables:
-            if trajectory.observables[name].ndim == 2:
+            if len(trajectory.clock(name)[0]) and trajectory.observables[name].ndim == 2:
                 row[f"final_{name}"] = float(trajectory.observables[name][run, -1])
         rows.append(row)
     if found is not None:
@@ -284,7 +284,8 @@ def info(files: Positional[Files], *, follow: bool = False) -> int:
         print(f"  positions    {size}, {found.dtype}, {span}")
         for name in found.observables:
             clock = found.clock(name)[0]
-            own = "" if clock is found.steps else f", own clock: steps {clock[0]} to {clock[-1]}"
+            span = f"steps {clock[0]} to {clock[-1]}" if len(clock) else "no step"
+            own = "" if clock is found.steps else f", own clock: {span}"
             print(f"  observable   {name}, {len(clock)} frames{own}")
         print(f"  made by      {found.parameters.get('program', 'unknown')}, grokphys {found.code_version}")
         for name, value in found.parameters.items():
@@ -315,4 +316,5 @@ def _shortened(value: Any) -> str:
     text = json_text(value, indent=None)
     if len(text) <= LONGEST_VALUE:
         return text
-    return f"{text[:LONGEST_VALUE]} … ({len(value)} items)"
+    items = f" ({len(value)} items)" if isinstance(value, dict | list | str) else ""
+    return f"{text[:LONGEST_VALUE]} …{items}"

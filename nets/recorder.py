@@ -17,6 +17,7 @@ from nets.recording import due
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
 from physics.trajectory.layout import Layout, observable_name
+from physics.trajectory.log import Log, is_log
 from physics.trajectory.writer import FileRecorder
 
 
@@ -145,7 +146,8 @@ class Recorder:
         state: dict[str, Any] = {name: thing.state_dict() for name, thing in self._objects.items()}
         try:
             with partial.open("wb") as file:
-                torch.save({"step": self.at, "random": torch.get_rng_state(), "state": state}, file)
+                kept = {"step": self.at, "recorded": self._frames.last_step, "run": self._frames.identity}
+                torch.save({**kept, "random": torch.get_rng_state(), "state": state}, file)
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(self._saved)
@@ -164,25 +166,31 @@ class Recorder:
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if error is None:
-            if self._frames is None:
-                self._begin({})
-            assert self._frames is not None
-            if self._frames.last_step < self.at:
-                self._append()
-        self._kept.__exit__(kind, error, traceback)
-        if error is None:
-            self._saved.unlink(missing_ok=True)
+        with self._kept:
+            if error is None:
+                if self._frames is None:
+                    self._begin({})
+                assert self._frames is not None
+                if self._frames.last_step < self.at:
+                    self._append()
+            else:
+                raise error
+        self._saved.unlink(missing_ok=True)
 
     def _restore(self) -> None:
         """Put the objects back to the last checkpoint, if there is one."""
         if self._path.exists() and not self._overwrite:
             raise OutputError(f"{self._path} is complete; there is nothing to resume")
+        partial = Path(f"{os.fspath(self._path)}.partial")
+        log = Log(partial) if partial.exists() and is_log(partial) else None
         if not self._saved.exists():
             return
         try:
             found = torch.load(self._saved, weights_only=True)
             step, random, state = int(found["step"]), found["random"], found["state"]
+            whole = log is not None and log.header is not None and log.header.identity == found["run"]
+            if not whole or (log is not None and int(found["recorded"]) not in log.steps):
+                return  # of another run, or newer than the frames: begin where this run began
             for name, thing in self._objects.items():
                 thing.load_state_dict(state[name])
             torch.set_rng_state(random)
@@ -210,6 +218,8 @@ class Recorder:
             until=self.at,
         )
         self._frames = self._kept.enter_context(frames)
+        if not self.at:
+            self._saved.unlink(missing_ok=True)  # of a run before this one
         self._last = dict.fromkeys(observables)
         if not frames.frames:
             if self._due(0):

@@ -17,7 +17,8 @@ import pytest
 import physics
 from experiments import cli
 from physics import FileFormatError, Trajectory
-from physics.trajectory.layout import Layout
+from physics.trajectory.layout import Header, Layout
+from physics.trajectory.log import HEAD, LogWriter
 from physics.trajectory.writer import FileRecorder
 
 SECONDS = 20
@@ -113,13 +114,26 @@ def test_virtual_datasets_are_not_read(stored, sound, place):
     refused(stored, "keeps its data in another file, which is not read")
 
 
-@pytest.mark.parametrize("place", [*PLACES, "particles", "observables/loss"])
-@pytest.mark.parametrize("kind", ["soft", "external"])
-def test_links_are_not_followed(stored, sound, place, kind):
+GROUPS = [
+    "particles",
+    "observables",
+    "observables/loss",
+    "observables/loss/step",
+    "parameters",
+    "parameters/start",
+]
+
+
+@pytest.mark.parametrize("place", [*PLACES, *GROUPS])
+@pytest.mark.parametrize("kind", ["soft", "external", "pipe"])
+def test_links_are_not_followed(stored, sound, tmp_path, place, kind):
+    os.mkfifo(tmp_path / "pipe")
     with h5py.File(stored, "r+") as file:
         file.move(place, "elsewhere")
-        file[place] = h5py.SoftLink("/elsewhere") if kind == "soft" else h5py.ExternalLink(str(sound), place)
-    refused(stored, "is a link, which is not followed")
+        other = {"soft": "", "external": str(sound), "pipe": str(tmp_path / "pipe")}[kind]
+        file[place] = h5py.SoftLink("/elsewhere") if kind == "soft" else h5py.ExternalLink(other, place)
+    with bounded():
+        refused(stored, "is a link, which is not followed")
 
 
 @pytest.mark.parametrize("kind", ["objects", "strings", "compound", "references", "group"])
@@ -232,6 +246,67 @@ def test_parameters_that_are_not_parameters(stored, config):
     with h5py.File(stored, "r+") as file:
         file["parameters"].attrs["config"] = np.bytes_(config)
     refused(stored, "is damaged: ")
+
+
+@pytest.mark.parametrize("text", ["\ud800", "x" * 10])
+def test_half_a_character_is_refused_and_the_rest_is_shown(stored, capsys, text):
+    with h5py.File(stored, "r+") as file:
+        config = json.dumps({"program": "a test", "note": text, "large": 10**300})
+        file["parameters"].attrs["config"] = np.bytes_(config.encode())
+    assert cli.main(["info", str(stored)]) == (text == "\ud800")
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_observable_that_was_never_measured_is_shown(tmp_path):
+    whole = Trajectory(
+        np.random.default_rng(0).standard_normal((1, 2, 7, 2)),
+        range(2),
+        observables={"never": np.zeros((1, 0))},
+        clocks={"never": (np.zeros(0, int), None)},
+    )
+    whole.save(tmp_path / "t.h5")
+    assert content(tmp_path / "t.h5")["observable never"].shape == (1, 0)
+    for command in ("info", "analyze"):
+        assert cli.main([command, str(tmp_path / "t.h5")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        (
+            b"GPar",
+            b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f8', 'fortran_order': False, 'shape': (8589934592,), }   ",
+        ),
+        (b"GPar", b"\x93NUMPY\x01\x00\x36\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }   "),
+    ],
+)
+def test_arrays_of_a_log_that_are_none(tmp_path, kind, payload):
+    header = Header(Layout(1, 3, 2, "float64"), {}, {}, ("split",))
+    made = LogWriter(tmp_path / "t.h5.partial")
+    made.append(HEAD, json.dumps(header.to_json()).encode())
+    made.append(kind, payload)
+    made.close()
+    refused(tmp_path / "t.h5.partial", "t.h5.partial")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"start": ["../x"]},
+        {"start": [["x"]]},
+        {"observables": {"a/b": ["<f8", []]}},
+        {"observables": {"a": ["O", []]}},
+        {"layout": [1, 3, 0, "float64", 0]},
+        {"layout": [1, 3, 2, "int8", 0]},
+        {"schema": "other"},
+        {"parameters": {"model": 3}},
+    ],
+)
+def test_heads_of_a_log_that_are_none(tmp_path, change):
+    made = LogWriter(tmp_path / "t.h5.partial")
+    made.append(HEAD, json.dumps(Header(Layout(1, 3, 2, "float64"), {}, {}).to_json() | change).encode())
+    made.close()
+    refused(tmp_path / "t.h5.partial", "t.h5.partial")
 
 
 def test_what_is_no_regular_file(tmp_path):

@@ -1,5 +1,6 @@
 """Networks that are not ours, recorded from loops of their own."""
 
+import contextlib
 import subprocess
 import sys
 
@@ -123,6 +124,60 @@ def test_a_run_killed_before_its_first_checkpoint_begins_at_its_first_frame(tmp_
     np.testing.assert_array_equal(
         physics.load(tmp_path / "t.h5").positions, physics.load(tmp_path / "whole.h5").positions
     )
+
+
+def left(path, rate, ends_at, **options):
+    """A run that ends unfinished, its weights telling its rate."""
+    weight = torch.nn.Parameter(torch.zeros(5, 2))
+    optimiser = torch.optim.SGD([weight], lr=rate)
+    checkpoint = {"optimiser": optimiser, "network": Holder(weight)}
+    with pytest.raises(KeyboardInterrupt):
+        with nets.Recorder(
+            weight, path, parameters={"rate": rate}, checkpoint=checkpoint, **options
+        ) as recorder:
+            while recorder.at < 60:
+                weight.grad = torch.ones(5, 2)
+                optimiser.step()
+                recorder.step()
+                if recorder.at == ends_at:
+                    recorder.checkpoint()
+                if recorder.at == (ends_at or 10) + 5:
+                    raise KeyboardInterrupt
+
+
+class Holder(torch.nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+
+@pytest.mark.parametrize("kind", ["overwritten", "log gone", "log empty"])
+def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
+    path = tmp_path / "t.h5"
+    left(path, 0.5, 50)
+    stale = (tmp_path / "t.h5.checkpoint").read_bytes()
+    if kind == "overwritten":
+        left(path, 0.1, None, overwrite=True)
+        assert not (tmp_path / "t.h5.checkpoint").exists()
+        (tmp_path / "t.h5.checkpoint").write_bytes(stale)
+    elif kind == "log gone":
+        (tmp_path / "t.h5.partial").unlink()
+    else:
+        (tmp_path / "t.h5.partial").write_bytes(b"")
+    weight = torch.nn.Parameter(torch.zeros(5, 2))
+    optimiser = torch.optim.SGD([weight], lr=0.1)
+    checkpoint = {"optimiser": optimiser, "network": Holder(weight)}
+    recorder = nets.Recorder(weight, path, parameters={"rate": 0.1}, checkpoint=checkpoint, resume=True)
+    begins_anew = pytest.warns(RuntimeWarning) if kind == "log empty" else contextlib.nullcontext()
+    with begins_anew, recorder:
+        assert recorder.at == 0
+        while recorder.at < 60:
+            weight.grad = torch.ones(5, 2)
+            optimiser.step()
+            recorder.step()
+    found = physics.load(path)
+    assert found.steps.tolist() == list(range(61))
+    np.testing.assert_allclose(found.positions[0, :, 0, 0], -0.1 * np.arange(61), rtol=1e-5, atol=1e-6)
 
 
 def test_a_killed_process_keeps_its_frames(tmp_path):

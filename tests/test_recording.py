@@ -220,10 +220,12 @@ def test_a_followed_run_that_is_replaced_by_another_is_noticed(tmp_path):
 
     interrupted(1)
     following = Trajectory.open(tmp_path / "t.h5.partial")
-    keep = (tmp_path / "t.h5.partial").open("rb")  # so that its inode is not given out again
-    interrupted(2)
-    with keep, pytest.raises(FileFormatError, match="has changed since it was opened"):
-        following.refresh()
+    for seed in (2, 3):  # its inode may be given out again
+        interrupted(seed)
+        with pytest.raises(FileFormatError, match="has changed since it was opened"):
+            following.refresh()
+        with pytest.raises(FileFormatError, match="has changed since it was opened"):
+            _ = following.positions
     (tmp_path / "t.h5.partial").unlink()
     with pytest.raises(FileNotFoundError, match="there is no file"):
         following.refresh()
@@ -314,6 +316,108 @@ def test_killed_at_a_hundred_moments(tmp_path):
         assert sorted(p.name for p in tmp_path.glob(f"{k}.h5*")) == [f"{k}.h5"]
         path.unlink()
     assert len(states) > 3, states
+
+
+def test_a_run_in_a_thread_goes_on_when_the_main_thread_has_ended(tmp_path, python):
+    code = """
+import sys, threading, time
+sys.path.insert(0, sys.argv[2])
+from test_recording import LAYOUT, record
+from physics.trajectory import writer
+writer.FLUSH_SECONDS = 0.05
+def run():
+    with writer.FileRecorder(sys.argv[1], LAYOUT, {}) as recorder:
+        for frames in range(1, 7):
+            record(recorder, frames)
+            time.sleep(0.3)
+        recorder.flush()
+threading.Thread(target=run).start()
+"""
+    python(code, tmp_path / "t.h5", os.path.dirname(__file__))  # noqa: PTH120
+    assert_right(physics.load(tmp_path / "t.h5"), 6)
+
+
+def test_a_program_that_ends_without_a_word_leaves_its_frames_and_does_not_hang(tmp_path, python):
+    code = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from test_recording import LAYOUT, record
+from physics.trajectory.writer import FileRecorder
+recorder = FileRecorder(sys.argv[1], LAYOUT, {}).__enter__()
+record(recorder, 5)
+"""
+    python(code, tmp_path / "t.h5", os.path.dirname(__file__))  # noqa: PTH120
+    assert_right(physics.load(tmp_path / "t.h5.partial"), 5)
+
+
+def test_a_kill_that_leaves_two_names_of_the_finished_file_costs_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "t.h5"
+    physics.simulate(steps=3, out=path)
+    before = path.read_bytes()
+    os.link(path, tmp_path / "t.h5.merging")
+
+    def full(self, *arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(file._Column, "finish", full)
+    with pytest.raises(OutputError, match="No space left on device"):
+        physics.simulate(steps=4, seed=1).save(path, overwrite=True)
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_length_is_told_from_a_record_cut_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "BLOCK_BYTES", 2500)
+    with pytest.raises(KeyboardInterrupt):
+        with FileRecorder(tmp_path / "t.h5", LAYOUT, {}) as recorder:
+            record(recorder, 20)
+            raise KeyboardInterrupt
+    partial = tmp_path / "t.h5.partial"
+    content, address = bytearray(partial.read_bytes()), Log(partial)._blocks[2][2]
+    for byte in range(address - log.RECORD.size, address):
+        for bit in (1, 128):
+            damaged = content.copy()
+            damaged[byte] ^= bit
+            partial.write_bytes(damaged)
+            with pytest.raises(FileFormatError, match="its checksum fails at byte"):
+                Log(partial)
+    partial.write_bytes(content + bytes(100))  # a machine without power may leave zeros
+    assert_right(physics.load(partial), 20)
+
+
+@pytest.mark.parametrize("step", [-1, 0, 4, 11, 19, 30])
+def test_a_log_that_is_cut_goes_on_behind_the_step(tmp_path, monkeypatch, step):
+    monkeypatch.setattr(writer, "BLOCK_BYTES", 2500)
+
+    def left_off(self, *arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(OutputError):
+        patched.setattr(writer, "write_file", left_off)  # the log is complete, and its end stands in it
+        with FileRecorder(tmp_path / "t.h5", LAYOUT, {}) as recorder:
+            record(recorder, 20)
+    with FileRecorder(tmp_path / "t.h5", LAYOUT, {}, resume=True, until=step) as recorder:
+        assert not recorder.complete
+        assert recorder.frames <= step + 1
+        record(recorder, 33)
+    assert_right(physics.load(tmp_path / "t.h5"), 33)
+
+
+def test_an_interrupted_save_does_not_replace_the_file_afterwards(tmp_path, monkeypatch):
+    path, write = tmp_path / "t.h5", writer.write_file
+    physics.simulate(steps=2).save(path)
+    before = path.read_bytes()
+
+    def interrupted_first(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.5)  # until the main thread has seen it
+        write(*arguments, **options)
+
+    monkeypatch.setattr(writer, "write_file", interrupted_first)
+    with pytest.raises(KeyboardInterrupt):
+        physics.simulate(steps=50).save(path, overwrite=True)
+    time.sleep(0.1)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["t.h5"]
 
 
 # -- signals ------------------------------------------------------------------------------------------------
@@ -614,6 +718,15 @@ def test_a_run_begun_with_other_versions_is_not_resumed(tmp_path, monkeypatch, n
         interrupted(tmp_path / "u.h5", whole, 2)
     same_bytes_of_data(
         physics.simulate(ParticleSystem(5), steps=4, out=tmp_path / "u.h5", resume=True), whole
+    )
+
+
+def test_a_complete_run_is_returned_whatever_the_versions_are(tmp_path, monkeypatch):
+    whole = physics.simulate(ParticleSystem(5), steps=4, out=tmp_path / "t.h5")
+    here = writer.made_with("physics")
+    monkeypatch.setattr(writer, "made_with", lambda *packages: here | {"numpy": "0.1"})
+    same_bytes_of_data(
+        physics.simulate(ParticleSystem(5), steps=4, out=tmp_path / "t.h5", resume=True), whole
     )
 
 

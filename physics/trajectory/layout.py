@@ -1,5 +1,7 @@
 """What is recorded of a run, and where it comes from: what a recorder is given and a file begins with."""
 
+import json
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from physics.errors import FileFormatError, InputError
 
@@ -79,7 +82,8 @@ class Header:
             raise FileFormatError(f"{path} is damaged: its layout is {values['layout']!r}")
         layout = Layout(_size(runs), _size(tokens), _size(dim), dtype, _size(frames), observables)
         parameters = check_parameters(values["parameters"], layout.runs)
-        return cls(layout, parameters, dict(values["made_with"]), tuple(values["start"]), values["identity"])
+        start = tuple(map(observable_name, values["start"]))
+        return cls(layout, parameters, dict(values["made_with"]), start, str(values["identity"]))
 
 
 def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -119,6 +123,9 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
             isinstance(name, str) and isinstance(parameters.get(name), list) and len(parameters[name]) == runs
             for name in per_run
         )
+    json.dumps(
+        parameters, ensure_ascii=False, default=str
+    ).encode()  # half a character cannot be shown or stored
     if not whole:
         raise InputError(
             "parameters must hold mappings as model and system, a whole number as first_run, and a list with "
@@ -129,9 +136,25 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
 
 def observable_name(name: Any) -> str:
     """Return a name that a file can hold, or refuse it."""
-    if not isinstance(name, str) or not name or name in (".", "..") or "/" in name or "\0" in name:
+    sound = (
+        isinstance(name, str) and name not in ("", ".", "..") and not re.search(r"[/\x00\ud800-\udfff]", name)
+    )
+    if not sound:
         raise InputError(f"observables must have names without '/' that are not empty, got {name!r}")
-    return name
+    return str(name)
+
+
+def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays that runs began with, or refuse what a file cannot hold."""
+    arrays = {observable_name(name): np.asarray(values) for name, values in (start or {}).items()}
+    for name, values in arrays.items():
+        observable_type(name, values.dtype)
+        if values.shape[:1] != (runs,) or not values.size or re.fullmatch(r"(run|axis_\d+)_\d+", name):
+            raise InputError(
+                f"start[{name!r}] must have the shape (runs, ...) with {runs} runs and not be empty, got "
+                f"{values.shape}; names such as run_2 and axis_0_3 are taken"
+            )
+    return arrays
 
 
 def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:

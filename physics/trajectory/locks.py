@@ -53,15 +53,14 @@ def signals_deferred() -> Iterator[list[Any]]:
     """
     waiting: list[Any] = []
     handlers: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        handlers = {int(n): signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
-        handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
-        for number in handlers:
-            signal.signal(number, lambda *arguments: waiting.append(arguments))
-    try:
+    with contextlib.ExitStack() as restored:  # runs all that it has, also if a signal comes in between
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    handlers[number] = handler
+                    restored.callback(signal.signal, number, handler)
+                    signal.signal(number, lambda *arguments: waiting.append(arguments))
         yield waiting
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number, frame in waiting:
-            handlers[number](number, frame)
+    for number, frame in waiting:
+        handlers[number](number, frame)

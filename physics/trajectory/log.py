@@ -23,7 +23,9 @@ from physics.errors import FileFormatError
 from physics.trajectory.layout import Header, Layout
 
 HEAD, ARRAY, FRAMES, END = b"GPhd", b"GPar", b"GPfr", b"GPen"
-RECORD = struct.Struct("<4sIQ")  # kind, CRC-32 of kind, length and payload, length of the payload
+HEADER = struct.Struct("<4sIQ")  # kind, CRC-32 of the payload, length of the payload
+RECORD = struct.Struct("<4sIQI")  # the same, and the CRC-32 of these
+LARGEST_HEADER = 2**26
 PIECE = 2**20
 LARGEST_COPY = 2**24
 
@@ -34,11 +36,13 @@ def is_log(path: Path) -> bool:
         return file.read(len(HEAD)) == HEAD
 
 
-def _checksum(kind: bytes, length: int, parts: Sequence[Any]) -> int:
-    value = zlib.crc32(kind + length.to_bytes(8, "little"))
+def _head(kind: bytes, parts: Sequence[Any]) -> bytes:
+    """What stands in front of a payload; its own checksum tells a damaged length from a record cut off."""
+    checksum = 0
     for part in parts:
-        value = zlib.crc32(part, value)
-    return value
+        checksum = zlib.crc32(part, checksum)
+    head = HEADER.pack(kind, checksum, sum(len(part) for part in parts))
+    return head + zlib.crc32(head).to_bytes(4, "little")
 
 
 class LogWriter:
@@ -67,7 +71,7 @@ class LogWriter:
         """Append one record whose payload is these buffers, one after the other."""
         views = [part if isinstance(part, bytes) else part.reshape(-1).view(np.uint8).data for part in parts]
         length = sum(len(view) for view in views)
-        head = RECORD.pack(kind, _checksum(kind, length, views), length)
+        head = _head(kind, views)
         pieces: list[Any] = [b"".join([head, *views])] if length <= LARGEST_COPY else [head, *views]
         try:
             for piece in pieces:
@@ -182,18 +186,15 @@ class Log:
         return found
 
     def forget_after(self, step: int) -> None:
-        """Go back to the end of the last block of frames that ends by `step`."""
-        kept = [
-            (first, count, at) for first, count, at in self._blocks if self.steps[first + count - 1] <= step
-        ]
+        """Go back to the end of the last block of frames that ends by `step`, as if no end was written."""
+        kept = [block for block in self._blocks if self.steps[block[0] + block[1] - 1] <= step]
         if len(kept) < len(self._blocks):
-            self.end, self.complete = self._blocks[len(kept)][2] - RECORD.size, False
-            self._blocks, frames = kept, sum(count for _, count, _ in kept)
-            self.steps, self.times, self._firsts = (
-                self.steps[:frames],
-                self.times[:frames],
-                self._firsts[: len(kept)],
-            )
+            self.end = self._blocks[len(kept)][2] - RECORD.size
+        elif self.complete:
+            self.end -= RECORD.size
+        frames = sum(count for _, count, _ in kept)
+        self._blocks, self._firsts, self.complete = kept, self._firsts[: len(kept)], False
+        self.steps, self.times = self.steps[:frames], self.times[:frames]
 
     def blocks(self) -> Iterator[list[NDArray[Any]]]:
         """Yield the columns of each block of frames: steps, times, positions, observables."""
@@ -222,11 +223,15 @@ class Log:
         head = file.read(RECORD.size)
         if len(head) < RECORD.size:
             return False
-        kind, checksum, length = RECORD.unpack(head)
+        kind, checksum, length, own = RECORD.unpack(head)
+        if own != zlib.crc32(head[: HEADER.size]):
+            if not any(head):  # a machine that lost its power may leave zeros where a record should be
+                return False
+            raise FileFormatError(f"{self.path} is damaged: its checksum fails at byte {self.end}")
         address, after = self.end + RECORD.size, self.end + RECORD.size + length
         if after > size:
             return False
-        found, left = zlib.crc32(kind + length.to_bytes(8, "little")), length
+        found, left = 0, length
         while left:
             piece = file.read(min(PIECE, left))
             if not piece:
@@ -242,7 +247,7 @@ class Log:
 
     def _take(self, kind: bytes, file: io.BufferedReader, address: int, length: int, new: list[Any]) -> None:
         file.seek(address)
-        if kind == HEAD and self.header is None:
+        if kind == HEAD and self.header is None and length <= LARGEST_HEADER:
             self.header = Header.from_json(self.path, json.loads(file.read(length)))
         elif kind == ARRAY and self.header is not None:
             self._arrays.append((address, length))
@@ -254,6 +259,8 @@ class Log:
             for values in (steps, times):
                 self._fill(file, values)
             last = new[-1][0] if new else self.steps
+            if not np.isfinite(times).all():
+                raise FileFormatError(f"{self.path} is damaged: its times are not finite")
             if not count or np.any(np.diff(np.append(last[-1:], steps)) <= 0):
                 raise FileFormatError(f"{self.path} is damaged: its steps do not increase")
             first = sum(self._blocks[-1][:2]) if self._blocks else 0

@@ -17,8 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.layout import Layout, check_parameters, check_version, observable_type
-from physics.trajectory.log import Log, is_log
+from physics.trajectory.layout import (
+    Layout,
+    check_parameters,
+    check_version,
+    observable_name,
+    observable_type,
+)
+from physics.trajectory.log import RECORD, Log, is_log
 from physics.trajectory.trajectory import Path, Trajectory
 
 LARGEST_RATIO = 1100
@@ -39,7 +45,7 @@ class StoredTrajectory(Trajectory):
         """Read all but positions and observables."""
         self._log: Log | None = None
         self._forget()
-        with _damage(self.path):
+        with damage(self.path):
             if self.path.is_file() and is_log(self.path):
                 self._look_at_log(Log(self.path))
                 self._stamp = self._stat()
@@ -55,12 +61,12 @@ class StoredTrajectory(Trajectory):
             runs, tokens = _runs(self.path, run, value.shape[1])
             self.steps, self.times = _clock(file, position, len(value), exact=self.complete)
             self._dtype, self._clocks, frames = value.dtype, {}, len(self.steps)
-            self._found = list(file["observables"])
+            self._found = [observable_name(name) for name in _item(file, "observables")]
             for name in self._found:
                 observable = _dataset(file, f"observables/{name}/value")
                 if observable.ndim < 2 or observable.shape[1] != runs:
                     raise FileFormatError(f"{self.path} is damaged: {name!r} is not of {runs} runs")
-                if file[f"observables/{name}/step"] == file[f"{position}/step"]:
+                if _item(file, f"observables/{name}/step") == _item(file, f"{position}/step"):
                     if self.complete and len(observable) != frames:
                         raise FileFormatError(f"{self.path} is damaged: {name!r} has not {frames} frames")
                     frames = min(frames, len(observable))
@@ -88,7 +94,8 @@ class StoredTrajectory(Trajectory):
         self._dtype, self._clocks, self._found = np.dtype(layout.dtype), {}, list(layout.observables)
         self.parameters, self.made_with = dict(log.header.parameters), dict(log.header.made_with)
         self.identity = log.header.identity
-        self.start = _Lazy(lambda: list(log.header.start), lambda name: log.start()[name])
+        names = list(log.header.start)
+        self.start = _Lazy(lambda: names, self._started)
         self._take(log, layout)
 
     def _take(self, log: Log, layout: Layout) -> None:
@@ -113,7 +120,7 @@ class StoredTrajectory(Trajectory):
             self.path = finished
             self._look()
             return self.frames - before
-        with self._unchanged(), _damage(self.path):
+        with self._unchanged(), damage(self.path):
             self._log.refresh()
         if self.frames != self._log.frames or self.complete != self._log.complete:
             self._forget()
@@ -134,17 +141,22 @@ class StoredTrajectory(Trajectory):
         first, last, _ = runs.indices(self.runs)
         taken = range(*frames.indices(self.frames))
         if self._log is not None:
-            with self._unchanged(), _damage(self.path):
+            with self._unchanged(), damage(self.path):
                 return _by_run(self._log.read(2, taken)[:, first:last])
         with self._unchanged(), _opened(self.path) as file:
             value = file["particles/tokens/position/value"]
             block = value[taken.start : taken.stop : taken.step, first * self.tokens : last * self.tokens]
         return _by_run(block.reshape(len(taken), last - first, self.tokens, self.dim))
 
+    def _started(self, name: str) -> NDArray[Any]:
+        assert self._log is not None
+        with self._unchanged(), damage(self.path):
+            return self._log.start()[name]
+
     def _observable(self, name: str) -> NDArray[Any]:
         count = len(self.clock(name)[0])
         if self._log is not None:
-            with self._unchanged(), _damage(self.path):
+            with self._unchanged(), damage(self.path):
                 return _by_run(self._log.read(3 + self._found.index(name), range(count)))
         return _by_run(self._read_whole(f"observables/{name}/value")[:count])
 
@@ -169,7 +181,10 @@ class StoredTrajectory(Trajectory):
             raise _nothing_there(self.path) from None
         except OSError as error:
             raise FileFormatError(f"{self.path} cannot be read: {error.strerror}") from None
-        return (stat.st_ino,) if self._log is not None else (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        if self._log is None:
+            return stat.st_ino, stat.st_size, stat.st_mtime_ns
+        with self.path.open("rb") as file:  # its first record holds what no other log's does
+            return stat.st_ino, *file.read(RECORD.size)
 
 
 class _Lazy(Mapping[str, NDArray[Any]]):
@@ -198,7 +213,7 @@ def _by_run(values: NDArray[Any]) -> NDArray[Any]:
 
 
 @contextlib.contextmanager
-def _damage(path: FilePath) -> Iterator[None]:
+def damage(path: FilePath) -> Iterator[None]:
     """Turn whatever reading raises into a sentence about the file: h5py raises nearly everything there is."""
     try:
         yield
@@ -217,7 +232,7 @@ def _damage(path: FilePath) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _opened(path: FilePath) -> Iterator[h5py.File]:
-    with _damage(path):
+    with damage(path):
         if path.is_dir():
             raise FileFormatError(f"{path} is a directory, not a trajectory file")
         if not path.is_file():
@@ -248,13 +263,31 @@ def _nothing_there(path: FilePath) -> FileNotFoundError:
 
 def _attributes(path: FilePath, file: h5py.File) -> Mapping[str, Any]:
     """Return the attributes of a file that is ours and not newer than this code."""
-    attributes = dict(file["parameters"].attrs) if "parameters" in file else {}
+    attributes = dict(_item(file, "parameters").attrs) if _has(file, "parameters") else {}
     name = attributes.get("schema")
     if not isinstance(name, bytes) or "schema_version" not in attributes:
-        kind = "an H5MD file of another program" if "h5md" in file else "an HDF5 file"
+        kind = "an H5MD file of another program" if _has(file, "h5md") else "an HDF5 file"
         raise FileFormatError(f"{path} is {kind}, not a GrokPhys trajectory")
     check_version(path, name.decode(errors="replace"), attributes["schema_version"])
     return attributes
+
+
+def _has(place: Any, name: str) -> bool:
+    """Whether a group has a link of that name, without following it; `in` of h5py would."""
+    return isinstance(place, h5py.Group) and place.id.links.exists(name.encode())
+
+
+def _item(file: h5py.File, name: str) -> Any:
+    """Return what stands at a place of the file; links that lead elsewhere are refused."""
+    place, within = file, ""
+    for part in name.split("/"):
+        within = f"{within}/{part}"
+        if not _has(place, part):
+            raise ValueError(f"it holds no {name}")
+        if place.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+            raise ValueError(f"{within} is a link, which is not followed")
+        place = place[part]
+    return place
 
 
 def _configuration(path: FilePath, attributes: Mapping[str, Any]) -> Any:
@@ -266,15 +299,7 @@ def _configuration(path: FilePath, attributes: Mapping[str, Any]) -> Any:
 
 def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
     """Return a dataset that lies whole in this file and holds numbers, or refuse it."""
-    place, within = file, ""
-    for part in name.split("/"):
-        within = f"{within}/{part}"
-        link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
-        if link is None:
-            raise ValueError(f"it holds no {name}")
-        if not isinstance(link, h5py.HardLink):
-            raise ValueError(f"{within} is a link, which is not followed")
-        place = place[part]
+    place, within = _item(file, name), f"/{name}"
     if not isinstance(place, h5py.Dataset):
         raise ValueError(f"{within} is not a dataset")
     if place.is_virtual or place.external:
@@ -296,9 +321,9 @@ def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
 
 def _dataset_names(file: h5py.File, name: str) -> list[str]:
     """Return the names of the arrays of a group, their scales left out, if there is such a group."""
-    if name not in file:
+    if not _has(_item(file, name.rpartition("/")[0]), name.rpartition("/")[2]):
         return []
-    return [key for key in file[name] if not _dataset(file, f"{name}/{key}").is_scale]
+    return [key for key in _item(file, name) if not _dataset(file, f"{name}/{key}").is_scale]
 
 
 def _runs(path: FilePath, run: h5py.Dataset, points: int) -> tuple[int, int]:

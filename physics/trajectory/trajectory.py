@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from physics.checks import finite_array, whole_number
 from physics.errors import InputError
-from physics.trajectory.layout import check_parameters, observable_name, observable_type
+from physics.trajectory.layout import check_parameters, checked_start, observable_name, observable_type
 
 Path = str | os.PathLike[str]
 Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -68,9 +69,7 @@ class Trajectory:
         self._dtype = self._positions.dtype
         self.steps, self.times = _clock("steps", steps, times, self._shape[1])
         self.parameters = check_parameters(dict(parameters or {}), self.runs)
-        self.start: Mapping[str, NDArray[Any]] = {
-            observable_name(name): np.asarray(values) for name, values in (start or {}).items()
-        }
+        self.start: Mapping[str, NDArray[Any]] = checked_start(start, self.runs)
         self.made_with: dict[str, Any] = dict(made_with or {})
         self.complete = complete
         self._clocks: dict[str, Clock] = {
@@ -266,18 +265,21 @@ def load(path: Path) -> Trajectory:
     FileNotFoundError, FileFormatError
         If there is no such file, or it is not a readable trajectory.
     """
+    from physics.trajectory.stored import damage
+
     lazy = Trajectory.open(path)
-    return Trajectory(
-        lazy.positions,
-        lazy.steps,
-        lazy.times,
-        observables={name: lazy.observables[name] for name in lazy.observables},
-        clocks=lazy._clocks,
-        parameters=lazy.parameters,
-        start=dict(lazy.start),
-        made_with=lazy.made_with,
-        complete=lazy.complete,
-    )
+    with damage(FilePath(path)):
+        return Trajectory(
+            lazy.positions,
+            lazy.steps,
+            lazy.times,
+            observables={name: lazy.observables[name] for name in lazy.observables},
+            clocks=lazy._clocks,
+            parameters=lazy.parameters,
+            start=dict(lazy.start),
+            made_with=lazy.made_with,
+            complete=lazy.complete,
+        )
 
 
 def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Clock:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from physics.errors import InputError, InUseError, OutputError
 from physics.trajectory.file import write_file
-from physics.trajectory.layout import Header, Layout, check_parameters
+from physics.trajectory.layout import Header, Layout, check_parameters, checked_start
 from physics.trajectory.locks import claim, signals_deferred
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
 from physics.trajectory.provenance import DECIDE_BITS, made_with
@@ -78,6 +78,7 @@ class Target:
                     f"{self.partial} holds an unfinished run; pass {go_on}overwrite (--overwrite) "
                     "to begin anew"
                 )
+            self.merging.unlink(missing_ok=True)  # after a kill it may be another name of the finished file
             undo.pop_all()
 
     def publish(self) -> None:
@@ -157,6 +158,7 @@ class FileRecorder:
         resume: bool | None = None,
         until: int | None = None,
     ) -> None:
+        checked_start(start, layout.runs)
         header = Header(layout, dict(parameters), made_with(*packages), tuple(start or {}))
         _require_json(header)
         self._resume, self._overwrite = resume, overwrite
@@ -180,10 +182,11 @@ class FileRecorder:
         self._waiting = 0  # bytes of frames that are not written yet, at most
         self._failure: Exception | None = None
         self._cancelled = threading.Event()
+        self._ended = self._exited = False
         partial, log = self._target.partial, None
         if self._resume and self._target.path.exists() and not self._overwrite:
             self._found = Trajectory.open(self._target.path)
-            _require_same(self._target.path, self._found.parameters, self._found.made_with, header)
+            _require_same(self._target.path, self._found.parameters, header.made_with, header)
             if not self._found.complete:
                 raise OutputError(f"{self._target.path} was stored unfinished and cannot be resumed")
             self.complete = True
@@ -251,11 +254,17 @@ class FileRecorder:
         """Step of the last frame kept."""
         return self._last_step
 
+    @property
+    def identity(self) -> str:
+        """What tells this run from every other one, of the same configuration too."""
+        return self._header.identity
+
     def result(self) -> Trajectory:
         """Open the finished file."""
         return Trajectory.open(self._target.path)
 
     def __enter__(self) -> Self:
+        self._user = threading.current_thread()
         self._thread = threading.Thread(target=self._work, name="grokphys recorder")
         try:
             with signals_deferred():
@@ -267,15 +276,16 @@ class FileRecorder:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
+            self._exited = not self._ended  # else frames may be missing, and the caller is told
             self._inbox.put("finish" if error is None else "stop")
             _wait_for(self._thread, self._cancelled)
         except BaseException as signalled:
             self._tell(signalled)
             raise
-        if error is None:
-            self._raise_failure()
-        else:
+        if error is not None:
             self._tell(error)
+            return
+        self._raise_failure()
 
     def _tell(self, error: BaseException) -> None:
         """Add to what ends the recording where its frames are."""
@@ -287,12 +297,17 @@ class FileRecorder:
     def _call(self, what: str) -> None:
         reply: SimpleQueue[None] = SimpleQueue()
         self._inbox.put((what, reply))
-        reply.get()
+        while self._thread.is_alive():
+            with contextlib.suppress(Empty):
+                reply.get(timeout=1.0)
+                break
         self._raise_failure()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+        if self._ended and not self._exited:
+            raise OutputError(f"cannot write {self._target.path}: the thread that recorded it has ended")
 
     def _unfinished(self, header: Header) -> Log | None:
         """Return the log to go on with; None where it was killed before it held what the run is."""
@@ -322,7 +337,7 @@ class FileRecorder:
                 wait = since + FLUSH_SECONDS - monotonic() if frames else FLUSH_SECONDS
                 item = self._inbox.get(timeout=max(wait, 0.0))
             except Empty:  # the caller may have been ended without a word to this thread
-                item = None if threading.main_thread().is_alive() else "stop"
+                item = None if self._user.is_alive() else "stop"
             if isinstance(item, tuple) and item[0] != "flush":
                 since = since if frames else monotonic()
                 frames.append(item[0])
@@ -340,6 +355,7 @@ class FileRecorder:
         if item == "finish":
             self._try(self._finish)
         self._try(self._close)
+        self._ended = True
         self._target.close()
 
     def _try(self, function: Any, *arguments: Any) -> None:
@@ -444,16 +460,16 @@ def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None
     thread = threading.Thread(
         target=write, name="grokphys writer"
     )  # no signal comes between its calls of HDF5
-    with signals_deferred():
-        thread.start()
-    _wait_for(thread, cancelled)
+    _wait_for(thread, cancelled, start=True)
     if failures:
         raise failures[0]
 
 
-def _wait_for(thread: threading.Thread, cancelled: threading.Event) -> None:
+def _wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:
     """Wait until a thread has ended; a signal meanwhile asks it to leave off, and comes once it has."""
     with signals_deferred() as waiting:
+        if start:
+            thread.start()
         while thread.is_alive():
             thread.join(0.1)
             if waiting:
@@ -461,7 +477,11 @@ def _wait_for(thread: threading.Thread, cancelled: threading.Event) -> None:
 
 
 def _require_json(header: Header) -> None:
-    check_parameters(header.parameters, header.layout.runs)
+    layout = header.layout
+    check_parameters(header.parameters, layout.runs)
+    for name, _, shape in layout.columns[2:]:
+        if min(shape) < 1:
+            raise InputError(f"{name} must not be empty to be stored, got the shape {shape} of one frame")
     try:
         json.dumps(header.to_json(), allow_nan=False)
     except (TypeError, ValueError) as error:
