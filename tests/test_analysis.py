@@ -119,6 +119,12 @@ def test_intervals_have_their_coverage():
         assert 0.93 < count / 2000 < 0.97, name
 
 
+def test_the_interval_of_a_mean_is_students():
+    values = np.random.default_rng(1).normal(3, 2, 7)
+    found, expected = analysis.mean(values), stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+
+
 def coverage(intervals, truth):
     return np.mean([one.covers(truth) for one in intervals])
 

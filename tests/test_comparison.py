@@ -251,6 +251,33 @@ def test_strange_partners_are_those_of_another_run():
     assert motion.chance_error.estimate == pytest.approx(np.array(expected)[:, 1:].mean())
 
 
+def test_a_stranger_comes_with_its_own_clock():
+    """Clocks that differ from pair to pair: a stranger stands beside a run at the times of its own pair."""
+    steps = np.arange(6)
+    ages = np.array([5 * (steps / 5) ** (1 + 0.3 * k) for k in range(4)])
+    x, y = walks(0, 4).positions, walks(1, 4).positions
+    first = Trajectory(x, steps, observables={"age": ages})
+    second = Trajectory(y, steps, observables={"age": np.tile(steps.astype(float), (4, 1))})
+    motion = analysis.compare(first, second, states=True, paired=True, align="age").motion
+    for k in range(4):
+        times = np.interp(steps, ages[k - 1], steps)
+        before = np.minimum(times.astype(int), 4)
+        part = (times - before)[:, None, None]
+        stranger = (1 - part) * x[k - 1, before] + part * x[k - 1, before + 1]
+        np.testing.assert_allclose(motion.chance[k], missed(stranger, y[k]))
+
+
+def test_the_mean_error_is_over_frames_that_have_a_counterpart():
+    first, second = walks(0, 3), walks(1, 3)
+    short = Trajectory(first.positions[:, :4], first.steps[:4])
+    motion = analysis.compare(short, second, states=True, paired=True, align="none").motion
+    pairs = zip(short.positions, second.positions, strict=True)
+    expected = np.array([missed(a, b[:4]) for a, b in pairs])
+    np.testing.assert_allclose(motion.error[:, :4], expected)
+    assert np.isnan(motion.error[:, 4:]).all()
+    assert motion.mean_error.estimate == pytest.approx(expected[:, 1:].mean())
+
+
 def test_states_are_compared_as_they_are():
     flow = physics.AffineFlow(-np.diag([1.0, 0.5, 0.25]), np.zeros(3))
     first = physics.simulate(flow, steps=20, runs=4, step_size=0.1)

@@ -98,6 +98,11 @@ def test_a_loop_that_is_not_associative_is_found_wherever_it_fails():
     table = [[0, 1, 2, 3, 4], [1, 0, 3, 4, 2], [2, 4, 0, 1, 3], [3, 2, 4, 0, 1], [4, 3, 1, 2, 0]]
     with pytest.raises(InputError, match="associativity fails"):
         FiniteGroup(table)
+    # Times the cyclic group of three, whose elements come first: they generate each other, and pass.
+    loop, cycle = np.array(table), cyclic(3).table
+    product = (3 * loop[:, None, :, None] + cycle[None, :, None, :]).reshape(15, 15)
+    with pytest.raises(InputError, match="associativity fails"):
+        FiniteGroup(product)
 
 
 def test_a_group_is_found_under_every_relabelling():

@@ -180,6 +180,34 @@ def test_what_is_claimed_must_be_stored(stored, place, shape, chunks):
         refused(stored, "bytes, of which")
 
 
+def test_a_chunk_that_nobody_stored_is_refused(stored):
+    """HDF5 would read it as zeros."""
+    with h5py.File(stored, "r+") as file:
+        del file["observables/loss/value"]
+        made = file["observables/loss"].create_dataset("value", (12, 3), "f8", chunks=(6, 3))
+        made[:6] = np.random.default_rng(0).random((6, 3))
+        assert made[6:].max() == 0
+    refused(stored, "claims 288 bytes, of which 144 are stored")
+
+
+def test_filters_that_pack_without_limit_are_refused(stored):
+    """Sixteen megabytes of zeros in less than a kilobyte, as no deflate alone could."""
+    with h5py.File(stored, "r+") as file:
+        del file["observables/status/value"]
+        made = file["observables/status"].create_dataset(
+            "value",
+            shape=(12, 3),
+            dtype="i8",
+            chunks=(2**12, 2**9),
+            maxshape=(None, None),
+            scaleoffset=0,
+            compression="gzip",
+        )
+        made[...] = 0
+        assert 0 < made.id.get_storage_size() < 1000
+    refused(stored, "claims 288 bytes, of which")
+
+
 class Late(BaseException):
     """It hangs."""
 
@@ -452,7 +480,7 @@ def test_commands_go_on_past_bad_files_and_say_which(folder, tmp_path, number):
 
 
 def test_memory_stays_bounded_for_a_bomb(tmp_path):
-    """A gigabyte of zeros in a megabyte is refused before it is unpacked."""
+    """A gigabyte of which nothing is stored is refused before any memory is taken for it."""
     with h5py.File(tmp_path / "t.h5", "w") as file:
         example().save(tmp_path / "sound.h5")
         with h5py.File(tmp_path / "sound.h5") as sound:

@@ -283,9 +283,19 @@ def test_numbers_of_the_same_networks_are_not_taken_for_independent(monkeypatch)
 
 
 def test_a_distance_of_correlations_is_fishers():
-    expected = (np.arctanh(-0.5) - np.arctanh(-0.64)) ** 2 / (1 / 47 + 1 / 97)
-    assert musat_start._correlation(-0.64, 100, -0.5, 50) == pytest.approx(expected)
-    assert np.isnan(musat_start._correlation(-0.64, 100, -0.5, 3))
+    """By the rest of 100 and of 50, 4 or 3 networks: the variance of z is 1 / (n - 3), without limit at 3."""
+
+    def numbers(rest, correlation):
+        absent = np.full(len(rest), np.nan)
+        several = np.full((2, len(rest)), np.nan)
+        circles = 112.0 - np.array(rest)
+        return Numbers(112, circles, absent, absent, several, several, np.full(len(rest), correlation))
+
+    found = musat_start.distances(numbers([100] * 3, -0.64), numbers([50, 4, 3], -0.5))["correlation"]
+    square = (np.arctanh(-0.5) - np.arctanh(-0.64)) ** 2
+    np.testing.assert_allclose(found, [square / (1 / 47 + 1 / 97), square / (1 / 1 + 1 / 97), np.nan])
+    swapped = musat_start.distances(numbers([3, 50], -0.64), numbers([100] * 2, -0.5))["correlation"]
+    np.testing.assert_allclose(swapped, [np.nan, square / (1 / 47 + 1 / 97)])
 
 
 def test_starts_are_compared_over_the_whole_table(small, tmp_path, monkeypatch, capsys):

@@ -89,6 +89,17 @@ def test_the_adaptive_pair_is_of_order_5():
     assert slope(evaluations, errors) == pytest.approx(-5.0, abs=0.5)
 
 
+def test_a_step_into_what_could_not_be_foreseen_is_taken_again():
+    """The rate rises from 1 to 100 at time 1: x(3) = 3 + 2 · 99, which steps grown before it would miss."""
+
+    def rate(state):
+        return np.stack([np.ones(len(state)), 1 + 99 * (1 + np.tanh((state[:, 0] - 1) / 0.05)) / 2], axis=1)
+
+    state = np.array([[0.0, 0.0], [0.0, 7.0]])
+    adaptive.integrate(rate, state, 3.0, 1e-8)
+    np.testing.assert_allclose(state, [[3.0, 201.0], [3.0, 208.0]], rtol=1e-6)
+
+
 def test_a_system_without_a_velocity_stands_still_and_one_that_explodes_is_nan():
     state = np.array([[1.0, 2.0], [0.0, 0.0]])
     adaptive.integrate(np.zeros_like, state, 1.0, 1e-6)

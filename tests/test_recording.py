@@ -279,6 +279,53 @@ def test_every_beginning_of_a_log_is_whole_frames_and_goes_on_to_the_same(tmp_pa
         path.unlink()
 
 
+def test_a_damaged_record_is_refused_and_a_damaged_last_one_left_out(tmp_path, monkeypatch):
+    """A machine that lost its power may leave a last record of the right length that holds zeros."""
+    monkeypatch.setattr(writer, "BLOCK_BYTES", 2500)
+    path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
+    with pytest.raises(KeyboardInterrupt):
+        with FileRecorder(path, LAYOUT, {"seed": 1}) as recorder:
+            record(recorder, 20)
+            raise KeyboardInterrupt
+    content, blocks = partial.read_bytes(), Log(partial)._blocks
+    last, _, address = blocks[-1]
+    partial.write_bytes(content[: address + 400] + bytes(len(content) - address - 400))
+    assert_right(physics.load(partial), last)
+    with FileRecorder(path, LAYOUT, {"seed": 1}, resume=True) as recorder:
+        assert recorder.frames == last
+        record(recorder, 20)
+    assert_right(physics.load(path), 20)
+    path.unlink()
+    for inside in (blocks[0][2], address - 100):
+        damaged = bytearray(content)
+        damaged[inside] ^= 1
+        partial.write_bytes(damaged)
+        with pytest.raises(FileFormatError, match="is damaged: its checksum fails at byte"):
+            physics.load(partial)
+
+
+def test_what_is_told_to_be_on_disk_has_been_synced(tmp_path, monkeypatch):
+    """A log at each flush and before it is merged, the file before it takes its name."""
+    done, sync, publish = [], os.fsync, writer.Target.publish
+
+    def remembered(descriptor):
+        done.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", remembered)
+    monkeypatch.setattr(writer.Target, "publish", lambda self: (done.append("publish"), publish(self)))
+    path, saved = tmp_path / "t.h5", tmp_path / "s.h5"
+    with FileRecorder(path, LAYOUT, {}) as recorder:
+        kept = (tmp_path / "t.h5.partial").stat().st_ino
+        record(recorder, 3)
+        recorder.flush()
+        assert done == [kept]
+        record(recorder, 5)
+    assert done == [kept, kept, path.stat().st_ino, "publish"]
+    physics.load(path).save(saved)
+    assert done[4:] == [saved.stat().st_ino, "publish"]
+
+
 @pytest.mark.parametrize("flush_seconds", [0.0, 1000.0])
 def test_a_killed_run_keeps_every_flushed_frame(tmp_path, flush_seconds):
     with start_writer(tmp_path / "t.h5", 10**6, flush_seconds) as process:

@@ -17,6 +17,7 @@ from nets.engines import choose_engine, optimiser
 from nets.ensemble import batches, draw, dropout_seed
 from nets.observing import DECIDED, DIVERGED, Observer
 from physics import FileFormatError, InputError, OutputError
+from physics.trajectory.log import Log
 
 SMALL = nets.ConstantAttention(7)
 
@@ -367,6 +368,58 @@ def interrupted(path, monkeypatch, **options):
 
     with pytest.raises(KeyboardInterrupt):
         nets.train(SMALL, runs=2, steps=100, record=20, out=path, stop=breaks, **options)
+
+
+def test_frames_are_on_disk_before_the_checkpoint_that_follows_them(tmp_path, monkeypatch):
+    path, found = tmp_path / "t.h5", []
+    write = checkpoint.Checkpoint.write
+
+    def watched(self, step, state):
+        found.append((step, physics.load(f"{path}.partial").steps[-1]))
+        write(self, step, state)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "write", watched)
+    interrupted(path, monkeypatch)
+    assert found
+    assert all(kept == step - step % 20 for step, kept in found), found
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_a_member_that_has_ended_stays_so_on_resumption(tmp_path, monkeypatch, engine):
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "LARGEST_SHARE", float("inf"))
+    options = {"runs": 2, "steps": 100, "record": 20, "seed": 1, "engine": engine}
+    last = 60
+
+    def second_from_twenty(step, embeddings, observables):
+        if step == last:
+            raise KeyboardInterrupt
+        return np.array([False, step >= 20])
+
+    with pytest.raises(KeyboardInterrupt):
+        nets.train(SMALL, out=tmp_path / "t.h5", stop=second_from_twenty, **options)
+    last = -1
+    resumed = nets.train(SMALL, out=tmp_path / "t.h5", resume=True, stop=second_from_twenty, **options)
+    assert (resumed.positions[1, 2:] == resumed.positions[1, 1]).all()
+    same(resumed, nets.train(SMALL, stop=second_from_twenty, **options))
+
+
+def test_a_checkpoint_newer_than_the_frames_on_disk_is_passed_over(tmp_path, monkeypatch):
+    """A disk may lose frames that were written before it: all are taken again, to the same bits."""
+    path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
+    interrupted(path, monkeypatch)
+    kept = Log(partial)
+    kept.forget_after(0)
+    assert kept.steps.tolist() == [0]
+    partial.write_bytes(partial.read_bytes()[: kept.end])
+
+    def goes_on(step, embeddings, observables):
+        return np.zeros(len(embeddings), bool)
+
+    options = {"runs": 2, "steps": 100, "record": 20}
+    goes_on.__name__ = goes_on.__qualname__ = "breaks"
+    resumed = nets.train(SMALL, out=path, resume=True, stop=goes_on, **options)
+    same(resumed, nets.train(SMALL, **options))
 
 
 def test_a_resume_that_does_not_fit_is_refused(tmp_path, monkeypatch):
