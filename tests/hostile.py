@@ -1,11 +1,14 @@
 """A client of the explorer that is nobody's page: it says what it likes over a websocket of its own."""
 
 import asyncio
+import contextlib
+import gc
 import json
 import re
 import socket
 import urllib.error
 import urllib.request
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
@@ -19,7 +22,12 @@ from tornado.websocket import websocket_connect
 def apart(coroutine):
     """Run a coroutine in a thread of its own, as Playwright keeps the loop of this one."""
     with ThreadPoolExecutor(1) as executor:
-        return executor.submit(asyncio.run, coroutine).result()
+        try:
+            return executor.submit(asyncio.run, coroutine).result()
+        finally:  # sockets of clients that were turned away go here, and not in another test
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
 
 
 def asked(address, *, data=None, method=None, **headers):
@@ -65,6 +73,9 @@ class Hostile:
 
     async def __aexit__(self, *_):
         self._socket.close()
+        with contextlib.suppress(asyncio.TimeoutError):
+            while await asyncio.wait_for(self._socket.read_message(), 10) is not None:
+                pass
 
     async def _message(self):
         while (fragment := await asyncio.wait_for(self._socket.read_message(), 60)) is not None:

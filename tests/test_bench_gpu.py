@@ -36,7 +36,7 @@ def report(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_without_cuda_there_is_one_sentence(tmp_path, capsys):
-    assert main(["bench", "gpu", "--out", str(tmp_path)]) == 1
+    assert main(["bench", "gpu", "--directory", str(tmp_path)]) == 1
     printed = capsys.readouterr()
     assert printed.err == "grokphys: gpu needs CUDA, which this machine or this PyTorch has not\n"
     assert not printed.out
@@ -51,7 +51,7 @@ def test_without_cuda_there_is_one_sentence(tmp_path, capsys):
     ],
 )
 def test_minutes_that_mean_nothing_are_refused(arguments, message, tmp_path, capsys):
-    assert main(["bench", *arguments, "--out", str(tmp_path)]) == 2
+    assert main(["bench", *arguments, "--directory", str(tmp_path)]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -510,7 +510,7 @@ def import_cases(tmp_path):
     yield "text.npz", [], 1, "is not a readable .npy or .npz file"
     yield "two.npz", [], 2, "array must say which is meant: a (5, 4, 3), b (5, 4, 3)"
     yield "two.npz", ["--array", "c"], 2, "array must be one of: a (5, 4, 3), b (5, 4, 3); got 'c'"
-    yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "steps must name an array of"
+    yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "steps_array must name an array of"
     yield "back.npz", [], 2, "steps must increase, got 2 followed by 1"
     yield "empty", [], 2, "holds no checkpoint (.pt, .pth, .ckpt, .safetensors)"
     checkpoints(tmp_path / "nameless", model={"embedding": E})

@@ -1,6 +1,5 @@
 """The explorer without a browser: runs, scripts, exports, sessions, the server's sentences."""
 
-import asyncio
 import io
 import re
 import socket
@@ -25,6 +24,7 @@ from bokeh.models import ColumnDataSource
 from bokeh.protocol import Protocol
 from bokeh.server.session import ServerSession
 from browser import loaded
+from hostile import apart
 from PIL import Image
 
 from experiments.explore import export, plane_plot, planes, server, session, starts, theme, uploads
@@ -538,7 +538,7 @@ def test_changes_of_one_reaction_are_one_message():
         bridge.playing = 1
 
     for work in (begin, reaction, lambda: None):
-        asyncio.run(held.with_document_locked(work))
+        apart(held.with_document_locked(work))
     assert [len(message.content["events"]) for message in sent] == [2, 3]
     kinds = [event["kind"] for event in sent[1].content["events"]]
     assert kinds == ["ColumnsPatched", "ModelChanged", "ModelChanged"]

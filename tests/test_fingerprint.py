@@ -118,7 +118,16 @@ def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose():
             "pyarrow",
             "safetensors",
         ),  # optional
-        *("h5py", "matplotlib", "PIL", "jinja2", "tqdm", "tyro"),  # they store and show
+        *(
+            "h5py",
+            "filelock",
+            "threadpoolctl",
+            "matplotlib",
+            "PIL",
+            "jinja2",
+            "tqdm",
+            "tyro",
+        ),  # they store and show
         *("pydmd", "pysindy", "joblib"),  # what benchmarks measure against
     }
     tops = set()

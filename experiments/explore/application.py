@@ -8,6 +8,7 @@ from bokeh.document.events import DocumentPatchedEvent
 from bokeh.resources import Resources
 from bokeh.server.connection import ServerConnection
 from bokeh.server.tornado import BokehTornado
+from bokeh.util.token import check_token_signature
 from tornado.httputil import HTTPServerRequest
 
 from experiments.explore.door import LIBRARIES, Door, Headers, Refused
@@ -55,13 +56,13 @@ class Application(BokehTornado):
     """
 
     def __init__(self, page: Callable[[Any], None], door: Door, uploads: Uploads, **settings: Any) -> None:
-        self._door = door
+        self._door, self._secret = door, secrets.token_bytes(32)
         super().__init__(
             page,
             extra_patterns=[(UPLOAD, UploadHandler, {"uploads": uploads})],
             extra_websocket_origins=door.origins,
             sign_sessions=True,  # nobody chooses the number of a session, or makes one up
-            secret_key=secrets.token_bytes(32),
+            secret_key=self._secret,
             include_headers=[],
             include_cookies=[],
             websocket_max_message_size_bytes=LARGEST_MESSAGE,
@@ -76,9 +77,22 @@ class Application(BokehTornado):
         sentence = self._door.refusal(request)
         if sentence is not None:
             return self._refuse(request, 403, sentence)
+        if not self._is_of_ours(request):
+            return self._refuse(request, 403, "Sessions are numbered by this server alone.")
         if request.path not in ROUTES and not LIBRARIES.fullmatch(request.path):
             return self._refuse(request, 404, "There is nothing here.")
         return super().find_handler(request, **named)
+
+    def _is_of_ours(self, request: HTTPServerRequest) -> bool:
+        """Whether a request names no session, or, as the websocket of a page does, one that was made here."""
+        named = {"bokeh-token", "bokeh-session-id"} & set(request.query_arguments)
+        if named or "Bokeh-Session-Id" in request.headers:
+            return False
+        _, _, token = request.headers.get("Sec-WebSocket-Protocol", "").partition(",")
+        try:
+            return not token.strip() or check_token_signature(token.strip(), self._secret, True)
+        except Exception:  # whatever a token leads to that is none
+            return False
 
     def _refuse(self, request: HTTPServerRequest, status: int, sentence: str) -> Any:
         return self.get_handler_delegate(request, Refused, {"status": status, "sentence": sentence})
