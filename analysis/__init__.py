@@ -1,9 +1,29 @@
 """What trajectories say: signals, laws of motion, survival, comparison, figures. Reads and never trains."""
 
-from analysis.calibration import Calibration, calibrate
-from analysis.comparison import Comparison, compare
-from analysis.effects import Difference, cliffs_delta, cohens_h, compare_proportions, compare_values, hedges_g
-from analysis.flow import (
+from analysis.circles.fourier import fourier_signals, survives, surviving_frequencies, trajectory_signals
+from analysis.circles.geometry import (
+    Plane,
+    PrincipalComponents,
+    circle_delta,
+    circularity,
+    effective_dimension,
+    frequency_plane,
+    principal_components,
+)
+from analysis.circles.structures import Structures, structures
+from analysis.circles.survival import StoppingRule, circle_counts, decision_error, fitness, survival_rates
+from analysis.compare.comparison import Comparison, compare
+from analysis.compare.motion import Motion
+from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets, onsets
+from analysis.compare.relabelling import (
+    Symmetry,
+    affine_maps,
+    automorphisms,
+    no_relabelling,
+    procrustes_disparity,
+    symmetry_of,
+)
+from analysis.laws.flow import (
     FixedPoints,
     Stability,
     affine_rollout,
@@ -14,45 +34,26 @@ from analysis.flow import (
     to_generator,
     to_increment,
 )
-from analysis.fourier import fourier_signals, survives, surviving_frequencies, trajectory_signals
-from analysis.geometry import (
-    Plane,
-    PrincipalComponents,
-    circle_delta,
-    circularity,
-    effective_dimension,
-    frequency_plane,
-    principal_components,
+from analysis.laws.lasso import LassoSolution, batch_lasso
+from analysis.laws.matching import match_trajectories
+from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
+from analysis.laws.ode import PUBLISHED, BatchFit, FitWarning, ODEFit, fit_each, fit_trajectories
+from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.resampling import Resampled, resample_coefficients
+from analysis.laws.scores import HonestScores, Law, RegressorLaw, Score, fit_law, honest_scores
+from analysis.phases.axes import Axis
+from analysis.phases.classification import PHASES, Majority, classify_phases
+from analysis.phases.diagram import Cell, PhaseDiagram, Refinement, phase_diagram
+from analysis.stats.calibration import Calibration, calibrate
+from analysis.stats.effects import (
+    Difference,
+    cliffs_delta,
+    cohens_h,
+    compare_proportions,
+    compare_values,
+    hedges_g,
 )
-from analysis.lasso import LassoSolution, batch_lasso
-from analysis.laws import HonestScores, Law, RegressorLaw, Score, fit_law, honest_scores
-from analysis.matching import match_trajectories
-from analysis.motion import Motion
-from analysis.nonlinear import MeanFieldRegressor, lotka_volterra
-from analysis.ode import PUBLISHED, BatchFit, FitWarning, ODEFit, fit_each, fit_trajectories
-from analysis.onsets import OnsetDifference, Onsets, compare_onsets, onsets
-from analysis.phase_axes import Axis
-from analysis.phase_diagram import Cell, PhaseDiagram, Refinement, phase_diagram
-from analysis.phases import PHASES, Majority, classify_phases
-from analysis.regressors import LinearODERegressor
-from analysis.relabelling import (
-    Symmetry,
-    affine_maps,
-    automorphisms,
-    no_relabelling,
-    procrustes_disparity,
-    symmetry_of,
-)
-from analysis.resampling import Resampled, resample_coefficients
-from analysis.statistics import Interval, correlation, mean, proportion
-from analysis.structures import Structures, structures
-from analysis.survival import (
-    StoppingRule,
-    circle_counts,
-    decision_error,
-    fitness,
-    survival_rates,
-)
+from analysis.stats.intervals import Interval, correlation, mean, proportion
 
 __all__ = [
     "PHASES",

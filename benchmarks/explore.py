@@ -33,7 +33,7 @@ OPTIONS = [
 with socket.socket() as probe:  # one port for all servers: the browser's cache goes by it
     probe.bind(("127.0.0.1", 0))
     PORT = str(probe.getsockname()[1])
-COMMAND = [sys.executable, "-m", "experiments.cli", "explore", "--no-browser", "--port", PORT]
+COMMAND = [sys.executable, "-m", "grokphys.cli.main", "explore", "--no-browser", "--port", PORT]
 
 
 def start() -> tuple[subprocess.Popen[str], str]:

@@ -22,14 +22,14 @@ from pathlib import Path
 
 import numba
 
-from experiments.sweeps.config import declaration
-from experiments.sweeps.pack import Pack, packs
-from experiments.sweeps.run import Worker, cores, flavours
-from experiments.sweeps.work import warm
-from experiments.timing import seconds
+from grokphys.bench.timing import seconds
+from grokphys.sweeps.config import declaration
+from grokphys.sweeps.pack import Pack, packs
+from grokphys.sweeps.run import Worker, cores, flavours
+from grokphys.sweeps.work import warm
 
 PROCESSES = 2
-SWEEP = [sys.executable, "-m", "experiments.cli", "sweep"]
+SWEEP = [sys.executable, "-m", "grokphys.cli.main", "sweep"]
 
 
 def content(runs: int, steps: int) -> dict[str, object]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.sweeps.config import Declaration, declaration
-from experiments.sweeps.index import Known, index_path, open_sweep, read_known, write_index
-from experiments.sweeps.pack import Pack, packs
-from experiments.sweeps.work import settle
+from grokphys.sweeps.config import Declaration, declaration
+from grokphys.sweeps.index import Known, index_path, open_sweep, read_known, write_index
+from grokphys.sweeps.pack import Pack, packs
+from grokphys.sweeps.work import settle
 
 OUTCOMES = (
     "circle",

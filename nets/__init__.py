@@ -1,6 +1,6 @@
 """Real networks, trained as ensembles that record how their embeddings move."""
 
-import nets.threads  # noqa: F401 - first, as it loads PyTorch
+import nets.engines.threads  # noqa: F401 - first, as it loads PyTorch
 
 # isort: split
 from nets.images import ImageMLP
@@ -10,7 +10,7 @@ from nets.networks import Networks, networks, training_sets
 from nets.recorder import Recorder
 from nets.recording import recording_steps
 from nets.stepwise import Training
-from nets.train import train
+from nets.training import train
 from nets.transformer import TokenTransformer
 
 __all__ = [

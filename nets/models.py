@@ -14,8 +14,8 @@ from nets.architecture import EMBEDDING, Architecture, Initialisation
 from nets.tasks import Task, addition, group_products, modular_addition
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
-from physics.groups import as_group, symmetric
-from physics.systems.effective_theory import EffectiveTheory
+from physics.theory.groups import as_group, symmetric
+from physics.theory.system import EffectiveTheory
 
 Parameters = dict[str, NDArray[np.float64]]
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nets.architecture import EMBEDDING
-from nets.batched import BatchedEngine
-from nets.ensemble import PARAMETER, AdamW, Ensemble, draw
+from nets.engines.ensemble import PARAMETER, AdamW, Ensemble, draw
+from nets.engines.torch import BatchedEngine
 from nets.models import Model
 from physics.checks import choice, finite_array
 from physics.errors import InputError
-from physics.groups import FiniteGroup
+from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
 
 LAYERS = "layers."

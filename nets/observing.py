@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
-from nets.ensemble import AdamW, Ensemble
+from nets.engines.ensemble import AdamW, Ensemble
 from physics.checks import number
 from physics.errors import InputError
-from physics.parallelograms import representation_quality
+from physics.theory.quality import representation_quality
 
 Numbers = NDArray[np.float64]
 

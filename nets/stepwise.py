@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.engines import choose_engine, optimiser
-from nets.ensemble import Ensemble, batch_size_of, batches, draw
+from nets.engines.choice import choose_engine, optimiser
+from nets.engines.ensemble import Ensemble, batch_size_of, batches, draw
 from nets.models import ConstantAttention, Model
 from nets.networks import Networks
 from physics.checks import whole_number

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from physics.checks import number
 from physics.errors import InputError
-from physics.groups import FiniteGroup
+from physics.theory.groups import FiniteGroup
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 

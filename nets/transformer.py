@@ -13,7 +13,7 @@ from nets.models import Model, Parameters
 from nets.tasks import Task, modular_addition
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
-from physics.systems.effective_theory import EffectiveTheory
+from physics.theory.system import EffectiveTheory
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,13 @@
 """Equations that move embeddings: particles, effective theories, and the trajectories they leave."""
 
-from physics.closure import Closures, closures, critical_sizes
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 from physics.examples import example
-from physics.groups import (
+from physics.flows import AffineFlow, LinearNetwork
+from physics.particles.structures import circle_ratio, grid_imperfections, is_circle
+from physics.particles.system import ParticleSystem, forces
+from physics.simulate import simulate
+from physics.theory.closure import Closures, closures, critical_sizes
+from physics.theory.groups import (
     FiniteGroup,
     alternating,
     cyclic,
@@ -13,20 +17,15 @@ from physics.groups import (
     quaternion,
     symmetric,
 )
-from physics.operations import Operation, random_training_sets
-from physics.parallelograms import (
+from physics.theory.operations import Operation, random_training_sets
+from physics.theory.quality import (
     augmented_training_set,
     ideal_accuracy,
     ideal_quality,
     predicted_accuracy,
     representation_quality,
 )
-from physics.simulate import simulate
-from physics.structure import circle_ratio, grid_imperfections, is_circle
-from physics.systems.affine_flow import AffineFlow
-from physics.systems.effective_theory import EffectiveTheory, grokking_rates
-from physics.systems.linear_network import LinearNetwork
-from physics.systems.particles import ParticleSystem, forces
+from physics.theory.system import EffectiveTheory, grokking_rates
 from physics.trajectory import Trajectory, load
 
 __all__ = [

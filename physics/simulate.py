@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
+from physics.particles.system import ParticleSystem
 from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
-from physics.systems.particles import ParticleSystem
 from physics.trajectory import Trajectory
 from physics.trajectory.layout import Layout, measured_types
 from physics.trajectory.provenance import fields, plain

@@ -17,8 +17,8 @@ import numpy as np
 
 import nets
 import physics
-from experiments.cli import COMMANDS
-from physics.systems.particles import ParticleSystem
+from grokphys.cli.main import COMMANDS
+from physics.particles.system import ParticleSystem
 
 HUGE = str(10**22)
 MAKES_DIRECTORIES = ("directory", "scoreboard", "gallery")

@@ -24,9 +24,9 @@ import pytest
 import analysis
 import nets
 import physics
-from experiments import cli
-from experiments.cli import COMMANDS, main
-from experiments.reproduce import FIGURES
+from grokphys.cli import main as cli
+from grokphys.cli.main import COMMANDS, main
+from grokphys.papers.registry import FIGURES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -230,7 +230,7 @@ SHORTER = {
     "demo": "--runs 5 --epochs 20",
 }
 TABLE_NOT_RUN = {
-    "explore": "serves until it is interrupted; tests/test_explore.py runs it",
+    "explore": "serves until it is interrupted; tests/grokphys/explorer/test_explore.py runs it",
     "reproduce --all --budget quick": "takes a quarter of an hour",
     "bench nets particles": "takes minutes; tests/test_packaging.py runs another one",
 }

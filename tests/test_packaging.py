@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import physics
-from experiments.cli import COMMANDS, main
+from grokphys.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("physics", "nets", "analysis", "experiments")
+PACKAGES = ("physics", "nets", "analysis", "grokphys")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NAMES = {"PIL": "pillow", "sklearn": "scikit-learn"}
 """Distributions that are not named as what they hold."""

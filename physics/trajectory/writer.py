@@ -174,6 +174,7 @@ class FileRecorder:
         """Find the run that shall go on, or begin a new log."""
         self.where = f" in {self._target.partial}"
         self.frames = 0
+        self._written = 0  # frames in the log: a signal may come between handing over a frame and counting it
         self.complete = False
         """Whether there is nothing left to record."""
         self._found: Trajectory | None = None
@@ -200,7 +201,7 @@ class FileRecorder:
             self._found = Trajectory.open(partial)
         self._layout, self._names, self._header = header.layout, list(header.layout.observables), header
         if self._found is not None:
-            self.frames = self._found.frames
+            self.frames = self._written = self._found.frames
             self._last_step = int(self._found.steps[-1]) if self.frames else -1
             if log is None:
                 return
@@ -289,9 +290,9 @@ class FileRecorder:
 
     def _tell(self, error: BaseException) -> None:
         """Add to what ends the recording where its frames are."""
-        if self.frames and not isinstance(error, Exception) and self._target.partial.exists():
+        if self._written and not isinstance(error, Exception) and self._target.partial.exists():
             go_on = "" if self._resume is None else "; resume (--resume) goes on from there"
-            kept = "1 frame is" if self.frames == 1 else f"{self.frames} frames are"
+            kept = "1 frame is" if self._written == 1 else f"{self._written} frames are"
             error.add_note(f"{kept} kept in {self._target.partial}{go_on}")
 
     def _call(self, what: str) -> None:
@@ -371,6 +372,7 @@ class FileRecorder:
     def _write(self, frames: list[list[NDArray[Any]]]) -> None:
         """Append a block of frames to the log: all of its steps, all of its times, and so on."""
         self._log.append(FRAMES, *(part for column in zip(*frames, strict=True) for part in column))
+        self._written += len(frames)
 
     def _finish(self) -> None:
         """Make the trajectory file of the log."""
@@ -399,7 +401,7 @@ class FileRecorder:
     def _close(self) -> None:
         if hasattr(self, "_log"):
             self._log.close()
-        if not self.frames:
+        if not self._written:
             self._target.partial.unlink(missing_ok=True)
 
 

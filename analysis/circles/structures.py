@@ -1,0 +1,91 @@
+"""What final embeddings have become: circles, or grids with imperfections."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.stats.intervals import Interval, mean, proportion
+from physics.particles.structures import grid_imperfections, is_circle
+from physics.theory.groups import FiniteGroup
+from physics.theory.operations import Operation
+
+PLAIN = ("EffectiveTheory", "ToyAddition")
+MODULAR = ("ParticleSystem", "ConstantAttention", "EmbeddingMLP", "TokenTransformer")
+"""What adds without a modulus, and modulo its tokens, where it records none."""
+UNPAIRED = ("AffineFlow", "LinearNetwork", "ImageMLP")
+"""What moves or learns no sums of pairs, so that circles and grids say nothing of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structures:
+    """What the final embeddings of an ensemble have become.
+
+    Attributes
+    ----------
+    circle : ndarray of bool, shape (runs,)
+    imperfections : ndarray of int64, shape (runs,)
+        Grid imperfections of every run, circles included.
+    circles : Interval
+        Fraction of circles, with Wilson's 95 % interval.
+    grid_imperfections : Interval
+        Mean over the runs that are no circles, with its 95 % interval.
+    """
+
+    circle: NDArray[np.bool_]
+    imperfections: NDArray[np.int64]
+    circles: Interval
+    grid_imperfections: Interval
+
+
+def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> Structures:
+    """Circles and imperfections of final embeddings (runs, tokens, dim); classes as `grid_imperfections`."""
+    circle = is_circle(final)
+    imperfections = grid_imperfections(final, modulus=modulus, group=group)
+    return Structures(
+        circle, imperfections, proportion(int(circle.sum()), len(circle)), mean(imperfections[~circle])
+    )
+
+
+def structures_by(operation: Operation, final: Any) -> Structures:
+    """Circles and imperfections of final embeddings (runs, tokens, dim), by the classes of an operation."""
+    return structures(final, **class_options(operation))
+
+
+def class_options(operation: Operation) -> dict[str, Any]:
+    """Options of `grid_imperfections` for the classes of an operation.
+
+    Plain addition is addition modulo more than any sum.
+    """
+    if operation.group is not None:
+        return {"group": operation.group}
+    return {"modulus": operation.modulus or 2 * operation.tokens}
+
+
+def class_names(operation: Operation) -> str:
+    """What the classes of pairs are, in words."""
+    if operation.group is not None:
+        return f"products in {operation.group.name}"
+    return "i + j" if operation.modulus is None else f"i + j mod {operation.modulus}"
+
+
+def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation | None:
+    """What the parameters of a trajectory say is learned, or None where they do not say it."""
+    system, model = parameters.get("system") or {}, parameters.get("model") or {}
+    made = system or model
+    group = made.get("group")
+    if group is not None:
+        named = isinstance(group, Mapping)
+        return Operation(
+            group=FiniteGroup(
+                np.asarray(group["table"] if named else group), group["name"] if named else "group"
+            )
+        )
+    modulus = made.get("modulus")
+    if modulus is None and made.get("type") in MODULAR:
+        modulus = tokens
+    if modulus is None and made.get("type") not in PLAIN:
+        return None
+    return Operation(tokens, modulus)

@@ -1,0 +1,275 @@
+"""One or several trajectories as one ensemble: what is measured of it, and what it was made to learn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.geometry import effective_dimension
+from analysis.circles.structures import class_names, class_options, recorded_operation
+from analysis.compare.onsets import Onsets, onsets
+from physics.errors import InputError
+from physics.particles.structures import circle_ratio, grid_imperfections
+from physics.theory.operations import Operation
+from physics.theory.quality import representation_quality
+from physics.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+Measure = Callable[[Array, Operation, float], Array]
+PLANAR = 4
+"""Dimensions up to which structures of pair sums are measured unless asked for: their cost is high above."""
+
+
+def _quality(E: Array, operation: Operation, delta: float) -> Array:
+    """Representation quality (…); NaN where an axis does not vary."""
+    states = E.reshape(-1, *E.shape[-2:])
+    found = np.full(len(states), np.nan)
+    varied = (np.ptp(states, axis=1) > 0).all(axis=1)
+    if varied.any() and operation.commutes:
+        found[varied] = representation_quality(states[varied], operation, delta)
+    return found.reshape(E.shape[:-2])
+
+
+def _imperfections(E: Array, operation: Operation, delta: float) -> Array:
+    return np.asarray(grid_imperfections(E, **class_options(operation)), np.float64)
+
+
+MEASURES: Mapping[str, Measure] = {
+    "circle_ratio": lambda E, operation, delta: circle_ratio(E),
+    "grid_imperfections": _imperfections,
+    "quality": _quality,
+    "effective_dimension": lambda E, operation, delta: effective_dimension(E),
+    "survivors": lambda E, operation, delta: survives(fourier_signals(E)).sum(axis=-1).astype(np.float64),
+}
+"""What can be measured of embeddings (…, tokens, dim): value (…)."""
+
+
+def _trajectory(name: str, one: Any) -> Trajectory:
+    """Return a trajectory as it is, and an array (runs, frames, tokens, dim) as one with steps 0, 1, 2, …."""
+    if isinstance(one, Trajectory):
+        return one
+    if not isinstance(one, np.ndarray) or one.ndim != 4 or one.dtype.kind not in "iuf" or 0 in one.shape:
+        found = f"an array {one.shape} of {one.dtype}" if isinstance(one, np.ndarray) else type(one).__name__
+        raise InputError(
+            f"{name} must be a Trajectory, an array (runs, frames, tokens, dim) of real numbers, or a "
+            f"sequence of these, got {found}"
+        )
+    positions = one if one.dtype in (np.float32, np.float64) else one.astype(np.float64)
+    return Trajectory(positions, np.arange(one.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleOf:
+    """Several trajectories of the same tokens and dimensions; only runs whose ends are finite count.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    parts : Trajectory, ndarray (runs, frames, tokens, dim), or sequence of these
+        Afterwards a list of trajectories.
+    delta : float, default 0.01
+        Tolerance of the representation quality.
+    given : Operation, optional
+        What is learned, where the trajectories are not to say it.
+
+    Raises
+    ------
+    InputError
+        If these are neither trajectories nor such arrays, differ in tokens or dimensions, or no run is
+        finite.
+    """
+
+    name: str
+    parts: Sequence[Trajectory]
+    delta: float = 0.01
+    given: Operation | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        given: Any = self.parts
+        several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+        several = [_trajectory(self.name, one) for one in several]
+        if not several:
+            raise InputError(f"{self.name} must hold at least one Trajectory or array, got none")
+        sizes = sorted({(one.tokens, one.dim) for one in several})
+        if len(sizes) > 1:
+            raise InputError(f"{self.name} must agree in tokens and dimensions, got {sizes}")
+        object.__setattr__(self, "parts", several)
+        if not self.sound.any():
+            raise InputError(
+                f"the final state of {self.name} must be finite in one run at least, got NaN or infinite "
+                f"values in all {len(self.sound)}"
+            )
+
+    @cached_property
+    def sound(self) -> NDArray[np.bool_]:
+        """Runs whose first and last frames are finite."""
+        ends = (np.concatenate([getattr(one, end) for one in self.parts]) for end in ("initial", "final"))
+        return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
+
+    @property
+    def runs(self) -> int:
+        """Number of runs that count."""
+        return int(self.sound.sum())
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens."""
+        return self.parts[0].tokens
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return self.parts[0].dim
+
+    @cached_property
+    def initial(self) -> Array:
+        """First frames, (runs, tokens, dim)."""
+        return np.concatenate([one.initial for one in self.parts])[self.sound].astype(np.float64)
+
+    @cached_property
+    def final(self) -> Array:
+        """Last frames, (runs, tokens, dim)."""
+        return np.concatenate([one.final for one in self.parts])[self.sound].astype(np.float64)
+
+    @cached_property
+    def times(self) -> Array | None:
+        """Common times of the frames from the first on, or None where the parts differ or have one frame."""
+        first = self.parts[0].times
+        same = all(np.array_equal(one.times, first) for one in self.parts)
+        return first - first[0] if same and len(first) > 1 else None
+
+    def positions(self, runs: NDArray[np.int64]) -> NDArray[Any]:
+        """All frames of some of the runs that count."""
+        return self._chosen([one.positions for one in self.parts], runs)
+
+    @cached_property
+    def observables(self) -> list[str]:
+        """Scalar observables that all parts hold."""
+        names = [set(one.observables) for one in self.parts]
+        found = sorted(set.intersection(*names))
+        return [name for name in found if all(one.observables[name].ndim == 2 for one in self.parts)]
+
+    def last(self, name: str) -> Array:
+        """Final value (runs,) of a measure, or of an observable."""
+        if name in MEASURES:
+            return np.asarray(MEASURES[name](self.final, self.operation, self.delta), np.float64)
+        values = np.concatenate([one.observables[name][:, -1] for one in self.parts])
+        return values[self.sound].astype(np.float64)
+
+    def series(self, name: str, runs: NDArray[np.int64]) -> tuple[Array, Array] | None:
+        """Values (runs, n) and times (n,) of an observable or a measure, or None where it has no series."""
+        clock = [self._clock(one, name) for one in self.parts]
+        if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
+            return None
+        if name in MEASURES:
+            return self._measured(name, self.positions(runs)), clock[0]
+        values = self._chosen([one.observables[name] for one in self.parts], runs)
+        return values.astype(np.float64), clock[0]
+
+    def onsets(
+        self, name: str, limit: float, *, falling: bool = False, lasting: bool = False
+    ) -> Onsets | None:
+        """When a quantity first is at or above a limit, or at or below it; None where it has no series.
+
+        Every part has its own clock and its own end, and a run that was stopped the end that it had.
+        """
+        sign = -1.0 if falling else 1.0
+        found = []
+        for one in self.parts:
+            clock = self._clock(one, name)
+            if len(clock) < 2:
+                return None
+            values = (
+                self._measured(name, one.positions)
+                if name in MEASURES
+                else one.observables[name].astype(np.float64)
+            )
+            reached = onsets(sign * values, clock, sign * limit, lasting=lasting)
+            found.append(_watched(reached, _ends(one)))
+        return self._counted(found)
+
+    def tracked(self, name: str) -> Onsets:
+        """Onsets that were tracked as steps, each on the clock of the frames of its part."""
+        found = []
+        for one in self.parts:
+            steps = one.observables[name][:, -1].astype(np.float64)
+            reached = np.isfinite(steps)
+            times = np.interp(np.where(reached, steps, one.steps[-1]), one.steps, one.times) - one.times[0]
+            found.append(_watched(Onsets(times, reached), _ends(one)))
+        return self._counted(found)
+
+    def _counted(self, parts: Sequence[Onsets]) -> Onsets:
+        joined = Onsets.joined(parts)
+        return Onsets(joined.times[self.sound], joined.reached[self.sound])
+
+    def _clock(self, part: Trajectory, name: str) -> Array:
+        """Times (n,) of an observable or a measure of a part, from its first frame on."""
+        return (part.times if name in MEASURES else part.clock(name)[1]) - part.times[0]
+
+    def _measured(self, name: str, positions: NDArray[Any]) -> Array:
+        frames = np.nan_to_num(positions.astype(np.float64))
+        return np.asarray(MEASURES[name](frames, self.operation, self.delta), np.float64)
+
+    @cached_property
+    def operation(self) -> Operation:
+        """What is learned: as given, as the parameters say, or addition modulo the number of tokens."""
+        if self.given is not None:
+            return self.given
+        found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]
+        several = {class_names(one) for one in found if one is not None}
+        if len(several) > 1:
+            raise InputError(f"{self.name} must agree in what is learned, got {', '.join(sorted(several))}")
+        return next((one for one in found if one is not None), Operation(self.tokens, self.tokens))
+
+    @property
+    def says_operation(self) -> bool:
+        """Whether what is learned was given, or is said by the parameters of every part."""
+        return self.given is not None or all(
+            recorded_operation(one.parameters, self.tokens) is not None for one in self.parts
+        )
+
+    @cached_property
+    def training_set(self) -> NDArray[np.int64] | None:
+        """The pairs (n, 2) of a training set that is fixed for all runs; None where it is all or drawn."""
+        for one in self.parts:
+            pairs = one.parameters.get("system", {}).get("pairs")
+            if pairs is not None:
+                return np.asarray(pairs, np.int64)
+        return None
+
+    @property
+    def fixed_examples(self) -> bool:
+        """Whether networks were all trained on examples that were named by number."""
+        return any(one.parameters.get("train_examples") is not None for one in self.parts)
+
+    @property
+    def states(self) -> bool:
+        """Whether the positions are coordinates of an affine flow, and no point sets."""
+        return any(one.parameters.get("system", {}).get("type") == "AffineFlow" for one in self.parts)
+
+    def _chosen(self, arrays: Sequence[NDArray[Any]], runs: NDArray[np.int64]) -> NDArray[Any]:
+        """Rows of the runs that count, without joining what is not wanted."""
+        wanted = np.flatnonzero(self.sound)[runs]
+        starts = np.cumsum([0, *(one.runs for one in self.parts)])
+        part = np.searchsorted(starts, wanted, side="right") - 1
+        return np.stack([arrays[k][run - starts[k]] for k, run in zip(part, wanted, strict=True)])
+
+
+def _ends(part: Trajectory) -> Array:
+    """Time (runs,) until which each run was watched: its last frame, or that at which it had been stopped."""
+    end = np.full(part.runs, part.times[-1] - part.times[0])
+    if "status" in part.observables:
+        over = part.observables["status"] > 0
+        clock = part.clock("status")[1] - part.times[0]
+        end = np.where(over.any(axis=1), clock[over.argmax(axis=1)], end)
+    return end
+
+
+def _watched(found: Onsets, ends: Array) -> Onsets:
+    """Censor the runs that have not reached it no later than where they ended."""
+    return Onsets(np.where(found.reached, found.times, np.minimum(found.times, ends)), found.reached)

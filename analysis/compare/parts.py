@@ -1,0 +1,353 @@
+"""The parts of a comparison, each from what the two ensembles have."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.circles.structures import Structures, class_names, structures_by
+from analysis.compare.ensembles import MEASURES, PLANAR, EnsembleOf
+from analysis.compare.motion import Chosen, Motion, Paths, compare_motion
+from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets
+from analysis.compare.relabelling import Symmetry, no_relabelling, procrustes_disparity, symmetry_of
+from analysis.stats.calibration import Calibration, calibrate
+from analysis.stats.effects import Difference, compare_proportions, compare_values
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "validation_accuracy": 0.9}
+"""What counts as reached where a trajectory did not track it itself."""
+MOST_PAIRS = 100
+"""Pairs of runs whose motion is compared: the first so many."""
+SEARCH = 200_000
+"""Singular value decompositions that a search over relabellings may take unless asked for."""
+UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
+ONSET_PREFIX = "steps_to_"
+ALIGNMENTS = ("scaling", "ends", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Distances between final shapes, modulo the symmetries of the problem.
+
+    A distance is the Procrustes disparity after translation, scaling, rotation, reflection, and the
+    relabellings of the tokens that the problem allows: 0 for the same shape, at most 1.
+
+    Attributes
+    ----------
+    disparity : ndarray, shape (simulated runs, trained runs)
+    relabelling : ndarray of int64, shape (simulated runs, trained runs)
+        Which of the relabellings aligns best; see `procrustes_disparity`.
+    nearest : ndarray, shape (trained runs,)
+        Disparity of each trained shape to the simulated one nearest to it.
+    nearest_start : ndarray, shape (trained runs,)
+        The same to the simulated runs' starts: what chance gives.
+    nearest_trained : ndarray, shape (trained runs,)
+        The same to the other trained shapes: what to hope for. NaN for a single run.
+    symmetry : Symmetry
+    """
+
+    disparity: Array
+    relabelling: NDArray[np.int64]
+    nearest: Array
+    nearest_start: Array
+    nearest_trained: Array
+    symmetry: Symmetry
+
+    def distances(self, names: tuple[str, str]) -> dict[str, Array]:
+        """Distances of each trained shape to the nearest of three ensembles, by what these are called."""
+        return {
+            f"{names[0]}, final": self.nearest,
+            f"{names[0]}, start": self.nearest_start,
+            f"other {names[1]}": self.nearest_trained,
+        }
+
+
+class Parts:
+    """The parts of a comparison, and notes of what had to be left out."""
+
+    def __init__(
+        self,
+        first: EnsembleOf,
+        second: EnsembleOf,
+        names: tuple[str, str],
+        states: bool | None,
+        symmetry: Symmetry | None,
+    ) -> None:
+        self.first, self.second, self.names = first, second, names
+        self.notes: list[str] = []
+        for name, one in zip(names, (first, second), strict=True):
+            lost = len(one.sound) - one.runs
+            if lost:
+                self.notes.append(f"{lost} of {len(one.sound)} {name} runs are not finite and left out")
+            if one.runs == 1:
+                self.notes.append(f"{name} is a single run: no interval can be given for it")
+        self.states = first.states or second.states if states is None else states
+        if self.states and first.final.shape[1:] != second.final.shape[1:]:
+            raise InputError(
+                "states must have the same number of tokens and of axes, got "
+                f"{first.final.shape[1:]} and {second.final.shape[1:]}"
+            )
+        for name, one in zip(names, (first, second), strict=True):
+            if not (self.states or one.says_operation):
+                self.notes.append(f"{name} names no operation: classes are {class_names(one.operation)}")
+        self.planar = max(first.dim, second.dim) <= PLANAR
+        self.same_tokens = first.tokens == second.tokens
+        self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
+
+    def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
+        """Note that shapes of different numbers of tokens are not compared, or refuse to."""
+        counts = f"{self.first.tokens} and {self.second.tokens} tokens"
+        for name, asked, allowed in (
+            ("paired", paired, "False"),
+            ("align", align not in ("auto", "none") and repr(align), "'none'"),
+            ("symmetry", symmetry is not None and symmetry.name, "left out"),
+        ):
+            if asked:
+                raise InputError(f"{name} must be {allowed} for ensembles of {counts}, got {asked}")
+        self.notes.append(f"{counts}: no shapes and no motion, and the clocks are left as they are")
+
+    def _symmetry(self, given: Symmetry | None) -> Symmetry:
+        identity = no_relabelling(self.first.tokens)
+        if self.states:
+            return identity
+        if given is not None:
+            return given
+        found = None
+        for one in (self.first, self.second):
+            if one.fixed_examples:
+                self.notes.append(f"the examples of {one.name} were fixed by number: no relabelling")
+                return identity
+            try:
+                own = symmetry_of(one.operation, one.training_set)
+            except InputError as error:
+                self.notes.append(f"no relabelling: {error}")
+                return identity
+            found = own if found is None else found & own
+        assert found is not None
+        search = len(found) * self.first.runs * self.second.runs
+        if max(self.first.dim, self.second.dim) > 2 and search > SEARCH:
+            self.notes.append(
+                f"no relabelling: {len(found)} for each of {self.first.runs * self.second.runs} pairs in "
+                f"{max(self.first.dim, self.second.dim)} dimensions are a long search; pass a symmetry for it"
+            )
+            return identity
+        return found
+
+    def structures(self, one: EnsembleOf) -> Structures | None:
+        """Circles and imperfections, where pair sums of few dimensions have them."""
+        if self.states or not self.planar or not one.operation.commutes:
+            return None
+        return structures_by(one.operation, one.final)
+
+    def shapes(self) -> Shapes | None:
+        """Disparities of all pairs of final shapes, and of what chance and the trained runs give."""
+        if self.states:
+            return None
+        disparity, relabelling = procrustes_disparity(self.first.final, self.second.final, self.symmetry)
+        among, _ = procrustes_disparity(self.second.final, self.second.final, self.symmetry)
+        np.fill_diagonal(among, np.inf)
+        alone = self.second.runs == 1
+        chance, _ = procrustes_disparity(self.first.initial, self.second.final, self.symmetry)
+        return Shapes(
+            disparity,
+            relabelling,
+            disparity.min(axis=0),
+            chance.min(axis=0),
+            np.array([np.nan]) if alone else among.min(axis=0),
+            self.symmetry,
+        )
+
+    def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
+        """Runs (n, 2) that stand beside each other, and whether they belong together."""
+        first, second = self.first, self.second
+        same = first.runs == second.runs and len(first.sound) == len(second.sound)
+        if paired and not same:
+            raise InputError(
+                f"paired needs as many runs of both that are finite, got {first.runs} and {second.runs}"
+            )
+        if paired is None:
+            paired = same and bool((first.sound == second.sound).all()) and self._same_starts()
+        if paired:
+            return np.tile(np.arange(first.runs)[:, None], 2), True
+        nearest = self._apart(second.final, shapes).argmin(axis=0)
+        return np.stack([nearest, np.arange(second.runs)], axis=1), False
+
+    def _apart(self, final: Array, shapes: Shapes | None = None) -> Array:
+        """Distances (runs of the first, n) between the ends of the first and other ends (n, tokens, dim)."""
+        if shapes is not None:
+            return shapes.disparity
+        if self.states:
+            return np.array([((final - state) ** 2).sum(axis=(1, 2)) for state in self.first.final])
+        return procrustes_disparity(self.first.final, final, self.symmetry)[0]
+
+    def _chosen(self, pairs: NDArray[np.int64], times: Array, shapes: Shapes | None) -> Chosen | None:
+        """The second choices of pairs that were chosen, and the same choice within the first ensemble."""
+        first = self.first
+        if first.runs < 2:
+            return None
+        apart = self._apart(self.second.final, shapes)[:, pairs[:, 1]]
+        apart[pairs[:, 0], np.arange(len(pairs))] = np.inf
+        runs = np.arange(min(first.runs, MOST_PAIRS))
+        within = self._apart(first.final[runs])
+        within[runs, runs] = np.inf
+        chosen = (apart.argmin(axis=0), runs, within.argmin(axis=0))
+        return Chosen(first.runs, *(Paths(first.positions(one), times) for one in chosen))
+
+    def _same_starts(self) -> bool:
+        starts = self.first.initial, self.second.initial
+        if self.states:
+            return starts[0].shape == starts[1].shape and np.allclose(*starts)
+        for a, b in zip(*starts, strict=True):
+            if not (np.ptp(a, axis=0).any() and np.ptp(b, axis=0).any()):
+                return False
+            if procrustes_disparity(a[None], b[None], self.symmetry)[0][0, 0] > 1e-9:
+                return False
+        return True
+
+    def distributions(self, ours: Structures | None, theirs: Structures | None) -> dict[str, Difference]:
+        """Final structures, and the final values of what both have measured."""
+        first, second = self.first, self.second
+        found: dict[str, Difference] = {}
+        if not self.states:
+            flat = min(first.dim, second.dim) < 2
+            if ours is not None and theirs is not None and not flat:
+                found["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
+                found["grid_imperfections"] = self._imperfections(ours, theirs)
+            names = ["quality"] if self.planar else []
+            names += [] if flat else ["effective_dimension", "survivors"]
+            for name in names:
+                found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
+        for name in sorted(set(first.observables) & set(second.observables)):
+            if name not in UNCOMPARED and name not in MEASURES and not name.startswith(ONSET_PREFIX):
+                found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
+        return {name: one for name, one in found.items() if all(len(sample) for sample in one.samples)}
+
+    def _imperfections(self, ours: Structures, theirs: Structures) -> Difference:
+        """Those of runs that are no circles; as a share, where the numbers of pair sums differ."""
+        counts = [one.imperfections[~one.circle] for one in (ours, theirs)]
+        if self.same_tokens:
+            return compare_values("grid imperfections of the rest", *counts)
+        sums = (one.tokens * (one.tokens + 1) / 2 for one in (self.first, self.second))
+        shares = (count / number for count, number in zip(counts, sums, strict=True))
+        return compare_values("imperfect share of the rest", *shares)
+
+    def motion(
+        self, pairs: NDArray[np.int64], together: bool, align: str, shapes: Shapes | None
+    ) -> Motion | None:
+        """Error over time of pairs of runs."""
+        times = self.first.times, self.second.times
+        common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
+        align = ("scaling" if together else "ends") if align == "auto" else align
+        if align not in (*ALIGNMENTS, *common):
+            raise InputError(
+                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or what both have "
+                f"({', '.join(common)}), got {align!r}"
+            )
+        if align == "scaling" and not together:
+            raise InputError(
+                "align 'scaling' is for runs that belong together, and these do not start alike; take "
+                "'ends', 'none', or an observable"
+            )
+        if times[0] is None or times[1] is None:
+            self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
+            return None
+        if len(pairs) > MOST_PAIRS:
+            self.notes.append(f"motion of the first {MOST_PAIRS} of {len(pairs)} pairs of runs")
+            pairs = pairs[:MOST_PAIRS]
+        symmetry = no_relabelling(self.first.tokens) if self.states else self.symmetry
+        progress = None
+        if align not in ALIGNMENTS:
+            rows = pairs.T if together else (np.arange(self.first.runs), np.arange(self.second.runs))
+            progress = self._progress(align, rows, (times[0], times[1]))
+        found = compare_motion(
+            Paths(self.first.positions(pairs[:, 0]), times[0]),
+            Paths(self.second.positions(pairs[:, 1]), times[1]),
+            pairs,
+            symmetry,
+            paired=together,
+            align=align,
+            progress=progress,
+            states=self.states,
+            chosen=None if together else self._chosen(pairs, times[0], shapes),
+        )
+        if align == "scaling" and found.at_edge(times[0][-1] / times[1][-1]):
+            self.notes.append("the best time scaling lies at the edge of those that were tried")
+        return found
+
+    def _progress(self, name: str, rows: Any, times: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Values (runs, frames) of an observable or measure at the frames of each ensemble."""
+        curves = []
+        for one, runs, clock in zip((self.first, self.second), rows, times, strict=True):
+            series = one.series(name, runs)
+            if series is None:
+                raise InputError(f"align must name what {one.name} has over time, got {name!r}")
+            curves.append(np.array([np.interp(clock, series[1], values) for values in series[0]]))
+        return curves[0], curves[1]
+
+    def onsets(
+        self, motion: Motion | None, thresholds: Mapping[str, float] | None
+    ) -> dict[str, OnsetDifference]:
+        """When thresholds are reached, and circles form for good, on the aligned clock of the second."""
+        scale, clock = 1.0, (1.0, 1.0)
+        if motion is not None and motion.scale.estimate > 0:
+            scale = motion.scale.estimate
+            if math.isfinite(motion.scale.low):
+                clock = scale / motion.scale.high, scale / motion.scale.low
+            elif motion.alignment not in ("ends", "none"):
+                self.notes.append("the factor between the clocks has no interval: onsets take it as known")
+        belong = motion.pairs.tolist() if motion is not None and motion.paired else []
+        found = {}
+        for name, (first, second) in self._reached(thresholds).items():
+            if first.reached.any() or second.reached.any():
+                found[name] = compare_onsets(name, first.scaled(1 / scale), second, pairs=belong, clock=clock)
+        return found
+
+    def _reached(self, thresholds: Mapping[str, float] | None) -> dict[str, tuple[Onsets, Onsets]]:
+        ensembles = self.first, self.second
+        shared = set(self.first.observables) & set(self.second.observables)
+        found: dict[str, tuple[Onsets, Onsets]] = {}
+        for name in sorted(shared):
+            if name.startswith(ONSET_PREFIX):
+                both = [one.tracked(name) for one in ensembles]
+                found[name.removeprefix(ONSET_PREFIX)] = both[0], both[1]
+        measured = {"quality", "circle_ratio"} if self.planar and not self.states else set()
+        for name, value in (THRESHOLDS if thresholds is None else thresholds).items():
+            if name in found:
+                continue
+            if name not in shared | measured:
+                if thresholds is not None:
+                    raise InputError(
+                        f"thresholds must name what both have ({', '.join(sorted(shared | measured))}), got "
+                        f"{name!r}"
+                    )
+                continue
+            first, second = (one.onsets(name, value) for one in ensembles)
+            if first is not None and second is not None:
+                found[name] = first, second
+        if measured and min(self.first.dim, self.second.dim) > 1:
+            first, second = (one.onsets("circle_ratio", 1.2, falling=True, lasting=True) for one in ensembles)
+            if first is not None and second is not None:
+                found["circle for good"] = first, second
+        return found
+
+    def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
+        """Predicted against measured accuracy: of one ensemble, or of runs that belong together."""
+        if given is not None:
+            values = [np.asarray(one, np.float64) for one in given]
+            if any(one.shape != self.second.sound.shape for one in values):
+                raise InputError(
+                    f"accuracies must be two arrays of the {len(self.second.sound)} runs of trained, got "
+                    f"{' and '.join(str(one.shape) for one in values)}"
+                )
+            return calibrate(*(one[self.second.sound] for one in values))
+        order = [(self.second, self.second), (self.first, self.first)]
+        order += [(self.first, self.second), (self.second, self.first)] if together else []
+        for predicting, measuring in order:
+            for name in ("accuracy", "validation_accuracy"):
+                if "predicted_accuracy" in predicting.observables and name in measuring.observables:
+                    return calibrate(predicting.last("predicted_accuracy"), measuring.last(name))
+        return None

@@ -1,0 +1,265 @@
+"""Affine laws by themselves: solution, rollout, conversion, fixed points, stability, who helps whom.
+
+Two objects are kept apart. The **increment map** is `x_{n+1} = x_n + A x_n + b`, the **generator** is
+`dx/dt = A x + b`. They agree only to first order in the step; `to_increment` and `to_generator` convert.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import expm, logm, null_space
+
+from physics.checks import choice, finite_array, number, whole_number
+from physics.errors import InputError
+from physics.flows import AffineFlow
+
+Array = NDArray[np.float64]
+
+
+def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
+    """Solve `dx/dt = A x + b` exactly, for any A, singular ones included.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+    b : array_like, shape (K,)
+    x0 : array_like, shape (K,)
+        State at time 0.
+    times : array_like, shape (n,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n, K)
+        From the exponential of the augmented matrix ``[[A, b], [0, 0]]``, where the paper's Eq. 4 adds
+        1e-8 I to invert A.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree or values are not finite.
+    """
+    A, b = _affine(A, b)
+    return AffineFlow(A, b).solve(_state(x0, b), finite_array("times", times).reshape(-1))
+
+
+def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
+    """Iterate the increment map `x_{n+1} = x_n + A x_n + b`.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+    b : array_like, shape (K,)
+    x0 : array_like, shape (K,)
+    steps : int
+        At least 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (steps + 1, K)
+        The first row is `x0`. Values may overflow to infinity if the map is unstable.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree or values are not finite.
+    """
+    A, b = _affine(A, b)
+    steps = whole_number("steps", steps, 0)
+    states = np.empty((steps + 1, len(b)))
+    states[0] = _state(x0, b)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for n in range(steps):
+            states[n + 1] = states[n] + A @ states[n] + b
+    return states
+
+
+def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
+    """Increment map over `step` of the generator `A`, `b`; it always exists.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+    b : array_like, shape (K,)
+    step : float, default 1.0
+
+    Returns
+    -------
+    tuple of ndarray
+        Matrix and vector from ``exp(step [[A, b], [0, 0]]) - 1``.
+    """
+    A, b = _affine(A, b)
+    size = len(b)
+    power = expm(number("step", step, above=0.0) * _augmented(A, b))
+    return power[:size, :size] - np.eye(size), power[:size, size]
+
+
+def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
+    """Generator whose flow over `step` is the increment map `A`, `b`, by the principal matrix logarithm.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+    b : array_like, shape (K,)
+    step : float, default 1.0
+        Time that one increment takes.
+
+    Returns
+    -------
+    tuple of ndarray
+        Matrix and vector.
+
+    Raises
+    ------
+    InputError
+        If there is none: where 1 + A has an eigenvalue that is zero, or real and negative, no real flow
+        passes through the map. A flow that oscillates faster than half a turn a step has
+        another generator than the one that is found.
+    """
+    A, b = _affine(A, b)
+    step = number("step", step, above=0.0)
+    size = len(b)
+    values = np.linalg.eigvals(np.eye(size) + A)
+    scale = max(float(np.abs(values).max()), 1.0)
+    blocked = values[(values.real <= 1e-12 * scale) & (np.abs(values.imag) <= 1e-12 * scale)]
+    if len(blocked):
+        found = ", ".join(f"{value:.3g}" for value in np.sort(blocked.real))
+        raise InputError(
+            f"A must be the increment map of a flow, got 1 + A with the eigenvalues {found}, of which no "
+            "real principal logarithm exists: a component that flips its sign or vanishes in one step has no "
+            "continuous generator"
+        )
+    power = np.eye(size + 1) + _augmented(A, b)
+    found_log = np.real(logm(power)) / step
+    return found_log[:size, :size], found_log[:size, size]
+
+
+@dataclass(frozen=True)
+class FixedPoints:
+    """Where an affine law stands still.
+
+    Attributes
+    ----------
+    point : ndarray, shape (K,), or None
+        The fixed point nearest to 0; None where there is none, since b is not in the range of A.
+    directions : ndarray, shape (K, n)
+        Orthonormal directions along which fixed points go on, if A is singular.
+    """
+
+    point: Array | None
+    directions: Array
+
+
+def fixed_points(A: Any, b: Any) -> FixedPoints:
+    """Solve ``A x + b = 0``, which is the same for an increment map and a generator.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+    b : array_like, shape (K,)
+
+    Returns
+    -------
+    FixedPoints
+    """
+    A, b = _affine(A, b)
+    point = np.linalg.lstsq(A, -b, rcond=None)[0]
+    scale = np.abs(A).sum(axis=1).max() * np.abs(point).max(initial=0) + np.abs(b).max(initial=0)
+    exists = np.abs(A @ point + b).max(initial=0) <= 1e-9 * scale
+    return FixedPoints(point if exists else None, null_space(A))
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How an affine law behaves near its fixed points.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of complex, shape (K,)
+        Of A, fastest growing first.
+    growth : ndarray, shape (K,)
+        Growth rates: the real parts of a generator's eigenvalues, or ``log |1 + μ|`` an increment, and -inf
+        where one increment takes a mode to zero.
+    stable : bool
+        Whether all modes decay.
+    """
+
+    eigenvalues: NDArray[np.complex128]
+    growth: Array
+    stable: bool
+
+
+def stability(A: Any, *, kind: str = "increment") -> Stability:
+    """Eigenvalues of `A` (K, K) and whether the law is stable; `kind` is "increment" or "generator"."""
+    matrix = finite_array("A", A)
+    _affine(matrix, np.zeros(len(matrix)))
+    values = np.linalg.eigvals(matrix).astype(np.complex128)
+    if choice("kind", kind, ("increment", "generator")) == "generator":
+        growth = values.real
+    else:
+        with np.errstate(divide="ignore"):
+            growth = np.log(np.abs(1 + values))
+    order = np.argsort(-growth, kind="stable")
+    return Stability(values[order], growth[order], bool((growth < 0).all()))
+
+
+def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
+    """List who helps and who hinders whom, by the signs of A off its diagonal (Ding §4.2).
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+    names : sequence, optional
+        Of the components; 1 … K, as frequencies are, by default.
+
+    Returns
+    -------
+    list of dict
+        For each pair i < j of which one acts on the other: ``first``, ``second``, the coefficients
+        ``on_first`` (A_ij) and ``on_second`` (A_ji), and ``relation``: collaboration where none is
+        negative, competition where none is positive, exploitation where the signs differ. Strongest first.
+    """
+    matrix = finite_array("A", A)
+    _affine(matrix, np.zeros(len(matrix)))
+    labels = list(range(1, len(matrix) + 1)) if names is None else list(names)
+    rows = []
+    for i, j in zip(*np.triu_indices(len(matrix), 1), strict=True):
+        pair = float(matrix[i, j]), float(matrix[j, i])
+        if pair == (0.0, 0.0):
+            continue
+        relation = "exploitation"
+        if min(pair) >= 0:
+            relation = "collaboration"
+        elif max(pair) <= 0:
+            relation = "competition"
+        rows.append(
+            {
+                "first": labels[i],
+                "second": labels[j],
+                "on_first": pair[0],
+                "on_second": pair[1],
+                "relation": relation,
+            }
+        )
+    return sorted(rows, key=lambda row: -max(abs(row["on_first"]), abs(row["on_second"])))
+
+
+def _augmented(A: Array, b: Array) -> Array:
+    matrix = np.zeros((len(b) + 1, len(b) + 1))
+    matrix[:-1, :-1], matrix[:-1, -1] = A, b
+    return matrix
+
+
+def _affine(A: Any, b: Any) -> tuple[Array, Array]:
+    A, b = finite_array("A", A), finite_array("b", b)
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or b.shape != A.shape[:1] or not b.size:
+        raise InputError(f"A and b must have the shapes (K, K) and (K,), got {A.shape} and {b.shape}")
+    return A, b
+
+
+def _state(x0: Any, b: Array) -> Array:
+    state = finite_array("x0", x0)
+    if state.shape != b.shape:
+        raise InputError(f"x0 must have the shape {b.shape}, got {state.shape}")
+    return state

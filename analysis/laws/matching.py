@@ -1,0 +1,220 @@
+"""The generator whose exact solutions pass nearest to noisy trajectories at uneven times."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import expm
+from scipy.optimize import least_squares
+
+from analysis.laws.flow import affine_solution
+from analysis.laws.ode import FitWarning, ODEFit
+from analysis.laws.pieces import Array, Pieces, as_pieces, differences, r_squared
+from analysis.laws.scores import Law
+from physics.errors import InputError
+
+MEMORY = 2**30
+"""Bytes that a Jacobian may take."""
+
+
+def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
+    """Fit `dx/dt = A x + b` by matching whole trajectories, not their difference quotients.
+
+    Minimises ``Σ |x(t_n; A, b, x₀) - x_n|²`` over A, b and the start of every trajectory, with components
+    weighted by their residuals in a second round: maximum likelihood for independent noise of a size of its
+    own in each component. Clean data give A and b to rounding at any spacing; noise does not bias them.
+
+    Parameters
+    ----------
+    signals, times
+        As in `fit_trajectories`; each trajectory has at least 4 frames. A dozen components at most are
+        practical: the work grows with the fourth power of their number.
+
+    Returns
+    -------
+    ODEFit
+        Of kind "generator".
+
+    Raises
+    ------
+    InputError
+        As `fit_trajectories`, or if there are more unknowns than values, or too many components.
+
+    Warns
+    -----
+    FitWarning
+        Where the trajectories do not determine A and b.
+    """
+    pieces = as_pieces(signals, times, minimum=4)
+    size = pieces[0][1].shape[1]
+    values = sum(x.size for _, x in pieces)
+    unknowns = size * (size + 1 + len(pieces))
+    if values < unknowns:
+        raise InputError(f"signals must hold as many values as unknowns, got {values} for {unknowns}")
+    if 8 * values * unknowns > MEMORY:
+        raise InputError(
+            f"signals are too large to match, got {size} components and {values} values, whose Jacobian "
+            f"takes {8 * values * unknowns / 2**30:.1f} GiB; thin them, or use fit_trajectories"
+        )
+    clocks = [t - t[0] for t, _ in pieces]
+    truth = [x for _, x in pieces]
+    # A unit of time and units of the components, in which the problem is well scaled.
+    unit = max(float(t[-1]) for t in clocks)
+    scale = np.concatenate(truth).std(axis=0)
+    scale[scale == 0] = 1.0
+    clocks = [t / unit for t in clocks]
+    truth = [x / scale for x in truth]
+    theta = _start(clocks, truth)
+    weights = np.ones(size)
+    found: Any = None
+    for _ in range(2):
+        found = least_squares(
+            _residuals, theta, jac=_jacobian, args=(clocks, truth, weights), method="trf", x_scale="jac",
+            ftol=1e-13, xtol=1e-13, gtol=1e-13, max_nfev=100,
+        )  # fmt: skip
+        theta = found.x
+        spread = np.sqrt(np.mean(_residuals(theta, clocks, truth, np.ones(size)).reshape(-1, size) ** 2, 0))
+        weights = 1 / np.maximum(spread, 1e-9)
+        weights /= weights.max()
+    _say_what_is_open(found.jac)
+    A, b, _ = _unpack(theta, size)
+    A, b = A * scale[:, None] / scale / unit, b * scale / unit
+    return _as_fit(A, b, pieces, bool(found.success))
+
+
+def _say_what_is_open(jacobian: Array) -> None:
+    columns = np.linalg.norm(jacobian, axis=0)
+    values = np.linalg.svd(jacobian / np.where(columns > 0, columns, 1.0), compute_uv=False)
+    open_ = int(np.count_nonzero(values < 1e-9 * values[0]))
+    if open_:
+        warnings.warn(
+            f"the trajectories leave {open_} of {len(columns)} unknowns open: other A and b give the same "
+            "solutions, such as where the trajectories do not span the space; add trajectories",
+            FitWarning,
+            stacklevel=3,
+        )
+
+
+def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
+    pairs = differences(pieces, "generator")
+    states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    size = len(b)
+
+    def made(rollout: float) -> ODEFit:
+        return ODEFit(
+            "generator",
+            A,
+            b,
+            1.0,
+            np.zeros(size),
+            np.full(size, converged),
+            r_squared(changes, states @ A.T + b),
+            rollout,
+            len(states),
+        )
+
+    law: Law = made(np.nan)
+    return made(law._score(pieces).rollout)
+
+
+def _start(clocks: list[Array], truth: list[Array]) -> Array:
+    """Guess: least squares of ``x(t) = x₀ + A ∫x + b t``, which averages noise instead of raising it."""
+    size, runs = truth[0].shape[1], len(truth)
+    rows = []
+    for k, (t, x) in enumerate(zip(clocks, truth, strict=True)):
+        area = np.zeros_like(x)
+        area[1:] = np.cumsum((x[1:] + x[:-1]) / 2 * np.diff(t)[:, None], axis=0)
+        which = np.zeros((len(t), runs))
+        which[:, k] = 1
+        rows.append(np.hstack([area, t[:, None], which]))
+    found = np.linalg.lstsq(np.concatenate(rows), np.concatenate(truth), rcond=None)[0]
+    return np.concatenate([found[:size].T.ravel(), found[size], found[size + 1 :].ravel()])
+
+
+def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
+    """A (K, K), b (K,) and starts (runs, K)."""
+    square = size * size
+    return (
+        theta[:square].reshape(size, size),
+        theta[square : square + size],
+        theta[square + size :].reshape(-1, size),
+    )
+
+
+def _augmented(A: Array, b: Array) -> Array:
+    M = np.zeros((len(b) + 1, len(b) + 1))
+    M[:-1, :-1], M[:-1, -1] = A, b
+    return M
+
+
+def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
+    size = len(weights)
+    A, b, starts = _unpack(theta, size)
+    values, V = np.linalg.eig(_augmented(A, b))
+    parts = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for x0, t, x in zip(starts, clocks, truth, strict=True):
+            if np.linalg.cond(V) < 1e4:  # a sum of exponentials, right to twelve digits then
+                w = np.linalg.solve(V, np.append(x0, 1.0))
+                found = np.real((np.exp(values * t[:, None]) * w) @ V[:size].T)
+            else:
+                found = affine_solution(A, b, x0, t)
+            parts.append(((found - x) * weights).ravel())
+    return np.concatenate(parts)
+
+
+def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
+    """Derivatives of the exact solution, by the divided differences of the exponential (Daleckii-Krein)."""
+    size = len(weights)
+    A, b, starts = _unpack(theta, size)
+    M = _augmented(A, b)
+    values, V = np.linalg.eig(M)
+    defective = np.linalg.cond(V) > 1e8
+    inverse = np.eye(size + 1) if defective else np.linalg.inv(V)
+    blocks = []
+    for run, (x0, t) in enumerate(zip(starts, clocks, strict=True)):
+        z0 = np.append(x0, 1.0)
+        if defective:
+            by_matrix, power = _by_blocks(M, z0, t)
+        else:
+            w = inverse @ z0
+            # Φ_pq(t) = (e^{λp t} - e^{λq t}) / (λp - λq), without cancellation where they are close.
+            middle = (values[:, None] + values) / 2 * t[:, None, None]
+            half = (values[:, None] - values) / 2 * t[:, None, None]
+            phi = np.exp(middle) * t[:, None, None] * _sinhc(half)
+            right = np.einsum("npq,jq,q->npj", phi, V, w)
+            left = V[:size, :, None] * inverse[None, :, :size]
+            by_matrix = np.real(np.einsum("cpi,npj->ncij", left, right))
+            power = np.real(
+                np.einsum("cp,np,pj->ncj", V[:size], np.exp(values * t[:, None]), inverse[:, :size])
+            )
+        block = np.zeros((len(t), size, len(theta)))
+        block[:, :, : size * size] = by_matrix[..., :size].reshape(len(t), size, -1)
+        block[:, :, size * size : size * size + size] = by_matrix[..., size]
+        first = size * size + size + run * size
+        block[:, :, first : first + size] = power
+        blocks.append((block * weights[:, None]).reshape(-1, len(theta)))
+    return np.concatenate(blocks)
+
+
+def _by_blocks(M: Array, z0: Array, t: Array) -> tuple[Array, Array]:
+    """Do the same for any M, defective ones too, by exponentials of twice the size; slower."""
+    size = len(M) - 1
+    directions = np.zeros((size * (size + 1), 2 * size + 2, 2 * size + 2))
+    directions[:, : size + 1, : size + 1] = directions[:, size + 1 :, size + 1 :] = M
+    rows, columns = np.divmod(np.arange(len(directions)), size + 1)
+    directions[np.arange(len(directions)), rows, size + 1 + columns] = 1.0
+    by_matrix, power = [], []
+    for moment in t:
+        exponentials = expm(moment * directions)
+        moved = exponentials[:, :size, size + 1 :] @ z0
+        by_matrix.append(moved.T.reshape(size, size, size + 1))
+        power.append(exponentials[0, :size, :size])
+    return np.stack(by_matrix), np.stack(power)
+
+
+def _sinhc(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    small = np.abs(z) < 1e-3
+    safe = np.where(small, 1.0, z)
+    return np.where(small, 1 + z * z / 6, np.sinh(safe) / safe)

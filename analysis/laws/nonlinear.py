@@ -1,0 +1,170 @@
+"""Nonlinear laws beside the linear one: mean-field competition, and Lotka-Volterra."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from analysis.laws.regressors import LinearODERegressor
+from physics.checks import whole_number
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+Term = tuple[int, ...]
+NINE: tuple[Term, ...] = (
+    (0,), (0, 1), (1,), (1, 1), (1, 2), (1, 0, 1), (2,), (2, 1), (3,),
+)  # fmt: skip
+"""Nine cubic terms that predict across runs: 1, m, x, x m, x m², x m₂, x², x² m, x³."""
+
+
+class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Fit `dx_k = f(x_k; m₁, m₂, …)`, one f for all components, with ``m_p = mean_j x_j^p``.
+
+    Relabelling tokens by a unit of Z_p permutes the frequencies and changes nothing else, so a law that all
+    runs share commutes with permutations. This is the simplest kind that does: every component feels the
+    others only through their symmetric functions, a competition for shared resources.
+
+    Parameters
+    ----------
+    terms : sequence of tuple of int, or int, default NINE
+        ``(a, c₁, c₂, …)`` stands for ``x^a m₁^c₁ m₂^c₂ …``. A number stands for all terms up to that degree,
+        14 for the cubic.
+
+    Attributes
+    ----------
+    terms_ : list of tuple of int
+    coef_ : ndarray, shape (terms,)
+        Coefficients in the units of the data.
+    scale_ : float
+        Root mean square of the data, in which the terms are formed.
+
+    Notes
+    -----
+    A law of first order in x alone keeps the order of the components: two that are equal stay so, hence none
+    can overtake another. Its rollout ranks the survivors as the first frame does, and adds how many survive.
+    """
+
+    def __init__(self, terms: Sequence[Term] | int = NINE) -> None:
+        self.terms = terms
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to states and their changes by least squares over all components at once.
+
+        Parameters
+        ----------
+        X : array_like, shape (samples, K)
+        y : array_like, shape (samples, T) or (samples,)
+            Changes of the first T components, usually of all.
+
+        Raises
+        ------
+        InputError
+            If `terms` are not of that kind, or there are more targets than components.
+        """
+        self.terms_ = mean_field_terms(self.terms)
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        Y = y[:, None] if y.ndim == 1 else y
+        if Y.shape[1] > X.shape[1]:
+            raise InputError(
+                f"y must hold changes of at most the {X.shape[1]} components of X, got {Y.shape[1]}"
+            )
+        self.scale_ = float(np.sqrt(np.mean(X**2))) or 1.0
+        self.targets_ = Y.shape[1]
+        self.vector_ = y.ndim == 1
+        features = self._features(X).reshape(-1, len(self.terms_))
+        scaled = np.linalg.lstsq(features, Y.ravel(), rcond=None)[0]
+        self._scaled = scaled
+        degrees = [term[0] + sum(p * c for p, c in enumerate(term[1:], 1)) for term in self.terms_]
+        self.coef_ = scaled / self.scale_ ** np.array(degrees, float)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Changes of the first T components of states `X` (samples, K)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        found = self._features(X) @ self._scaled
+        return found[:, 0] if self.vector_ else found
+
+    def _features(self, X: Array) -> Array:
+        """Terms (samples, T, terms)."""
+        x = X / self.scale_
+        orders = max(len(term) for term in self.terms_) - 1
+        means = [(x**p).mean(axis=1, keepdims=True) for p in range(1, orders + 1)]
+        own = x[:, : self.targets_]
+        features = np.empty((*own.shape, len(self.terms_)))
+        for k, (power, *others) in enumerate(self.terms_):
+            column = own**power
+            for m, c in zip(means, others, strict=False):
+                column = column * m**c
+            features[..., k] = column
+        return features
+
+    def __sklearn_tags__(self) -> Any:
+        """It has few coefficients, so it scores poorly on data without the symmetry."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
+    """Return the terms that `MeanFieldRegressor` is given, all of them up to a degree where it is a number.
+
+    Raises
+    ------
+    InputError
+        If a term is no tuple of whole numbers of at least 0.
+    """
+    if not isinstance(terms, Sequence):
+        degree = whole_number("terms", terms, 1)
+        powers = [range(degree // order + 1) for order in [1, *range(1, degree + 1)]]
+        found = [
+            term
+            for term in itertools.product(*powers)
+            if term[0] + sum(p * c for p, c in enumerate(term[1:], 1)) <= degree
+        ]
+    else:
+        found = [tuple(term) for term in terms if isinstance(term, Sequence)]
+        whole = all(isinstance(c, int) and c >= 0 for term in found for c in term)
+        if not found or len(found) < len(terms) or not whole or not all(found):
+            raise InputError(
+                "terms must be a degree or tuples (power of x, powers of m₁, m₂, …) of whole numbers of at "
+                f"least 0, got {terms!r}"
+            )
+    return list(dict.fromkeys(found))
+
+
+def term_name(term: Term) -> str:
+    """Name a term, such as ``x² m₁``."""
+    raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+    lowered = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+    parts = []
+    for order, power in enumerate(term):
+        if power:
+            symbol = "x" if not order else "m" + str(order).translate(lowered)
+            parts.append(symbol + (str(power).translate(raised) if power > 1 else ""))
+    return " ".join(parts) or "1"
+
+
+def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **options: Any) -> Pipeline:
+    """Estimator of the quadratic model: all linear and all quadratic terms (Ding, Eq. 2), and a constant.
+
+    Fit it with `fit_law`. In sample it is near perfect; how soon its rollouts blow up, `Score.reached` says.
+
+    Parameters
+    ----------
+    penalty, alpha, **options
+        As in `LinearODERegressor`.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+    """
+    return make_pipeline(
+        PolynomialFeatures(degree=2, include_bias=False), LinearODERegressor(penalty, alpha, **options)
+    )

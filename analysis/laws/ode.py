@@ -1,0 +1,267 @@
+"""Linear ODEs fitted to trajectories (Ding §4.2), one at a time or hundreds at once.
+
+The **increment map** is `x_{n+1} = x_n + A x_n + b`, what the paper's recipe fits from consecutive steps. The
+**generator** is `dx/dt = A x + b`. They agree only to first order in the step; `analysis.laws.flow` converts.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
+from analysis.laws.lasso import Moments, ratio, solve
+from analysis.laws.pieces import Array, as_pieces, differences, r_squared, unit
+from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.scores import Law, whole_steps
+from physics.checks import choice, number, whole_number
+from physics.errors import InputError
+
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "lasso": {"kind": "increment", "penalty": "lasso", "alpha": 0.01},
+    "least-squares": {"kind": "increment", "penalty": None},
+}
+"""The paper's recipes, on the signals (norms) of steps 0-1000: ``fit_trajectories(x, **PUBLISHED["lasso"])``.
+
+The published code stops Lasso after 1000 sweeps, converged or not; here it converges."""
+
+
+class FitWarning(UserWarning):
+    """Something about the data or the penalty that a reader of the coefficients must know."""
+
+
+@dataclass(frozen=True)
+class ODEFit(Law):
+    """A fitted linear ODE and how well it describes the data.
+
+    Attributes
+    ----------
+    kind : {"increment", "generator"}
+        What A and b are.
+    A : ndarray, shape (K, K)
+    b : ndarray, shape (K,)
+    unit : float
+        Time that one increment takes; 1 for a generator.
+    alpha : ndarray, shape (K,)
+        Weight of the penalty on each target.
+    converged : ndarray of bool, shape (K,)
+        Which targets converged.
+    r2_in_sample : float
+        R² of the changes it was fitted to, averaged over targets: the paper's figure, and a flattering one.
+    r2_rollout : float
+        R² of the trajectories predicted from their first frames alone, averaged over components.
+    transitions : int
+        Number of pairs of consecutive frames fitted.
+    """
+
+    kind: str
+    A: Array
+    b: Array
+    unit: float
+    alpha: Array
+    converged: NDArray[np.bool_]
+    r2_in_sample: float
+    r2_rollout: float
+    transitions: int
+
+    def changes(self, states: Array) -> Array:
+        """``A x + b`` of states (n, K)."""
+        return np.asarray(states @ self.A.T + self.b)
+
+    def to_generator(self) -> tuple[Array, Array]:
+        """Generator A, b in units of time; see `analysis.to_generator`, also for when none exists."""
+        return (self.A, self.b) if self.kind == "generator" else to_generator(self.A, self.b, self.unit)
+
+    def to_increment(self, step: float = 1.0) -> tuple[Array, Array]:
+        """Increment map A, b over `step`, a whole number of its own steps for a fitted increment map."""
+        if self.kind == "generator":
+            return to_increment(self.A, self.b, step)
+        times = step / self.unit
+        if times < 1 or abs(times - round(times)) > 1e-9:
+            raise InputError(f"step must be a whole number of the map's own {self.unit:g}, got {step:g}")
+        augmented = np.eye(len(self.b) + 1)
+        augmented[:-1, :-1] += self.A
+        augmented[:-1, -1] = self.b
+        power = np.linalg.matrix_power(augmented, round(times))
+        return power[:-1, :-1] - np.eye(len(self.b)), power[:-1, -1]
+
+    def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
+        whole = whole_steps(clock)
+        return affine_rollout(self.A, self.b, state, int(whole.max(initial=0)))[whole]
+
+    def _integrate(self, state: Array, clock: Array, bound: float) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return affine_solution(self.A, self.b, state, clock)
+
+
+def fit_trajectories(
+    signals: Any,
+    times: Any = None,
+    *,
+    kind: str = "increment",
+    penalty: str | None = "lasso",
+    alpha: float | str = 0.01,
+    l1_ratio: float = 0.5,
+    cv: int = 5,
+    max_iter: int = 100_000,
+    tol: float = 1e-8,
+) -> ODEFit:
+    """Fit one linear ODE to many trajectories, never across a join.
+
+    Parameters
+    ----------
+    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
+        Trajectories of the K components, such as Fourier signals.
+    times : array_like, shape (frames,), or a sequence of them, one a trajectory, optional
+        Increasing; 0, 1, 2, … by default.
+    kind : {"increment", "generator"}, default "increment"
+        "increment" fits `x_{n+1} - x_n = A x_n + b` as the paper does, and needs frames one step apart
+        (any equal spacing, which becomes the unit). "generator" fits `dx/dt = A x + b` from difference
+        quotients at the midpoints, for uneven times too; its error is of second order in the spacing, and
+        noise biases it: `match_trajectories` has neither defect and takes longer.
+    penalty, alpha, l1_ratio, cv, max_iter, tol
+        As in `LinearODERegressor`. Cross-validation leaves out whole trajectories where there are several.
+
+    Returns
+    -------
+    ODEFit
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, values are not finite, times do not increase, a trajectory has fewer than two
+        frames, an increment map is asked for from uneven times, or least squares from fewer changes
+        than unknowns.
+
+    Warns
+    -----
+    FitWarning
+        Where components are constant, a penalty alone makes the solution unique, or leaves no coefficient.
+
+    References
+    ----------
+    Ding et al. 2024, Eq. 3; their recipes are in `PUBLISHED`.
+    """
+    choice("kind", kind, ("increment", "generator"))
+    pieces = as_pieces(signals, times)
+    pairs = differences(pieces, kind)
+    states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    groups = np.repeat(np.arange(len(pairs)), [len(x) for x, _ in pairs])
+    regressor = LinearODERegressor(penalty, alpha, l1_ratio=l1_ratio, cv=cv, max_iter=max_iter, tol=tol)
+    regressor.check()
+    _say_what_is_poor(states, penalty)
+    regressor.fit(states, changes, groups)
+    A, b = regressor.coef_, np.atleast_1d(regressor.intercept_)
+    if regressor.alpha_.any() and not A.any() and changes.var(axis=0).any():
+        strongest = np.abs((changes - changes.mean(axis=0)).T @ (states - states.mean(axis=0))).max()
+        share = 1.0 if penalty == "lasso" else l1_ratio
+        warnings.warn(
+            f"alpha = {regressor.alpha_.max():g} leaves no coefficient, so that every signal drifts at a "
+            f"constant rate; coefficients appear below {strongest / len(states) / share:.3g}",
+            FitWarning,
+            stacklevel=2,
+        )
+    fit = ODEFit(
+        kind,
+        A,
+        b,
+        unit(pieces) if kind == "increment" else 1.0,
+        regressor.alpha_,
+        regressor.converged_,
+        r_squared(changes, states @ A.T + b),
+        np.nan,
+        len(states),
+    )
+    return replace(fit, r2_rollout=fit._score(pieces).rollout)
+
+
+@dataclass(frozen=True)
+class BatchFit:
+    """A linear ODE for each of m trajectories.
+
+    Attributes
+    ----------
+    A : ndarray, shape (m, K, K)
+    b : ndarray, shape (m, K)
+    r2_in_sample : ndarray, shape (m,)
+        R² of the changes of each, averaged over the targets that vary.
+    converged : ndarray of bool, shape (m, K)
+    """
+
+    A: Array
+    b: Array
+    r2_in_sample: Array
+    converged: NDArray[np.bool_]
+
+
+def fit_each(
+    signals: Any,
+    times: Any = None,
+    *,
+    kind: str = "increment",
+    alpha: float = 0.01,
+    l1_ratio: float = 1.0,
+    max_iter: int = 100_000,
+    tol: float = 1e-8,
+) -> BatchFit:
+    """Fit every trajectory its own linear ODE by Lasso or elastic net, on all cores.
+
+    Parameters
+    ----------
+    signals, times, kind
+        As in `fit_trajectories`.
+    alpha, l1_ratio, max_iter, tol
+        As in `batch_lasso`.
+
+    Returns
+    -------
+    BatchFit
+
+    Raises
+    ------
+    InputError
+        As `fit_trajectories`, or if `alpha` is 0.
+    """
+    moments = Moments.of(differences(as_pieces(signals, times), kind))
+    found = solve(
+        moments,
+        np.array([[number("alpha", alpha, above=0.0)]]),
+        l1_ratio=ratio(l1_ratio),
+        max_iter=whole_number("max_iter", max_iter, 1),
+        tol=number("tol", tol, above=0.0),
+    )
+    A = found.coef[:, :, 0]
+    explained = 2 * np.einsum("mtk,mtk->mt", A, moments.cross) - np.einsum(
+        "mtk,mkl,mtl->mt", A, moments.gram, A
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r2 = np.where(moments.power > 0, explained / moments.power, np.nan)
+    varies = np.isfinite(r2)
+    mean = np.where(varies, r2, 0).sum(axis=1) / np.maximum(varies.sum(axis=1), 1)
+    return BatchFit(A, found.intercept[:, :, 0], mean, found.converged[:, :, 0])
+
+
+def _say_what_is_poor(states: Array, penalty: str | None) -> None:
+    unknowns = states.shape[1] + 1
+    if len(states) < unknowns:
+        if penalty is None:
+            raise InputError(
+                f"least squares needs as many changes as unknowns, got {len(states)} changes for {unknowns} "
+                "unknowns of each target; give more frames or a penalty"
+            )
+        warnings.warn(
+            f"{len(states)} changes for {unknowns} unknowns of each target: the penalty alone chooses among "
+            "the laws that fit",
+            FitWarning,
+            stacklevel=3,
+        )
+    constant = np.flatnonzero(np.ptp(states, axis=0) == 0)
+    if len(constant):
+        warnings.warn(
+            f"components {', '.join(map(str, constant))} do not vary: nothing can be learnt from them, their "
+            "columns of A are 0",
+            FitWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,196 @@
+"""Estimators of linear laws: least squares, Lasso, elastic net, with alpha given or chosen."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from analysis.laws.lasso import LassoSolution, Moments, path, ratio, solve
+from physics.checks import number, whole_number
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+CRITERIA = ("aic", "bic", "cv")
+
+
+class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Fit `dX = X Aᵀ + b` by least squares, Lasso or elastic net, one target at a time.
+
+    Parameters
+    ----------
+    penalty : {"lasso", "elastic-net", None}, default "lasso"
+        Lasso as in the paper, the elastic net, or ordinary least squares.
+    alpha : float or {"aic", "bic", "cv"}, default 0.01
+        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`. A name chooses it for every target on
+        a path: by an information criterion (n log(RSS/n) plus 2, or log n, a coefficient; it takes the rows
+        for independent, so serial correlation makes it choose too many), or by cross-validation, which
+        leaves out whole groups where there are several, and else predicts later rows from earlier ones.
+    l1_ratio : float, default 0.5
+        Part of the L1 norm in the elastic net.
+    cv : int, default 5
+        Folds.
+    max_iter : int, default 100_000
+        Coordinate descent sweeps for each target.
+    tol : float, default 1e-8
+        Duality gap, relative to the target's variance, at which a target counts as converged. scikit-learn's
+        default of 1e-4 leaves coefficients of collinear signals wrong in the first digit.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (targets, features), or (features,) for one-dimensional targets
+        The matrix A.
+    intercept_ : ndarray, shape (targets,), or a float
+        The vector b.
+    alpha_ : ndarray, shape (targets,)
+        The weight used; 0 for least squares.
+    n_iter_ : ndarray of int, shape (targets,)
+        Sweeps taken; 1 for least squares.
+    converged_ : ndarray of bool, shape (targets,)
+        Which targets converged. Others are named in a `ConvergenceWarning`.
+
+    Notes
+    -----
+    The estimator does not know what `dX` is: increments make `A, b` the increment map, derivatives the
+    generator. `fit_trajectories` knows.
+    """
+
+    def __init__(
+        self,
+        penalty: str | None = "lasso",
+        alpha: float | str = 0.01,
+        *,
+        l1_ratio: float = 0.5,
+        cv: int = 5,
+        max_iter: int = 100_000,
+        tol: float = 1e-8,
+    ) -> None:
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit to states and their changes.
+
+        Parameters
+        ----------
+        X : array_like, shape (samples, features)
+            In the order of time.
+        y : array_like, shape (samples, targets) or (samples,)
+        groups : array_like, shape (samples,), optional
+            The trajectory that each sample comes from, for cross-validation.
+
+        Raises
+        ------
+        InputError
+            If a parameter is not what it must be.
+        """
+        alpha = self.check()
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        Y = y[:, None] if y.ndim == 1 else y
+        targets = Y.shape[1]
+        if self.penalty is None or alpha == 0:
+            model = LinearRegression().fit(X, Y)
+            coef, intercept = model.coef_, model.intercept_
+            self.alpha_ = np.zeros(targets)
+            self.n_iter_ = np.ones(targets, np.int64)
+            self.converged_ = np.ones(targets, bool)
+        else:
+            moments = Moments.of([(X, Y)])
+            chosen = self._choose(alpha, X, Y, moments, groups)
+            solution = self._solve(moments, chosen[:, None])
+            coef, intercept = solution.coef[0, :, 0], solution.intercept[0, :, 0]
+            self.alpha_ = chosen
+            self.n_iter_ = solution.sweeps[0, :, 0]
+            self.converged_ = solution.converged[0, :, 0]
+            self._name_missed()
+        self.coef_ = coef[0] if y.ndim == 1 else coef
+        self.intercept_ = float(intercept[0]) if y.ndim == 1 else intercept
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Changes of the states `X` (samples, features)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def check(self) -> float | str:
+        """Return `alpha` if all parameters are allowed, or raise an InputError."""
+        if self.penalty not in ("lasso", "elastic-net", None):
+            raise InputError(f"penalty must be 'lasso', 'elastic-net' or None, got {self.penalty!r}")
+        whole_number("max_iter", self.max_iter, 1)
+        number("tol", self.tol, above=0.0)
+        whole_number("cv", self.cv, 2)
+        ratio(self.l1_ratio)
+        if isinstance(self.alpha, str):
+            if self.alpha not in CRITERIA:
+                raise InputError(f"alpha must be a number or one of {CRITERIA}, got {self.alpha!r}")
+            return self.alpha
+        return number("alpha", self.alpha, 0.0)
+
+    @property
+    def _ratio(self) -> float:
+        return 1.0 if self.penalty == "lasso" else self.l1_ratio
+
+    def _solve(self, moments: Moments, alpha: Array) -> LassoSolution:
+        return solve(moments, alpha, l1_ratio=self._ratio, max_iter=self.max_iter, tol=self.tol)
+
+    def _choose(self, alpha: float | str, X: Array, Y: Array, moments: Moments, groups: Any) -> Array:
+        """Penalty of every target."""
+        if not isinstance(alpha, str):
+            return np.full(Y.shape[1], alpha)
+        candidates = path(moments, self._ratio)
+        if alpha == "cv":
+            cost = self._left_out(X, Y, candidates, groups)
+        else:
+            cost = self._information(alpha, len(X), moments, candidates)
+        return np.asarray(candidates[np.arange(len(candidates)), cost.argmin(axis=1)])
+
+    def _information(self, name: str, samples: int, moments: Moments, candidates: Array) -> Array:
+        """Information criterion (targets, candidates)."""
+        if samples <= moments.gram.shape[1] + 1:
+            raise InputError(
+                f"alpha={name!r} needs more samples than unknowns, got {samples} samples for "
+                f"{moments.gram.shape[1] + 1} unknowns"
+            )
+        w = self._solve(moments, candidates).coef[0]
+        fitted = np.einsum("tpk,kl,tpl->tp", w, moments.gram[0], w)
+        rest = moments.power[0][:, None] - 2 * np.einsum("tpk,tk->tp", w, moments.cross[0]) + fitted
+        floor = np.maximum(np.finfo(float).eps * moments.power[0], np.finfo(float).tiny)[:, None]
+        each = 2.0 if name == "aic" else np.log(samples)
+        return np.asarray(samples * np.log(np.maximum(rest, floor)) + each * np.count_nonzero(w, axis=2))
+
+    def _left_out(self, X: Array, Y: Array, candidates: Array, groups: Any) -> Array:
+        """Sum of squared errors (targets, candidates) on the rows left out."""
+        count = 0 if groups is None else len(np.unique(groups))
+        if count > 1:
+            folds = GroupKFold(min(self.cv, count)).split(X, Y, groups)
+        elif len(X) > self.cv:
+            folds = TimeSeriesSplit(self.cv).split(X)
+        else:
+            raise InputError(f"alpha='cv' needs more samples than cv = {self.cv} folds, got {len(X)}")
+        cost = np.zeros_like(candidates)
+        for kept, left in folds:
+            fit = self._solve(Moments.of([(X[kept], Y[kept])]), candidates)
+            for t in range(len(candidates)):
+                error = X[left] @ fit.coef[0, t].T + fit.intercept[0, t] - Y[left, t, None]
+                cost[t] += (error**2).sum(axis=0)
+        return cost
+
+    def _name_missed(self) -> None:
+        missed = np.flatnonzero(~self.converged_)
+        if len(missed):
+            warnings.warn(
+                f"{len(missed)} of {len(self.converged_)} targets have not converged in "
+                f"{self.max_iter} sweeps: {', '.join(map(str, missed))}; raise max_iter or alpha",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

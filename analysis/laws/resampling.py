@@ -1,0 +1,109 @@
+"""Intervals on every coefficient of a linear ODE, and how often a penalty lets it in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.laws.lasso import Moments, ratio, solve
+from analysis.laws.pieces import as_pieces, differences
+from analysis.stats.intervals import CONFIDENCE
+from physics.checks import number, whole_number
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Coefficients of a linear ODE over resamples of its data.
+
+    Attributes
+    ----------
+    A_low, A_high : ndarray, shape (K, K)
+        95 % percentile interval of every coefficient.
+    b_low, b_high : ndarray, shape (K,)
+    inclusion : ndarray, shape (K, K)
+        Part of the resamples in which the coefficient is not 0.
+    resamples : int
+    unit : str
+        What was drawn: "trajectories", or "blocks of L changes".
+    """
+
+    A_low: Array
+    A_high: Array
+    b_low: Array
+    b_high: Array
+    inclusion: Array
+    resamples: int
+    unit: str
+
+
+def resample_coefficients(
+    signals: Any,
+    times: Any = None,
+    *,
+    kind: str = "increment",
+    penalty: str | None = "lasso",
+    alpha: float = 0.01,
+    l1_ratio: float = 0.5,
+    resamples: int = 200,
+    block: int | None = None,
+    seed: int = 0,
+) -> Resampled:
+    """Draw the data again and again, and fit each time.
+
+    Consecutive changes are correlated, so single rows are never drawn: whole trajectories where there are
+    several, else moving blocks of the one.
+
+    Parameters
+    ----------
+    signals, times, kind, penalty, alpha, l1_ratio
+        As in `fit_trajectories`; `alpha` is a number.
+    resamples : int, default 200
+    block : int, optional
+        Changes in a block of a single trajectory; the root of their number, rounded, by default. It should
+        be longer than the signals are correlated: a slow decay makes the intervals too narrow.
+    seed : int, default 0
+
+    Returns
+    -------
+    Resampled
+
+    Raises
+    ------
+    InputError
+        As `fit_trajectories`, or if `block` is given for several trajectories or is too long.
+    """
+    resamples = whole_number("resamples", resamples, 2)
+    alpha = number("alpha", alpha, 0.0)
+    if penalty not in ("lasso", "elastic-net", None):
+        raise InputError(f"penalty must be 'lasso', 'elastic-net' or None, got {penalty!r}")
+    pairs = differences(as_pieces(signals, times), kind)
+    generator = np.random.default_rng(seed)
+    if len(pairs) > 1:
+        if block is not None:
+            raise InputError(f"block is for a single trajectory, got {len(pairs)}, which are drawn whole")
+        unit, parts, drawn = "trajectories", pairs, len(pairs)
+    else:
+        states, changes = pairs[0]
+        block = round(len(states) ** 0.5) if block is None else whole_number("block", block, 1)
+        if block > len(states):
+            raise InputError(f"block must be at most the number of changes, {len(states)}, got {block}")
+        starts = range(len(states) - block + 1)
+        parts = [(states[k : k + block], changes[k : k + block]) for k in starts]
+        unit, drawn = f"blocks of {block} changes", -(-len(states) // block)
+    counts = generator.multinomial(drawn, np.full(len(parts), 1 / len(parts)), size=resamples)
+    moments = Moments.of(parts).pooled(counts * np.array([len(x) for x, _ in parts], float))
+    if penalty is None or alpha == 0:
+        inverse = np.linalg.pinv(moments.gram, rcond=1e-14, hermitian=True)
+        A = np.einsum("rkl,rtl->rtk", inverse, moments.cross)
+        b = moments.target_mean - np.einsum("rtk,rk->rt", A, moments.feature_mean)
+    else:
+        found = solve(moments, np.array([[alpha]]), l1_ratio=1.0 if penalty == "lasso" else ratio(l1_ratio))
+        A, b = found.coef[:, :, 0], found.intercept[:, :, 0]
+    tail = (1 - CONFIDENCE) / 2
+    A_low, A_high = np.quantile(A, [tail, 1 - tail], axis=0)
+    b_low, b_high = np.quantile(b, [tail, 1 - tail], axis=0)
+    return Resampled(A_low, A_high, b_low, b_high, np.mean(A != 0, axis=0), resamples, unit)

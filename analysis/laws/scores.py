@@ -1,0 +1,299 @@
+"""Laws that move signals, what they predict, and honest scores of it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+from sklearn.base import BaseEstimator, clone
+
+from analysis.circles.fourier import survives
+from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared
+from physics.checks import choice, finite_array, number
+from physics.errors import InputError
+
+BLOW_UP = 1e3
+"""A rollout beyond this many times the largest value of its start, or 1, has blown up."""
+
+FOLDS = 10
+"""Runs are left out one by one up to this number, and in as many groups beyond it."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a law describes data.
+
+    Attributes
+    ----------
+    derivative : float
+        R² of the changes, averaged over components; negative where a constant would predict better.
+    rollout : float
+        R² of the trajectories predicted from their first frames alone; -inf where one overflows.
+    relative_error : float
+        ``‖predicted - true‖ / ‖true‖`` of the rollouts; inf where one overflows.
+    reached : float
+        Part of the frames that the rollouts reach before they blow up: 1 where none does.
+    survivors : float
+        Agreement on the components above twice the mean in the last frame, by the data or by the rollout: of
+        all that survive by either, the part that do by both, averaged over trajectories. NaN where none does.
+    """
+
+    derivative: float
+    rollout: float
+    relative_error: float
+    reached: float
+    survivors: float
+
+
+class Law(ABC):
+    """A law `dx/dt = f(x)` (kind "generator") or `x_{n+1} - x_n = f(x_n)` (kind "increment")."""
+
+    kind: str
+
+    @abstractmethod
+    def changes(self, states: Array) -> Array:
+        """F of states (n, K)."""
+
+    def predict(self, x0: Any, times: Any) -> Array:
+        """Trajectory from a state; see `rollout`, which also says how far it got."""
+        return self.rollout(x0, times)[0]
+
+    def rollout(self, x0: Any, times: Any) -> tuple[Array, int]:
+        """Follow the law from `x0`.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (K,)
+        times : array_like, shape (n,)
+            Increasing, counted from `x0`; whole numbers of steps for an increment map.
+
+        Returns
+        -------
+        states : ndarray, shape (n, K)
+            Infinite from where the rollout has blown up.
+        reached : int
+            Number of frames before that.
+        """
+        state, clock = finite_array("x0", x0), finite_array("times", times).reshape(-1)
+        bound = BLOW_UP * max(1.0, float(np.abs(state).max(initial=0)))
+        states = self._iterate(state, clock, bound) if self.kind == "increment" else None
+        if states is None:
+            states = self._integrate(state, clock, bound)
+        with np.errstate(invalid="ignore"):
+            wild = ~(np.abs(states) <= bound).all(axis=1)
+        reached = int(np.argmax(wild)) if wild.any() else len(states)
+        states[reached:] = np.inf
+        return states, reached
+
+    def score(self, signals: Any, times: Any = None) -> Score:
+        """Score data, such as those of the fit, later frames or another run; arguments as in the fits."""
+        return self._score(as_pieces(signals, times))
+
+    def _score(self, pieces: Pieces) -> Score:
+        pairs = differences(pieces, self.kind)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.concatenate([self.changes(x) for x, _ in pairs])
+        derivative = r_squared(np.concatenate([dx for _, dx in pairs]), found)
+        truth, predicted, agreement, reached = [], [], [], 0
+        for t, x in pieces:
+            states, frames = self.rollout(x[0], elapsed((t, x), self.kind))
+            truth.append(x[1:])
+            predicted.append(states[1:])
+            reached += frames - 1
+            agreement.append(_agreement(x[-1], states[-1]))
+        true, rolled = np.concatenate(truth), np.concatenate(predicted)
+        error = float("inf")
+        if np.isfinite(rolled).all():
+            error = float(np.linalg.norm(rolled - true) / max(np.linalg.norm(true), np.finfo(float).tiny))
+        found_agreement = [value for value in agreement if np.isfinite(value)]
+        return Score(
+            derivative,
+            r_squared(true, rolled),
+            error,
+            max(reached, 0) / len(true),
+            float(np.mean(found_agreement)) if found_agreement else float("nan"),
+        )
+
+    def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
+        whole = whole_steps(clock)
+        path = np.full((int(whole.max(initial=0)) + 1, len(state)), np.inf)
+        path[0] = state
+        with np.errstate(over="ignore", invalid="ignore"):
+            for n in range(1, len(path)):
+                path[n] = path[n - 1] + self.changes(path[n - 1][None])[0]
+                if not np.abs(path[n]).max() <= bound:
+                    break
+        return path[whole]
+
+    def _integrate(self, state: Array, clock: Array, bound: float) -> Array:
+        def edge(_: float, x: Array) -> float:
+            return bound - float(np.abs(x).max())
+
+        edge.terminal = True  # type: ignore[attr-defined]
+        states = np.full((len(clock), len(state)), np.inf)
+        if not len(clock):
+            return states
+        if np.any(np.diff(clock) < 0) or clock[0] < 0:
+            raise InputError("times must be at least 0 and must not decrease")
+        found = solve_ivp(
+            lambda _, x: self.changes(x[None])[0],
+            (0.0, max(float(clock[-1]), np.finfo(float).tiny)),
+            state,
+            t_eval=clock,
+            rtol=1e-8,
+            atol=1e-10 * bound,
+            events=edge,
+        )
+        states[: found.y.shape[1]] = found.y.T
+        return states
+
+
+class RegressorLaw(Law):
+    """A law whose changes are what a fitted estimator predicts.
+
+    Attributes
+    ----------
+    regressor : estimator
+        Fitted, with ``predict(states (n, K)) -> changes (n, K)``.
+    kind : {"increment", "generator"}
+    in_sample : Score
+    """
+
+    def __init__(self, regressor: Any, kind: str, pieces: Pieces) -> None:
+        self.regressor = regressor
+        self.kind = kind
+        self.in_sample = self._score(pieces)
+
+    def changes(self, states: Array) -> Array:
+        """What the estimator predicts; infinite for states that are not finite."""
+        if not np.isfinite(states).all():
+            return np.full_like(states, np.inf)
+        return np.asarray(self.regressor.predict(states))
+
+
+def fit_law(
+    estimator: BaseEstimator, signals: Any, times: Any = None, *, kind: str = "increment"
+) -> RegressorLaw:
+    """Fit any estimator of changes, a clone of it, to trajectories, never across a join.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Such as `MeanFieldRegressor`, or `lotka_volterra`.
+    signals, times, kind
+        As in `fit_trajectories`.
+
+    Returns
+    -------
+    RegressorLaw
+    """
+    choice("kind", kind, ("increment", "generator"))
+    pieces = as_pieces(signals, times)
+    pairs = differences(pieces, kind)
+    states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    return RegressorLaw(clone(estimator).fit(states, changes), kind, pieces)
+
+
+@dataclass(frozen=True)
+class HonestScores:
+    """A law scored three ways, side by side.
+
+    Attributes
+    ----------
+    law : Law
+        Fitted to all data.
+    in_sample : Score
+        On the data of the fit: the paper's figure, and a flattering one.
+    forward : Score or None
+        Fitted to the early part of every run, scored on the later part, whose rollouts start at the
+        split. None where a run is too short.
+    across : tuple of Score
+        For every run, of a law fitted without it; empty for a single run.
+    """
+
+    law: Law
+    in_sample: Score
+    forward: Score | None
+    across: tuple[Score, ...]
+
+    def mean(self, name: str) -> float:
+        """Mean over runs of a score across runs, but for those where it is NaN; NaN if there is none."""
+        values = np.array([getattr(score, name) for score in self.across])
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if len(known) else np.nan
+
+    def median(self, name: str) -> float:
+        """Median over runs of a score across runs; NaN for a single run."""
+        return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
+
+
+def honest_scores(
+    fit: Callable[[Any, Any], Law], signals: Any, times: Any = None, *, split: float = 0.5
+) -> HonestScores:
+    """Score a law in sample, forward in time, and across runs.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(signals, times)``, both lists of one array a run, returns a law.
+    signals, times
+        As in `fit_trajectories`.
+    split : float, default 0.5
+        Part of the frames of each run that the forward fit sees.
+
+    Returns
+    -------
+    HonestScores
+
+    Raises
+    ------
+    InputError
+        As `fit_trajectories`, or if `split` is not between 0 and 1.
+    """
+    if not 0 < number("split", split) < 1:
+        raise InputError(f"split must be greater than 0 and less than 1, got {split:g}")
+    pieces = as_pieces(signals, times)
+    clocks, values = [t for t, _ in pieces], [x for _, x in pieces]
+    law = fit(values, clocks)
+    at = [int(split * (len(t) - 1)) for t in clocks]
+    forward = None
+    if all(a >= 2 and len(t) - a > 2 for a, t in zip(at, clocks, strict=True)):
+        early = fit(
+            [x[: a + 1] for x, a in zip(values, at, strict=True)],
+            [t[: a + 1] for t, a in zip(clocks, at, strict=True)],
+        )
+        forward = early.score(
+            [x[a:] for x, a in zip(values, at, strict=True)], [t[a:] for t, a in zip(clocks, at, strict=True)]
+        )
+    across: list[Score] = []
+    if len(pieces) > 1:
+        folds = min(len(pieces), FOLDS)
+        held: dict[int, Score] = {}
+        for fold in range(folds):
+            left = range(fold, len(pieces), folds)
+            rest = fit(
+                [x for k, x in enumerate(values) if k not in left],
+                [t for k, t in enumerate(clocks) if k not in left],
+            )
+            held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
+        across = [held[k] for k in range(len(pieces))]
+    return HonestScores(law, law.score(values, clocks), forward, tuple(across))
+
+
+def _agreement(true: Array, rolled: Array) -> float:
+    """Jaccard index of the survivors; a rollout that has blown up has none."""
+    alive = survives(true)
+    told = survives(rolled) if np.isfinite(rolled).all() else np.zeros_like(alive)
+    either = int((alive | told).sum())
+    return int((alive & told).sum()) / either if either else float("nan")
+
+
+def whole_steps(clock: Array) -> NDArray[np.int64]:
+    """Return times in steps as whole numbers of at least 0, or refuse them."""
+    whole = np.rint(clock).astype(np.int64)
+    if np.any(whole != clock) or np.any(whole < 0):
+        raise InputError("times of an increment map must be whole numbers of steps of at least 0")
+    return whole

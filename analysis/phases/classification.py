@@ -1,0 +1,118 @@
+"""The four phases of learning, told from when a network fits and when it generalises (Liu, Table 1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincc
+
+from analysis.stats.intervals import Interval, proportion
+from physics.checks import choice, number
+from physics.errors import InputError
+
+PHASES = ("comprehension", "grokking", "memorization", "confusion")
+DELAY = 1000
+"""Steps between fitting and generalising from which on generalisation counts as grokking (Table 1)."""
+
+
+def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = DELAY) -> NDArray[np.str_]:
+    """Tell the phase of each run from the steps at which it first reached its two accuracies.
+
+    Parameters
+    ----------
+    train_steps, validation_steps : array_like, shape (...)
+        Step of the first training and validation accuracy at or above the threshold; NaN for never.
+    delay : float, default 1000
+        Greater than 0. A run that generalises `delay` steps or more after it fits is grokking.
+
+    Returns
+    -------
+    ndarray of str, shape (...)
+        "comprehension": fits, and generalises less than `delay` steps later, or earlier; "grokking": later;
+        "memorization": fits and never generalises; "confusion": never fits. The last holds also for a run
+        that reaches its validation accuracy and never its training accuracy, as one that reaches neither.
+
+    Raises
+    ------
+    InputError
+        If steps are negative or infinite, or the shapes differ.
+
+    References
+    ----------
+    Liu et al. 2022, Table 1, with thresholds of 90 % within 1e5 steps.
+    """
+    delay = number("delay", delay, above=0.0)
+    train, validation = _steps("train_steps", train_steps), _steps("validation_steps", validation_steps)
+    if train.shape != validation.shape:
+        raise InputError(
+            f"validation_steps must have the shape of train_steps, {train.shape}, got {validation.shape}"
+        )
+    fits, generalises = np.isfinite(train), np.isfinite(validation)
+    soon = validation - train < delay  # False where one of them is NaN
+    return np.select([fits & soon, fits & generalises, fits], PHASES[:3], PHASES[3])
+
+
+def _steps(name: str, value: Any) -> NDArray[np.float64]:
+    try:
+        steps = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers of steps, NaN for never, got {value!r}") from None
+    wrong = steps[(steps < 0) | np.isinf(steps)]
+    if wrong.size:
+        raise InputError(f"{name} must be at least 0, or NaN for never, got {wrong.flat[0]:g}")
+    return steps
+
+
+@dataclass(frozen=True)
+class Majority:
+    """What several runs of one setting say: the phase of most of them, and how certain it is.
+
+    Parameters
+    ----------
+    phases : sequence of str
+        Phase of each run, at least one.
+
+    Raises
+    ------
+    InputError
+        If there is none, or one is not a phase.
+    """
+
+    phases: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if not len(self.phases):
+            raise InputError("phases must name the phase of at least one run, got none")
+        object.__setattr__(self, "phases", tuple(choice("phases", phase, PHASES) for phase in self.phases))
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Number of runs in each phase."""
+        return {phase: self.phases.count(phase) for phase in PHASES}
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return len(self.phases)
+
+    @cached_property
+    def phase(self) -> str:
+        """The phase of most runs; of equally frequent ones the first of `PHASES`."""
+        return max(PHASES, key=self.counts.__getitem__)
+
+    @property
+    def share(self) -> Interval:
+        """Fraction of the runs in that phase, with Wilson's 95 % interval."""
+        return proportion(self.counts[self.phase], self.runs)
+
+    @cached_property
+    def certainty(self) -> float:
+        """Posterior probability that more than half of all networks are in that phase (Jeffreys' prior).
+
+        One run gives 0.82, two of one mind 0.92, two of three 0.71, four of five 0.91, a draw one half.
+        """
+        successes = self.counts[self.phase]
+        return float(betaincc(successes + 0.5, self.runs - successes + 0.5, 0.5))

@@ -1,0 +1,366 @@
+"""Phase diagrams over two hyper-parameters, with more runs where phases meet and where they are unclear."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.phases.axes import Axis, Span
+from analysis.phases.classification import DELAY, PHASES, Majority, classify_phases
+from analysis.stats.intervals import Interval, proportion
+from physics.checks import number, whole_number
+from physics.errors import InputError
+
+Point = tuple[float, float]
+Evaluate = Callable[[Sequence[Point], int], Any]
+Box = tuple[Span, Span]
+WHOLE: Box = ((0.0, 1.0), (0.0, 1.0))
+CERTAIN = 0.9
+EXTRA = 2
+"""Runs that an unclear cell is given at a time; an even number leaves odd ones odd, without a draw."""
+
+
+_majority = lru_cache(1024)(Majority)
+
+
+class Run(NamedTuple):
+    """A run of a cell: its number, the steps at which it fitted and generalised (NaN: never), its phase."""
+
+    number: int
+    train_steps: float
+    validation_steps: float
+    phase: str
+
+
+@dataclass(eq=False)
+class Cell:
+    """A rectangle of the plane, and the runs at the point that stands for it."""
+
+    x: Span
+    y: Span
+    point: Point
+    level: int
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def majority(self) -> Majority:
+        """What its runs say."""
+        return _majority(tuple(run.phase for run in self.runs))
+
+    def covered(self, box: Box = WHOLE) -> float:
+        """Area of the part of the cell that lies in a box."""
+        sides = [
+            min(own[1], other[1]) - max(own[0], other[0])
+            for own, other in zip((self.x, self.y), box, strict=True)
+        ]
+        return max(sides[0], 0.0) * max(sides[1], 0.0)
+
+
+@dataclass
+class PhaseDiagram:
+    """The cells that were computed; together they cover the plane once.
+
+    Attributes
+    ----------
+    x, y : Axis
+    delay : float
+        From how many steps of delay on generalisation is grokking.
+    certain : float
+        From which certainty on a cell is decided.
+    cells : list of Cell
+        The cells of the diagram, each with its runs.
+    coarser : list of Cell
+        Cells that were cut into smaller ones; their runs are kept, and count for nothing else.
+    complete : bool
+        False where the budget of runs ended before the refinement did.
+    """
+
+    x: Axis
+    y: Axis
+    delay: float
+    certain: float
+    cells: list[Cell]
+    coarser: list[Cell] = field(default_factory=list)
+    complete: bool = True
+
+    @property
+    def runs(self) -> int:
+        """Number of all runs."""
+        return sum(len(cell.runs) for cell in self.cells + self.coarser)
+
+    def decided(self, cell: Cell) -> bool:
+        """Whether the runs of a cell are of one mind."""
+        return cell.majority.certainty >= self.certain
+
+    def at(self, x: float, y: float) -> Cell:
+        """Return the cell at a point.
+
+        Raises
+        ------
+        InputError
+            If the point is outside.
+        """
+        a, b = self.x.part(x), self.y.part(y)
+        for cell in self.cells:
+            if cell.x[0] <= a <= cell.x[1] and cell.y[0] <= b <= cell.y[1]:
+                return cell
+        raise InputError(
+            f"the point must lie within the diagram, got {self.x.name} {x:g}, {self.y.name} {y:g}"
+        )
+
+    def shares(self, box: Box = WHOLE) -> dict[str, Interval]:
+        """Share of each phase in the area of a box, with 95 % intervals, given the cells.
+
+        Each run stands for an equal part of its cell. The interval is Wilson's for the effective number
+        1 / Σ a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965); as cells are
+        mostly of one mind, it is rather too wide than too narrow.
+
+        Parameters
+        ----------
+        box : pair of spans, default the whole plane
+            Parts 0 … 1 of both axes.
+        """
+        areas = np.array([cell.covered(box) for cell in self.cells])
+        areas /= areas.sum()
+        runs = np.array([[cell.majority.counts[phase] for phase in PHASES] for cell in self.cells])
+        effective = 1 / float(areas**2 @ (1 / runs.sum(axis=1)))
+        found = areas @ (runs / runs.sum(axis=1, keepdims=True))
+        return {
+            phase: proportion(min(share, 1.0) * effective, effective)
+            for phase, share in zip(PHASES, found.tolist(), strict=True)
+        }
+
+    def leading(self, box: Box = WHOLE) -> str:
+        """Return the phase with the largest share of a box."""
+        shares = self.shares(box)
+        return max(PHASES, key=lambda phase: shares[phase].estimate)
+
+    def borders(self) -> NDArray[np.intp]:
+        """Pairs (n, 2) of cells, by their places in `cells`, that share a part of an edge and not a phase."""
+        (left, right), (low, high) = (
+            np.array([getattr(cell, side) for cell in self.cells]).T for side in ("x", "y")
+        )
+        phases = np.array([cell.majority.phase for cell in self.cells])
+        beside = (right[:, None] == left) & _overlap(low, high)
+        above = (high[:, None] == low) & _overlap(left, right)
+        return np.argwhere((beside | above) & (phases[:, None] != phases))
+
+    def touching(self) -> dict[frozenset[str], int]:
+        """Number of borders between each two phases."""
+        found: dict[frozenset[str], int] = {}
+        for pair in self.borders():
+            key = frozenset(self.cells[k].majority.phase for k in pair)
+            found[key] = found.get(key, 0) + 1
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each cell, those that were cut too: its extent, its point, what its runs say."""
+        return [self._row(cell, cell in self.coarser) for cell in self.cells + self.coarser]
+
+    def run_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each run: its point, its number, its steps (NaN for never) and its phase."""
+        rows = [
+            {self.x.name: cell.point[0], self.y.name: cell.point[1], **run._asdict()}
+            for cell in self.cells + self.coarser
+            for run in cell.runs
+        ]
+        return sorted(rows, key=lambda row: row["number"])
+
+    def _row(self, cell: Cell, cut: bool) -> dict[str, Any]:
+        majority = cell.majority
+        sides: dict[str, Any] = {}
+        for axis, span, value in zip((self.x, self.y), (cell.x, cell.y), cell.point, strict=True):
+            sides |= {axis.name: value}
+            sides |= {f"{axis.name}_{end}": axis.value(part) for end, part in zip(ENDS, span, strict=True)}
+        odd = sum(np.isnan(run.train_steps) and np.isfinite(run.validation_steps) for run in cell.runs)
+        return (
+            sides
+            | {"level": cell.level, "cut": cut, "runs": majority.runs}
+            | majority.counts
+            | {"validation_only": int(odd), "phase": majority.phase, "share": majority.share.estimate}
+            | {"share_low": majority.share.low, "share_high": majority.share.high}
+            | {"certainty": majority.certainty, "decided": self.decided(cell)}
+        )
+
+
+ENDS = ("from", "to")
+
+
+def _overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each two of the intervals share more than an end, (n, n)."""
+    return np.minimum(high[:, None], high) > np.maximum(low[:, None], low)
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """How much work a phase diagram may take.
+
+    Parameters
+    ----------
+    seeds : int, default 3
+        Runs of each cell, at least 1.
+    most_seeds : int, default 7
+        Up to how many runs an unclear cell is given, at least `seeds`.
+    levels : int, default 2
+        How often a coarse cell may be halved, at least 0.
+    most_runs : int, optional
+        Runs in all, at least those of the coarse grid; without a limit by default.
+    certain : float, default 0.9
+        From which `Majority.certainty` on a cell is decided, less than 1.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range.
+    """
+
+    seeds: int = 3
+    most_seeds: int = 7
+    levels: int = 2
+    most_runs: int | None = None
+    certain: float = CERTAIN
+
+    def __post_init__(self) -> None:
+        seeds = whole_number("seeds", self.seeds, 1)
+        whole_number("most_seeds", self.most_seeds, seeds)
+        whole_number("levels", self.levels, 0)
+        if number("certain", self.certain, above=0.0) >= 1:
+            raise InputError(f"certain must be less than 1, got {self.certain:g}")
+
+
+def phase_diagram(
+    x: Axis,
+    y: Axis,
+    evaluate: Evaluate,
+    refinement: Refinement | None = None,
+    *,
+    delay: float = DELAY,
+) -> PhaseDiagram:
+    """Map the phases over two hyper-parameters, finer where they meet.
+
+    A coarse grid comes first. Then, level by level, cells whose runs disagree get more runs, and cells that
+    border on a cell of another phase are cut into four, until no border is left to refine, or the budget is
+    spent. A phase that fits between the points of the coarse grid is not found.
+
+    Parameters
+    ----------
+    x, y : Axis
+        What varies, with its coarse cells.
+    evaluate : callable
+        ``evaluate(points, first)`` makes a new run at each point (x, y) of a list, which names a point once
+        for each run, and returns numbers (runs, 3): the run's number, by which it can be made again, and its
+        steps to the training and to the validation threshold, NaN for never. `first` is the first number
+        that is free: the calls before have made that many runs.
+    refinement : Refinement, optional
+        Seeds, levels and budget.
+    delay : float, default 1000
+        From how many steps of delay on generalisation is grokking.
+
+    Returns
+    -------
+    PhaseDiagram
+
+    Raises
+    ------
+    InputError
+        If an argument is out of its range, or `evaluate` does not return three numbers for each run.
+
+    References
+    ----------
+    Liu et al. 2022, Figs. 6-8 and 13-15, which show a full grid of one run a cell.
+    """
+    refinement = refinement or Refinement()
+    if x.name == y.name:
+        raise InputError(f"x and y must be two different hyper-parameters, got {x.name} twice")
+    if refinement.most_runs is not None:
+        whole_number("most_runs", refinement.most_runs, x.cells * y.cells * refinement.seeds)
+    delay = number("delay", delay, above=0.0)
+    diagram = PhaseDiagram(x, y, delay, refinement.certain, [])
+    survey = _Survey(diagram, evaluate, refinement)
+    survey.add([_cell(x, y, spans, 0) for spans in product(x.spans, y.spans)])
+    survey.settle()
+    while edge := _edge(diagram, refinement.levels):
+        if not survey.cut(edge):
+            diagram.complete = False
+            break
+        survey.settle()
+    return diagram
+
+
+def _cell(x: Axis, y: Axis, spans: tuple[Span, Span], level: int) -> Cell:
+    return Cell(*spans, (x.point(spans[0]), y.point(spans[1])), level)
+
+
+def _edge(diagram: PhaseDiagram, levels: int) -> list[Cell]:
+    """Cells on a border that may be cut, the coarsest first, among them the least certain."""
+    cells = [diagram.cells[k] for k in np.unique(diagram.borders())]
+    found = [cell for cell in cells if cell.level < levels and len(_parts(diagram, cell)) > 1]
+    return sorted(found, key=lambda cell: (cell.level, cell.majority.certainty))
+
+
+def _parts(diagram: PhaseDiagram, cell: Cell) -> list[Cell]:
+    """The four cells that a cell is cut into; two, or itself, where whole numbers do not allow more."""
+    spans = product(diagram.x.halves(cell.x), diagram.y.halves(cell.y))
+    return [_cell(diagram.x, diagram.y, pair, cell.level + 1) for pair in spans]
+
+
+class _Survey:
+    """Makes the runs of a diagram within a budget."""
+
+    def __init__(self, diagram: PhaseDiagram, evaluate: Evaluate, refinement: Refinement) -> None:
+        self._diagram, self._evaluate, self._refinement = diagram, evaluate, refinement
+
+    @property
+    def _left(self) -> int:
+        """Runs that the budget still allows."""
+        most = self._refinement.most_runs
+        return sys.maxsize if most is None else most - self._diagram.runs
+
+    def add(self, cells: Sequence[Cell]) -> None:
+        """Put new cells into the diagram, with as many runs as each cell has at least."""
+        self._run([cell for cell in cells for _ in range(self._refinement.seeds)])
+        self._diagram.cells += cells
+
+    def settle(self) -> None:
+        """Give unclear cells more runs, until they are decided or have as many as a cell may have."""
+        diagram, most = self._diagram, self._refinement.most_seeds
+        while unclear := [
+            cell for cell in diagram.cells if len(cell.runs) < most and not diagram.decided(cell)
+        ]:
+            wanted = [cell for cell in unclear for _ in range(min(EXTRA, most - len(cell.runs)))]
+            diagram.complete &= len(wanted) <= self._left
+            if not self._left:
+                return
+            self._run(wanted[: self._left])
+
+    def cut(self, cells: Sequence[Cell]) -> bool:
+        """Cut cells as far as the budget goes, and tell whether any was."""
+        diagram = self._diagram
+        new: list[Cell] = []
+        for cell in cells:
+            parts = _parts(diagram, cell)
+            if (len(new) + len(parts)) * self._refinement.seeds > self._left:
+                break
+            new += parts
+            diagram.cells.remove(cell)
+            diagram.coarser.append(cell)
+        if new:
+            self.add(new)
+        return bool(new)
+
+    def _run(self, wanted: Sequence[Cell]) -> None:
+        """Make a run of each cell of a list."""
+        found = np.asarray(self._evaluate([cell.point for cell in wanted], self._diagram.runs), np.float64)
+        if found.shape != (len(wanted), 3):
+            raise InputError(
+                f"evaluate must return three numbers for each of {len(wanted)} runs, got the shape "
+                f"{found.shape}"
+            )
+        phases = classify_phases(found[:, 1], found[:, 2], delay=self._diagram.delay)
+        for cell, (own, train, validation), phase in zip(wanted, found.tolist(), phases, strict=True):
+            cell.runs.append(Run(int(own), train, validation, str(phase)))

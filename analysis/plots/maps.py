@@ -1,0 +1,108 @@
+"""Maps of a classifier over the plane of its embedding, with the pair sums that it was given."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+
+from analysis.plots.figures import style, token_colors
+from physics.checks import finite_array
+from physics.errors import InputError
+
+Bounds = tuple[float, float, float, float]
+
+
+def plane(points: Any, *, resolution: int = 300, margin: float = 0.08) -> tuple[Any, Bounds]:
+    """Return a square grid of points (resolution², 2) around `points` (n, 2), row by row, and its bounds.
+
+    The bounds are left, right, bottom and top; `margin` is a part of the side.
+    """
+    given = _planar("points", points)
+    low, high = given.min(axis=0), given.max(axis=0)
+    half = (0.5 + margin) * (float((high - low).max()) or 1.0)
+    (x, y) = (low + high) / 2
+    steps = np.linspace(-half, half, resolution)
+    grid = np.stack(np.meshgrid(x + steps, y + steps), axis=-1).reshape(-1, 2)
+    return grid, (x - half, x + half, y - half, y + half)
+
+
+def show_classifier(
+    classes: Any,
+    bounds: Sequence[float],
+    ax: Axes | None = None,
+    *,
+    count: int,
+    sums: Any = None,
+    labels: Any = None,
+    held_out: Any = None,
+    title: str = "",
+) -> Axes:
+    """Draw which class a classifier sees where, and pair sums over it (Musat, Figures 3 and 4).
+
+    Parameters
+    ----------
+    classes : array_like of int, shape (rows, columns)
+        Class 0 … count-1 of the points of a grid, from the lowest row up.
+    bounds : sequence of float
+        Left, right, bottom and top of the grid.
+    ax : Axes, optional
+    count : int
+        Number of classes; they are coloured around the cycle.
+    sums : array_like, shape (pairs, 2), optional
+        Pair sums E_a + E_b.
+    labels : array_like of int, shape (pairs,), optional
+        Their true classes: a marker that vanishes in its surroundings is classified as it should be.
+    held_out : array_like of bool, shape (pairs,), optional
+        Which of them did not train; they are drawn as diamonds.
+    title : str
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree.
+    """
+    seen, points = np.asarray(classes), None if sums is None else _planar("sums", sums)
+    if seen.ndim != 2:
+        raise InputError(f"classes must be a grid (rows, columns), got the shape {seen.shape}")
+    if points is not None and np.shape(labels) != (len(points),):
+        raise InputError(
+            f"labels must hold one class for each of {len(points)} sums, got the shape {np.shape(labels)}"
+        )
+    left, right, bottom, top = bounds
+    colors = token_colors(count)
+    with style():
+        ax = plt.subplots()[1] if ax is None else ax
+        ax.imshow(
+            seen,
+            origin="lower",
+            extent=(left, right, bottom, top),
+            cmap=ListedColormap(colors),
+            vmin=-0.5,
+            vmax=count - 0.5,
+            interpolation="nearest",
+        )
+        if points is not None:
+            apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out, bool)
+            for chosen, marker in ((~apart, "o"), (apart, "D")):
+                inside = colors[np.asarray(labels)[chosen]]
+                x, y = points[chosen].T
+                ax.scatter(x, y, s=30, marker=marker, c=inside, edgecolors="white", linewidths=0.6)
+        ax.set(xticks=[], yticks=[], title=title, xlim=(left, right), ylim=(bottom, top))
+        for spine in ax.spines.values():
+            spine.set_visible(True)
+            spine.set_color("#cccccc")
+    return ax
+
+
+def _planar(name: str, value: Any) -> Any:
+    array = finite_array(name, value)
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise InputError(f"{name} must have the shape (n, 2), got {array.shape}")
+    return array

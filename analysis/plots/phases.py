@@ -1,0 +1,89 @@
+"""Phase diagrams as the paper draws them: the cells that were computed, and nothing between them."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import NullFormatter
+
+from analysis.phases.classification import PHASES
+from analysis.phases.diagram import Cell, PhaseDiagram
+from analysis.plots.figures import style
+
+COLORS = dict(zip(PHASES, ("#f2c14e", "#d1603d", "#0b6e99", "#c9c9c9"), strict=True))
+PALE = 0.45
+LABELLED = 0.04
+"""Share of the plane from which on a phase is named within it."""
+
+
+def show_phases(
+    diagram: PhaseDiagram, ax: Axes | None = None, *, title: str = "", legend: bool = True
+) -> Axes:
+    """Draw each cell in the colour of its phase; hatched and pale where its runs are not of one mind.
+
+    The names of the phases stand in their midst, as in Liu, Fig. 6.
+    """
+    with style():
+        ax = Figure().subplots() if ax is None else ax
+        for cell in diagram.cells:
+            _draw(diagram, cell, ax)
+        for axis, ticks, scale, limits in (
+            (diagram.x, ax.xaxis, ax.set_xscale, ax.set_xlim),
+            (diagram.y, ax.yaxis, ax.set_yscale, ax.set_ylim),
+        ):
+            scale(axis.scale)
+            limits(axis.value(0.0), axis.value(1.0))
+            if axis.scale == "log" and axis.value(1.0) >= 10 * axis.value(0.0):
+                ticks.set_minor_formatter(NullFormatter())  # the decades are enough
+        for phase in PHASES:
+            _name(diagram, phase, ax)
+        ax.set(xlabel=diagram.x.label, ylabel=diagram.y.label, title=title)
+        ax.tick_params(which="both", direction="out")
+        if legend:
+            handles: list[Any] = [Patch(color=color, label=phase) for phase, color in COLORS.items()]
+            handles.append(
+                Patch(facecolor="#eeeeee", edgecolor="#666666", hatch="////", linewidth=0, label="undecided")
+            )
+            ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
+    return ax
+
+
+def _draw(diagram: PhaseDiagram, cell: Cell, ax: Axes) -> None:
+    left, right = map(diagram.x.value, cell.x)
+    low, high = map(diagram.y.value, cell.y)
+    box = (left, low), right - left, high - low
+    color = COLORS[cell.majority.phase]
+    if diagram.decided(cell):
+        ax.add_patch(Rectangle(*box, facecolor=color, edgecolor="white", linewidth=0.4))
+    else:
+        looks: dict[str, Any] = {
+            "facecolor": (color, PALE),
+            "edgecolor": "#666666",
+            "hatch": "////",
+            "linewidth": 0.0,
+        }
+        ax.add_patch(Rectangle(*box, **looks))
+        ax.add_patch(Rectangle(*box, fill=False, edgecolor="white", linewidth=0.8))
+
+
+def _name(diagram: PhaseDiagram, phase: str, ax: Axes) -> None:
+    """Write the name of a phase into the cell of it that is farthest from the other phases."""
+    own = [cell for cell in diagram.cells if cell.majority.phase == phase]
+    other = [cell for cell in diagram.cells if cell.majority.phase != phase]
+    if sum(cell.covered() for cell in own) < LABELLED:
+        return
+    centres, rest = (np.array([[np.mean(cell.x), np.mean(cell.y)] for cell in part]) for part in (own, other))
+    walls = np.minimum(centres, 1 - centres).min(axis=1)
+    distance = np.linalg.norm(centres[:, None] - rest, axis=2).min(axis=1) if len(rest) else walls
+    x, y = centres[np.argmax(np.minimum(distance, 2 * walls))]
+    ax.text(
+        diagram.x.value(x),
+        diagram.y.value(y),
+        phase,
+        ha="center",
+        va="center",
+        fontsize=8.5,
+        bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "alpha": 0.75, "linewidth": 0},
+    )

@@ -1,0 +1,234 @@
+"""Where a probability passes one half: critical values with intervals from a fit."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+from analysis.stats.intervals import CONFIDENCE, Interval, proportion
+from physics.checks import finite_array
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+TINY = 1e-12
+"""Control parameters below it count as it, so that they have a logarithm."""
+SPACE = [(-200.0, 200.0), (-10.0, 10.0), (6e-6, 4.02)]
+"""Where r_c (in units of the guessed width), log w and log(1 + s) are looked for.
+
+The curve has digits there: at smaller s it has Gumbel's shape, at larger ones it is a power law up to 1.
+"""
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A fitted transition of a probability from 0 to 1.
+
+    ``P(r) = (1 + (2^s - 1) (r_c/r)^(1/w))^(-1/s)`` for r > 0, which is one half at r_c. In log r it is
+    Richards' curve: logistic for s = 1, and of Gumbel's shape, as for the last of many rare events, in the
+    limit s → 0.
+
+    Attributes
+    ----------
+    critical : Interval
+        r_c with its 95 % profile-likelihood interval, and the number of trials.
+    width : float
+        w, relative to r_c.
+    shape : float
+        s.
+    misfit : float
+        How far the data are from the curve. Where trials at each value are independent, the deviance per
+        degree of freedom; where it exceeds 1, the interval is widened by its square root. Where single
+        samples pass, the largest distance between their distribution and the curve.
+    """
+
+    critical: Interval
+    width: float
+    shape: float
+    misfit: float
+
+    def probability(self, r: Any) -> Array:
+        """P(r) of the fitted curve."""
+        return np.exp(_log_probability(np.asarray(r, float), self.critical.estimate, self.width, self.shape))
+
+
+def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
+    """Fit a transition to independent trials at several values of a control parameter.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Control parameter, such as the training fraction, greater than 0.
+    successes, trials : array_like of int, shape (n,)
+
+    Returns
+    -------
+    Transition
+        By maximum likelihood; `misfit` judges the curve.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, or there is no value with successes and failures, so that nothing can be
+        fitted.
+    """
+    r, hits = finite_array("values", values), finite_array("successes", successes)
+    count = finite_array("trials", trials)
+    if r.ndim != 1 or not r.shape == hits.shape == count.shape:
+        raise InputError(
+            f"values, successes and trials must have one shape (n,), got {r.shape}, {hits.shape} and "
+            f"{count.shape}"
+        )
+    if not ((hits > 0) & (hits < count)).any():
+        raise InputError(
+            "successes must lie between 0 and trials at some value for a transition to be fitted"
+        )
+
+    def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
+        log_p, slopes = _with_slopes(r, centre, width, shape)
+        log_q, slope = _log_complement(log_p)
+        fails = count - hits
+        return -float(hits @ log_p + fails @ log_q), -((hits + fails * slope) @ slopes)
+
+    p = hits / count
+    perfect = -float(np.sum(special.xlogy(hits, p) + special.xlogy(count - hits, 1 - p)))
+    inside = int(np.count_nonzero((hits > 0) & (hits < count)))
+    return _fit(cost, *_guess(r, hits / count), int(count.sum()), perfect, inside - 3)
+
+
+def fit_critical_values(values: Any, step: float) -> Transition:
+    """Fit a transition to the values at which single samples passed, each known to within one `step`.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        The first value at which a sample had passed; at ``value - step`` it had not.
+    step : float
+        Spacing of the values.
+
+    Returns
+    -------
+    Transition
+
+    Raises
+    ------
+    InputError
+        If `values` are not of that kind or do not differ.
+    """
+    r = finite_array("values", values)
+    if r.ndim != 1 or len(r) < 3 or np.ptp(r) == 0:
+        raise InputError(f"values must hold at least 3 numbers that differ, got the shape {r.shape}")
+    level, weight = np.unique(r, return_counts=True)
+
+    def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
+        upper, of_upper = _with_slopes(level, centre, width, shape)
+        lower, of_lower = _with_slopes(level - step, centre, width, shape)
+        rest, slope = _log_complement(lower - upper)
+        slopes = (weight * (1 - slope)) @ of_upper + (weight * slope) @ of_lower
+        return -float(weight @ (upper + rest)), -slopes
+
+    passed = np.cumsum(weight) / len(r)
+    fit = _fit(cost, *_guess(level, passed), len(r), math.nan, 0)
+    return replace(fit, misfit=float(np.abs(fit.probability(level) - passed).max()))
+
+
+def median_crossing(values: Any, step: float) -> Interval:
+    """Return where half of the samples have passed, without a model of the curve.
+
+    The fraction that has passed, with Wilson's interval, is interpolated between the values; the interval
+    holds the places where its bounds cross one half. Arguments are those of `fit_critical_values`.
+    """
+    r = finite_array("values", values)
+    level, weight = np.unique(r, return_counts=True)
+    level = np.append(level[0] - step, level)
+    passed = np.append(0, np.cumsum(weight))
+    bounds = [proportion(int(k), len(r)) for k in passed]
+    estimate, low, high = (
+        float(np.interp(0.5, [getattr(bound, side) for bound in bounds], level))
+        for side in ("estimate", "high", "low")
+    )
+    return Interval(estimate, low, high, len(r))
+
+
+def _guess(r: Array, p: Array) -> tuple[float, float]:
+    low, centre, high = np.interp([0.25, 0.5, 0.75], np.maximum.accumulate(p), np.log(np.maximum(r, TINY)))
+    return float(centre), float(max(high - low, 1e-3)) / 2
+
+
+def _fit(
+    cost: Callable[[float, float, float], tuple[float, Array]],
+    log_centre: float,
+    scale: float,
+    count: int,
+    perfect: float,
+    freedom: int,
+) -> Transition:
+    """Minimise `cost` over r_c, w and s from a guess, and find where its profile has risen.
+
+    `cost` comes with its slopes by the logarithms of the three.
+    """
+
+    def of(x: Array) -> tuple[float, Array]:
+        value, slopes = cost(math.exp(log_centre + scale * x[0]), scale * math.exp(x[1]), math.expm1(x[2]))
+        return value, slopes * (scale, 1.0, 1.0 + 1.0 / math.expm1(x[2]))
+
+    # From the best of a few starts: where outcomes are all but impossible, slopes lead astray.
+    starts = [np.array([0.0, wider, bend]) for wider in range(-1, 6) for bend in (0.1, 0.7, 2.0)]
+    best = _minimise(of, min(starts, key=lambda x: of(x)[0]), SPACE)
+    misfit = 2 * float(best.fun - perfect) / freedom if freedom > 0 else math.nan
+    allowed = float(stats.chi2.ppf(CONFIDENCE, 1)) / 2 * (misfit if misfit > 1 else 1.0)
+
+    def side(direction: float) -> float:
+        def excess(distance: float) -> float:
+            def there(x: Array) -> tuple[float, Array]:
+                value, slopes = of(np.array([best.x[0] + direction * distance, *x]))
+                return value, slopes[1:]
+
+            rest = _minimise(there, best.x[1:], SPACE[1:])
+            return float(rest.fun - best.fun) - allowed
+
+        reach = 0.02
+        while excess(reach) < 0 and scale * reach < 100:
+            reach *= 2
+        return direction * float(optimize.brentq(excess, 0.0, reach, xtol=1e-5))
+
+    at, log_width, bend = (float(x) for x in best.x)
+    critical = Interval(
+        math.exp(log_centre + scale * at),
+        math.exp(log_centre + scale * (at + side(-1.0))),
+        math.exp(log_centre + scale * (at + side(1.0))),
+        count,
+    )
+    return Transition(critical, scale * math.exp(log_width), math.expm1(bend), misfit)
+
+
+def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space: list[Any]) -> Any:
+    # As exact as L-BFGS-B, whose tiny matrices go to a threaded LAPACK that takes many times as long.
+    return optimize.minimize(
+        cost, start, jac=True, method="SLSQP", bounds=space, options={"ftol": 1e-11, "maxiter": 1000}
+    )
+
+
+def _log_probability(r: Array, centre: float, width: float, shape: float) -> Array:
+    return _with_slopes(r, centre, width, shape)[0]
+
+
+def _with_slopes(r: Array, centre: float, width: float, shape: float) -> tuple[Array, Array]:
+    """Return log P(r) and its slopes (n, 3) by the logarithms of centre, width and shape."""
+    # log(2^s - 1) by expm1, so that the limit s → 0 keeps its digits.
+    doubled = shape * math.log(2)
+    distance = np.log(np.maximum(r, TINY) / centre) / width
+    exponent = math.log(math.expm1(doubled)) - distance
+    log_p = -np.logaddexp(0.0, exponent) / shape
+    by_exponent = -special.expit(exponent) / shape
+    by_shape = -log_p - by_exponent * (doubled / math.expm1(-doubled))
+    return log_p, np.stack([by_exponent / width, by_exponent * distance, by_shape], axis=-1)
+
+
+def _log_complement(log_p: Array) -> tuple[Array, Array]:
+    """log(1 - p) from log p ≤ 0 with its slope; bounded below: the impossible costs much, not infinity."""
+    rest = np.maximum(-np.expm1(log_p), 1e-300)
+    return np.log(rest), -np.exp(log_p) / rest

@@ -1,0 +1,55 @@
+"""Many files into one tidy table: every run a row, a bad file named and passed over."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from grokphys.files import resolve
+from grokphys.options import sentence
+from grokphys.output import json_text
+from grokphys.progress import progress
+from physics.trajectory import Trajectory
+
+Row = dict[str, Any]
+Result = TypeVar("Result")
+
+
+def read_each(
+    patterns: Sequence[str], read: Callable[[Trajectory], Result], failed: list[Path]
+) -> Iterator[tuple[Path, Trajectory, Result]]:
+    """Open file after file and read it; one that cannot be is named on stderr and added to `failed`."""
+    for path in progress(resolve(patterns), "read", "file"):
+        try:
+            trajectory = Trajectory.open(path)
+            result = read(trajectory)
+        except (ValueError, OSError) as error:
+            failed.append(path)
+            text = sentence(error)
+            print(f"grokphys: {text if str(path) in text else f'{path}: {text}'}", file=sys.stderr)
+            continue
+        yield path, trajectory, result
+
+
+def run_columns(path: Path, trajectory: Trajectory, run: int) -> Row:
+    """Columns that say which run of which file a row is about, and how it was made."""
+    parameters = trajectory.parameters
+    return {
+        "file": str(path),
+        "run": int(trajectory.run_numbers[run]),
+        "program": parameters.get("program", ""),
+        "seed": json_text(parameters.get("seed"), indent=None),
+        "complete": trajectory.complete,
+        "tokens": trajectory.tokens,
+        "dim": trajectory.dim,
+        **_flat("parameter", {k: v for k, v in parameters.items() if k not in ("program", "seed", "runs")}),
+    }
+
+
+def _flat(prefix: str, value: Any) -> Row:
+    """Nested parameters as columns ``parameter.system.tokens``; lists as JSON."""
+    if isinstance(value, dict):
+        return {k: v for name, item in value.items() for k, v in _flat(f"{prefix}.{name}", item).items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return {prefix: value}
+    return {prefix: json_text(value, indent=None)}

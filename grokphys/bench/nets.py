@@ -1,0 +1,358 @@
+"""`grokphys bench nets`: training against plain PyTorch loops of the same models, in one run.
+
+What is compared is timed in turn within one process, round by round, so a ratio is that of neighbours in
+time; its spread is that of the rounds. References run with as many PyTorch threads as are fastest for them.
+"""
+
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+import nets
+from analysis.compare.comparison import structures
+from grokphys.bench.timing import machine, seconds, spread
+from grokphys.output import Budget, make_directory, write_json
+from grokphys.progress import progress
+from grokphys.report.page import Table
+from nets.engines.ensemble import draw
+from nets.models import DenseModel
+
+MEMORY = """
+import sys
+import nets
+steps, out = int(sys.argv[1]), sys.argv[2]
+nets.train(nets.EmbeddingMLP(), steps=steps, record=1, observables=(), out=out)
+try:
+    with open("/proc/self/status") as status:
+        print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024)
+except OSError:
+    print("nan")
+"""
+WEIGHT_DECAYS = (0.0, 0.3, 0.6, 1.0)
+
+
+class PlainNetwork(torch.nn.Module):
+    """One member of a model that has an architecture, as one writes it in PyTorch."""
+
+    def __init__(self, model: DenseModel) -> None:
+        super().__init__()
+        self.architecture = model.architecture
+        self.embedding = torch.nn.Embedding(model.tokens, model.dim)
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Linear(inputs, outputs) for inputs, outputs in pairwise(model.architecture.sizes)
+        )
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        """Outputs (examples, outputs) for pairs of tokens (examples, 2)."""
+        first, second = self.embedding(pairs[:, 0]), self.embedding(pairs[:, 1])
+        if self.architecture.combine == "sum":
+            states = first + second
+        elif self.architecture.combine == "concatenate":
+            states = torch.cat([first, second], dim=1)
+        else:
+            side = math.isqrt(first.shape[1])
+            states = (first.view(-1, side, side) @ second.view(-1, side, side)).flatten(1)
+        activation = {"relu": torch.relu, "silu": torch.nn.functional.silu, "tanh": torch.tanh}
+        for layer in self.layers[:-1]:
+            states = activation[self.architecture.activation](layer(states))
+        outputs: Tensor = self.layers[-1](states)
+        return outputs
+
+
+def plain_steps(
+    model: DenseModel,
+    steps: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    validate: bool = False,
+    device: str = "cpu",
+) -> Callable[[], None]:
+    """Return a call that takes `steps` steps of one network, by autograd and `torch.optim.AdamW`."""
+    ensemble = draw(model, runs=1, seed=0)
+    network = PlainNetwork(model).to(device, dtype)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.5)
+    inputs, labels, train, validation = (
+        torch.tensor(values, device=device)
+        for values in (model.task.inputs, model.task.labels, ensemble.train[0], ensemble.validation[0])
+    )
+    targets = None if ensemble.targets is None else torch.tensor(ensemble.targets[0]).to(device, dtype)
+
+    def loss_of(index: Tensor) -> Tensor:
+        outputs = network(inputs[index])
+        if targets is None:
+            return torch.nn.functional.cross_entropy(outputs, labels[index])
+        return torch.nn.functional.mse_loss(outputs, targets[labels[index]])
+
+    def take() -> None:
+        for _ in range(steps):
+            optimiser.zero_grad()
+            loss_of(train).backward()
+            optimiser.step()
+            if validate:
+                with torch.no_grad():
+                    loss_of(validation)
+
+    return take
+
+
+def bench_nets(*, out: Path = Path("results/bench-nets.json"), budget: Budget = "default") -> int:
+    """Time the training of ensembles against plain PyTorch loops, as ratios taken in one run.
+
+    Medians of rounds are stated with the spread from the fastest to the slowest.
+
+    Args:
+        out: JSON file to write all numbers to.
+        budget: quick takes fewer rounds and steps; paper more rounds.
+    """
+    rounds, part = {"quick": (2, 20), "default": (5, 1), "paper": (9, 1)}[budget]
+    make_directory(out.parent)
+    result = measure(rounds, part)
+    for table in _tables(result):
+        print(table.text(), end="\n\n")
+    write_json(out, result)
+    print(f"wrote {out}")
+    return 0
+
+
+def measure(rounds: int, part: int) -> dict[str, Any]:
+    """Measure everything, with a `part`-th of the steps."""
+    parts: dict[str, Callable[[], Any]] = {
+        "machine": machine,
+        "multiply_adds_per_s": lambda: _product_rate(rounds),
+        "comparisons": lambda: _comparisons(rounds, part),
+        "cores": lambda: [_cores(name, rounds, part) for name in _ensembles(part)],
+        "recording": lambda: _recording(rounds, part),
+        "table_1_s": lambda: seconds(partial(_table_1, max(1, 100 // part))),
+        "table_1_networks": lambda: max(1, 100 // part) * len(WEIGHT_DECAYS),
+    }
+    return {name: parts[name]() for name in progress(tuple(parts), "bench nets", "part")}
+
+
+def _ensembles(part: int) -> dict[str, dict[str, Any]]:
+    """Return what each comparison trains."""
+    cells = [(10.0**rate, decay) for rate in np.linspace(-4, -2, 10) for decay in np.linspace(0, 10, 10)]
+    return {
+        "constant attention, 100 networks": {
+            "model": nets.ConstantAttention(),
+            "runs": 100,
+            "steps": 2000 // part,
+        },
+        "toy addition, 100 cells, tracked": {
+            "model": nets.ToyAddition(),
+            "runs": 100,
+            "steps": max(20, 400 // part),
+            "learning_rate": [rate for rate, _ in cells],
+            "weight_decay": [decay for _, decay in cells],
+            "embedding_learning_rate": 1e-3,
+            "embedding_weight_decay": 0.0,
+            "thresholds": {"train_accuracy": 0.9, "validation_accuracy": 0.9, "quality": 0.95},
+            "track": 10,
+        },
+        "embedding MLP, one network": {"model": nets.EmbeddingMLP(), "runs": 1, "steps": max(5, 60 // part)},
+        "embedding MLP, an ensemble": {"model": nets.EmbeddingMLP(), "runs": 4, "steps": max(5, 60 // part)},
+    }
+
+
+def _train(options: dict[str, Any], **more: Any) -> None:
+    nets.train(**{"record": [options["steps"]], "observables": (), **options, **more})
+
+
+def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
+    """Ours and each reference in turn: seconds of one step of one network."""
+    attention, mlp = nets.ConstantAttention(), nets.EmbeddingMLP()
+    few = max(3, 200 // part)
+    references: dict[str, dict[str, tuple[Callable[[], Any], int]]] = {
+        "constant attention, 100 networks": {
+            "serial PyTorch": (plain_steps(attention, few), few),
+            "batched PyTorch": (
+                partial(
+                    _train, {"model": attention, "runs": 100, "steps": max(3, 60 // part)}, engine="torch"
+                ),
+                100 * max(3, 60 // part),
+            ),
+        },
+        "toy addition, 100 cells, tracked": {
+            "serial PyTorch, not tracked": (plain_steps(nets.ToyAddition(), few), few)
+        },
+        "embedding MLP, one network": {"serial PyTorch": (plain_steps(mlp, 5), 5)},
+        "embedding MLP, an ensemble": {
+            "serial PyTorch": (plain_steps(mlp, 5), 5),
+            "published recipe": (plain_steps(mlp, 5, dtype=torch.float64, validate=True), 5),
+        },
+    }
+    rows = []
+    for name, options in _ensembles(part).items():
+        ours: list[float] = []
+        theirs: dict[str, list[float]] = {reference: [] for reference in references[name]}
+        first = seconds(partial(_train, {**options, "steps": 1}, record=[1], thresholds=None, track=None))
+        threads = {reference: _best_threads(call) for reference, (call, _) in references[name].items()}
+        for _ in range(rounds):
+            ours.append(seconds(partial(_train, options)) / (options["runs"] * options["steps"]))
+            for reference, (call, count) in references[name].items():
+                torch.set_num_threads(threads[reference])
+                theirs[reference].append(seconds(call) / count)
+        rows += [
+            {
+                "what": name,
+                "reference": reference,
+                "reference_threads": threads[reference],
+                "first_call_s": first,
+                "ours_s": spread(ours),
+                "reference_s": spread(found),
+                "ratio": spread([b / a for a, b in zip(ours, found, strict=True)]),
+                "multiply_adds": multiply_adds(options["model"]),
+            }
+            for reference, found in theirs.items()
+        ]
+    return rows
+
+
+def _best_threads(call: Callable[[], Any]) -> int:
+    """Number of PyTorch threads with which a reference is fastest."""
+    took = {}
+    for threads in (1, numba.get_num_threads()):
+        torch.set_num_threads(threads)
+        call()
+        took[threads] = min(seconds(call) for _ in range(2))
+    return min(took, key=lambda threads: took[threads])
+
+
+def multiply_adds(model: DenseModel) -> int:
+    """Multiply-adds of one full-batch step in its cheapest form: the first layer a token, not an example."""
+    sizes = model.architecture.sizes
+    examples = model.task.training_size(0.8)
+    first = model.tokens * sizes[0] * sizes[1]
+    rest = examples * sum(inputs * outputs for inputs, outputs in pairwise(sizes[1:]))
+    return 3 * (first + rest)
+
+
+def _product_rate(rounds: int) -> float:
+    """Multiply-adds a second of all cores, by float32 products of large matrices."""
+    size = 1500
+    a = torch.rand(size, size)
+    torch.set_num_threads(numba.get_num_threads())
+    a @ a
+    return size**3 / min(seconds(lambda: a @ a) for _ in range(rounds + 2))
+
+
+def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
+    """All cores against one."""
+    options, all_threads = _ensembles(part)[name], numba.get_num_threads()
+    took: dict[int, list[float]] = {1: [], all_threads: []}
+    for _ in range(rounds):
+        for threads, found in took.items():
+            numba.set_num_threads(threads)
+            found.append(seconds(partial(_train, options)))
+    numba.set_num_threads(all_threads)
+    ratio = [one / many for one, many in zip(took[1], took[all_threads], strict=True)]
+    return {"what": name, "threads": all_threads, "ratio": spread(ratio)}
+
+
+def _recording(rounds: int, part: int) -> dict[str, Any]:
+    """Every step recorded to a file, against not recording; peak memory for two lengths."""
+    steps = max(20, 200 // part)
+    ratios: dict[int, list[float]] = {1: [], 2: []}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(rounds):
+            for runs, found in ratios.items():
+                options = {"model": nets.EmbeddingMLP(), "runs": runs, "steps": steps}
+                without = seconds(partial(_train, options))
+                recorded = partial(_train, options, record=1, out=Path(folder) / f"{number}-{runs}.h5")
+                found.append(seconds(recorded) / without)
+        peaks = {
+            length: float(
+                subprocess.run(
+                    [sys.executable, "-c", MEMORY, str(length), str(Path(folder) / f"m{length}.h5")],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+            )
+            for length in (steps, 3 * steps)
+        }
+    return {
+        "steps": steps,
+        "ratio": {runs: spread(found) for runs, found in ratios.items()},
+        "peak_mib": peaks,
+    }
+
+
+def _table_1(networks: int) -> None:
+    """Musat's Table 1: all its networks, and the structures they end in."""
+    for weight_decay in WEIGHT_DECAYS:
+        trajectory = nets.train(runs=networks, weight_decay=weight_decay, record=[2000])
+        structures(trajectory.final)
+
+
+def _ratio(found: dict[str, float]) -> str:
+    return "{median:.3g} [{least:.3g}, {most:.3g}]".format(**found)
+
+
+def _tables(result: dict[str, Any]) -> list[Table]:
+    rate = result["multiply_adds_per_s"]
+    recording = result["recording"]
+    low, high = recording["peak_mib"].values()
+    return [
+        Table(
+            f"A step of one network against references; {result['machine']['threads']} threads; "
+            "ratios: median [least, most] of rounds.",
+            ["what", "reference", "its threads", "ours", "reference takes", "ratio", "floor of all cores"],
+            [
+                [
+                    row["what"],
+                    row["reference"],
+                    str(row["reference_threads"]),
+                    f"{row['ours_s']['median'] * 1e6:.4g} us",
+                    f"{row['reference_s']['median'] * 1e6:.4g} us",
+                    _ratio(row["ratio"]),
+                    f"{row['multiply_adds'] / rate * 1e6:.3g} us",
+                ]
+                for row in result["comparisons"]
+            ],
+        ),
+        Table(
+            "All cores against one.",
+            ["what", "threads", "ratio"],
+            [
+                [
+                    row["what"],
+                    str(row["threads"]),
+                    _ratio(row["ratio"]),
+                ]
+                for row in result["cores"]
+            ],
+        ),
+        Table(
+            "Recording and whole tables.",
+            ["what", "found"],
+            [
+                *(
+                    [
+                        f"every step of {recording['steps']} of {runs} recorded, against not recording",
+                        _ratio(found),
+                    ]
+                    for runs, found in recording["ratio"].items()
+                ),
+                [
+                    "peak memory of a run three times as long, less that of this",
+                    f"{high - low:.0f} MiB of {high:.0f}",
+                ],
+                [
+                    f"Table 1 with {result['table_1_networks']} networks x 2000 epochs and its statistics",
+                    f"{result['table_1_s']:.1f} s",
+                ],
+                ["multiply-adds a second of all cores (float32 products)", f"{rate:.3g}"],
+            ],
+        ),
+    ]

@@ -1,0 +1,18 @@
+"""`grokphys bench`: the registry of benchmarks, each against a reference in the same run."""
+
+from collections.abc import Callable
+
+from grokphys.bench.gpu import bench_gpu
+from grokphys.bench.nets import bench_nets
+from grokphys.bench.ode import bench_ode
+from grokphys.bench.particles import bench_particles
+from grokphys.bench.theory import bench_theory
+
+BENCHES: dict[str, Callable[..., int]] = {
+    "theory": bench_theory,
+    "particles": bench_particles,
+    "nets": bench_nets,
+    "ode": bench_ode,
+    "gpu": bench_gpu,
+}
+"""What each name measures: a function of `out`, the JSON file, and `budget`; gpu takes `minutes` too."""

@@ -1,0 +1,241 @@
+"""`grokphys bench theory`: the effective theory against the published procedure, in one run."""
+
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numba
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from grokphys.bench import published_theory as reference
+from grokphys.bench.timing import best
+from grokphys.output import Budget, make_directory, write_json
+from grokphys.progress import progress
+from physics import EffectiveTheory, Operation, closures, random_training_sets, representation_quality
+from physics.theory.quality import list_parallelograms
+
+Row = dict[str, Any]
+
+
+def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budget = "default") -> int:
+    """Measure the effective theory against a straightforward NumPy version of the published procedure.
+
+    Every number comes from this run, on this machine; compilation is timed apart. Results of both sides are
+    compared before a ratio is stated.
+
+    Args:
+        out: JSON file to write the table to.
+        budget: quick takes seconds; default adds sizes up to 24; paper lets the reference run to p = 32.
+    """
+    make_directory(out.parent)
+    parts: tuple[Callable[[], list[Row]], ...] = (
+        lambda: closure_rows(budget),
+        lambda: [probability_row(budget)],
+        lambda: [flow_row()],
+        gradient_rows,
+        lambda: [list_row()],
+        lambda: [quality_row()],
+    )
+    rows = [row for part in progress(parts, "bench theory", "part") for row in part()]
+    print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
+    print(table(rows))
+    write_json(out, {"threads": numba.get_num_threads(), "rows": rows})
+    print(f"wrote {out}")
+    return 0
+
+
+def closure_rows(budget: Budget) -> list[Row]:
+    """Closure of training sets at the transition, where half of them are complete, below and above it."""
+    sizes = {"quick": (8, 10, 12), "default": (8, 10, 14, 18, 24), "paper": (8, 10, 14, 18, 24, 32)}[budget]
+    start = perf_counter()
+    closures(Operation(10), random_training_sets(Operation(10), 22))
+    rows: list[Row] = [
+        {"what": "first call in this process (loads or compiles)", "ours_s": perf_counter() - start}
+    ]
+    growth: dict[str, list[Row]] = {}
+    for p in sizes:
+        operation = Operation(p)
+        for name, size in (
+            ("at the transition", _transition(p)),
+            ("80 % of the data", 0.8 * len(operation.samples)),
+        ):
+            row = _closure_row(p, round(size), name)
+            if p == 10:
+                row |= {"target": "at most 30 µs each", "met": row["ours_s"] <= 30e-6}
+            if p == 24:
+                row |= {"target": "5000 times as fast", "met": row["reference_s"] / row["ours_s"] >= 5000}
+            growth.setdefault(name, []).append(row)
+            rows.append(row)
+    below = "below the transition"
+    rows += [_closure_row(p, round(0.75 * _transition(p)), below) for p in (10, 24)]
+    large = (25, 50, 100, 200)
+    times = []
+    for p in large:
+        operation = Operation(p)
+        masks = random_training_sets(operation, round(_transition(p)), sets=64)
+        times.append(best(lambda: closures(operation, masks)) / len(masks))  # noqa: B023
+        rows.append({"what": f"closure, p = {p}, at the transition, 64 sets", "ours_s": times[-1]})
+    rows.append({"what": "growth of ours, p = 25 to 200", "exponent": _exponent(large, times)})
+    for name, measured in growth.items():
+        exponent = _exponent(sizes, [row["reference_s"] for row in measured])
+        rows.append(
+            {"what": f"growth of the reference, {name}, p = {sizes[0]} to {sizes[-1]}", "exponent": exponent}
+        )
+    return rows
+
+
+def _transition(p: int) -> float:
+    """Number of samples near which training sets of plain addition become complete, p = 8 … 200."""
+    return float(0.5 * p * (np.log(p) + 2))
+
+
+def _closure_row(p: int, size: int, name: str) -> Row:
+    operation = Operation(p)
+    masks = random_training_sets(operation, size, sets=10_000 if p == 10 else 1000)
+    seconds = best(lambda: closures(operation, masks)) / len(masks)
+    tried = masks[: 20 if p <= 12 else 1]
+    training = [[tuple(sample) for sample in operation.samples[mask].tolist()] for mask in tried]
+    start = perf_counter()
+    expected = [reference.closure(p, pairs) for pairs in training]
+    theirs = (perf_counter() - start) / len(tried)
+    found = closures(operation, tried)
+    assert found.nullity is not None
+    for k, (nullity, implied, accuracy) in enumerate(expected):
+        if (found.nullity[k], found.implied[k]) != (nullity, implied) or abs(
+            found.accuracy[k] - accuracy
+        ) > 1e-12:
+            raise AssertionError(f"the closures of a training set of {size} samples differ at p = {p}")
+    return {"what": f"closure, p = {p}, {name}, {len(masks)} sets", "ours_s": seconds, "reference_s": theirs}
+
+
+def probability_row(budget: Budget) -> Row:
+    """Probability of a unique linear representation at p = 10, all sizes, drawing of the sets included."""
+    sets = 1000 if budget == "quick" else 10_000
+    operation = Operation(10)
+    start = perf_counter()
+    for size in range(1, 56):
+        closures(operation, random_training_sets(operation, size, sets=sets, seed=size))
+    seconds = perf_counter() - start
+    return {
+        "what": f"unique probability, p = 10, 55 sizes of {sets} sets",
+        "ours_s": seconds,
+        "target": "at most 30 s for 10000 sets",
+        "met": seconds * 10_000 / sets <= 30,
+    }
+
+
+def flow_row() -> Row:
+    """Closed flow against RK45 at 1e-11, which is the reference, on the same right-hand side."""
+    full = EffectiveTheory(10)
+    theory = EffectiveTheory(10, 3, full.operation.samples[random_training_sets(full, 30, seed=1)[0]])
+    E, times = theory.start(np.random.default_rng(0)) + 0.5, np.linspace(0, 20, 21)
+    closed = best(lambda: theory.solve(E, times))
+    start = perf_counter()
+    stepped = solve_ivp(
+        lambda _, y: -theory.gradient(y.reshape(E.shape)).ravel(),
+        (0, 20),
+        E.ravel(),
+        t_eval=times,
+        rtol=1e-11,
+        atol=1e-11,
+    )
+    seconds = perf_counter() - start
+    error = float(np.abs(stepped.y.T.reshape(21, *E.shape) - theory.solve(E, times)).max())
+    return {
+        "what": "closed flow, p = 10, 3 dimensions, 21 times, against RK45",
+        "ours_s": closed,
+        "reference_s": seconds,
+        "error": error,
+        "target": "differs by at most 1e-9",
+        "met": error <= 1e-9,
+    }
+
+
+def gradient_rows() -> list[Row]:
+    """Gradient of the complete data set, where the list of parallelograms is longest."""
+    rows: list[Row] = []
+    sizes = (62, 125, 250, 500)
+    times = []
+    for p in sizes:
+        theory = EffectiveTheory(p)
+        E = theory.start(np.random.default_rng(0))
+        times.append(best(lambda: theory.gradient(E), 20))  # noqa: B023
+        row: Row = {"what": f"gradient, p = {p}, complete data", "ours_s": times[-1]}
+        if p <= 125:
+            quadruples = theory.parallelograms
+            row["reference_s"] = best(lambda: reference.gradient(E, quadruples), 1)  # noqa: B023
+            np.testing.assert_allclose(theory.gradient(E), reference.gradient(E, quadruples), atol=1e-11)
+        if p == 500:
+            row |= {"target": "at most 1 ms", "met": times[-1] <= 1e-3}
+        rows.append(row)
+    exponent = _exponent(sizes[1:], times[1:])
+    rows.append({"what": "growth of the gradient, p = 125 to 500", "exponent": exponent})
+    rows[-1] |= {"target": "at most 2", "met": exponent <= 2.2}
+    return rows
+
+
+def list_row() -> Row:
+    """List of all parallelograms."""
+    operation = Operation(40)
+    ours = best(lambda: list_parallelograms(operation))
+    start = perf_counter()
+    expected = reference.parallelograms(reference.samples_of(40))
+    seconds = perf_counter() - start
+    assert list_parallelograms(operation).tolist() == [list(q) for q in expected], "the reference differs"
+    return {
+        "what": f"list of all {len(expected)} parallelograms, p = 40",
+        "ours_s": ours,
+        "reference_s": seconds,
+    }
+
+
+def quality_row() -> Row:
+    """RQI of an ensemble of embeddings."""
+    theory = EffectiveTheory(10)
+    states = np.arange(10.0)[:, None] + 0.05 * np.random.default_rng(0).standard_normal((1000, 10, 1))
+    ours = best(lambda: representation_quality(states, theory, delta=0.05)) / len(states)
+    quadruples = theory.parallelograms.tolist()
+    start = perf_counter()
+    expected = [reference.quality(E, quadruples, 0.05) for E in states[:50]]
+    seconds = (perf_counter() - start) / 50
+    assert np.allclose(representation_quality(states[:50], theory, delta=0.05), expected), (
+        "the reference differs"
+    )
+    return {
+        "what": "RQI of an embedding, p = 10, in an ensemble of 1000",
+        "ours_s": ours,
+        "reference_s": seconds,
+    }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Lines of text: what, ours, reference, ratio, target."""
+    width = max(64, *(len(row["what"]) + 2 for row in rows))
+    lines = [f"{'':{width}}{'ours':>12}{'reference':>12}{'ratio':>12}  target"]
+    for row in rows:
+        ours, theirs = row.get("ours_s"), row.get("reference_s")
+        ratio = ""
+        if ours and theirs:
+            ratio = f"{theirs / ours:,.{0 if theirs >= 10 * ours else 2}f} x"
+        value = f"p^{row['exponent']:.2f}" if "exponent" in row else _duration(ours)
+        target = f"{row['target']}: {'met' if row['met'] else 'MISSED'}" if "target" in row else ""
+        if "error" in row:
+            target = f"{target} ({row['error']:.1e})"
+        lines.append(f"{row['what']:{width}}{value:>12}{_duration(theirs):>12}{ratio:>12}  {target}".rstrip())
+    return "\n".join(lines)
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1 or unit == "µs":
+            return f"{seconds * scale:.3g} {unit}"
+    return ""
+
+
+def _exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])

@@ -1,0 +1,100 @@
+"""`grokphys animate`: pictures and films of a trajectory file, without a browser."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tqdm import tqdm
+from tyro.conf import Positional
+
+from grokphys.files import named
+from grokphys.options import OutFile, Overwrite, given_otherwise
+from grokphys.output import refuse_existing, write_bytes
+from physics.checks import number, whole_number
+from physics.errors import InputError, OutputError
+from physics.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from grokphys.explorer.films.export import Film
+    from grokphys.explorer.views.circle_run import CircleRun
+
+SMALLEST, LARGEST = 200, 4000
+"""Widths of a picture in pixels that can be read and kept."""
+
+
+def animate(
+    file: Positional[Path],
+    *,
+    out: OutFile,
+    view: Literal["auto", "particles", "circles"] = "auto",
+    frequency: Annotated[int | None, given_otherwise("the strongest in the last frame", "INT")] = None,
+    run: int = 0,
+    frames: int = 60,
+    fps: float = 12.0,
+    size: int = 900,
+    overwrite: Overwrite = False,
+) -> int:
+    """Film a trajectory file as a GIF, or draw its last frame as a PNG.
+
+    Args:
+        file: trajectory file.
+        out: file to write: the film, NAME.gif, or the picture, NAME.png.
+        view: tokens and their pair sums, or the circle of a frequency and all signals; auto: the former in up
+            to 3 dimensions. Particles of more than 2 are seen along their first two principal components.
+        frequency: number of the frequency, from 1, whose circle is shown.
+        run: number of the run within the file.
+        frames: number of pictures of a film at most, evenly chosen from the first frame to the last.
+        fps: pictures a second, up to 50.
+        size: width in pixels, from 200 to 4000.
+        overwrite: replace what is there.
+    """
+    from grokphys.explorer.films import export
+    from grokphys.explorer.views.circle_run import open_run
+
+    _check_output(out, overwrite)
+    number("fps", fps, above=0.0)
+    whole_number("frames", frames, 1)
+    if whole_number("size", size, SMALLEST) > LARGEST:
+        raise InputError(f"size must be at most {LARGEST} pixels, got {size}")
+    if frequency is not None and view == "particles":
+        raise InputError("frequency must not be given with the view particles; take --view circles")
+    film = _film(open_run(named(str(file)), run), view, frequency)
+    dpi = size / film.size[0]
+    if out.suffix == ".png":
+        write_bytes(out, export.png(film, dpi=dpi))
+        print(f"last of {film.frames} frames in {out}")
+        return 0
+    with tqdm(total=min(frames, film.frames), unit="picture", desc="animate", disable=None) as bar:
+
+        def progress(_done: int, _all: int) -> None:
+            bar.update()
+
+        content = export.gif(film, fps=fps, longest=frames, dpi=dpi, progress=progress)
+    write_bytes(out, content)
+    print(f"{min(frames, film.frames)} of {film.frames} frames in {out}")
+    return 0
+
+
+def _check_output(out: Path, overwrite: bool) -> None:
+    if out.suffix not in (".gif", ".png"):
+        raise OutputError(f"cannot write {out}: the name of a film ends in .gif, that of a picture in .png")
+    refuse_existing(out, overwrite)
+
+
+def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
+    from grokphys.explorer.films.films import circles_film
+    from grokphys.explorer.films.particles import particle_film
+
+    trajectory = run.trajectory
+    if view == "particles" or (view == "auto" and frequency is None and trajectory.dim <= 3):
+        plane = "axes 1, 2" if trajectory.dim <= 2 else "components 1, 2"
+        return particle_film(trajectory, modulus=_modulus(trajectory), plane=plane)
+    chosen = run.strongest if frequency is None else frequency
+    return circles_film(run, run.plane(chosen), run.survivors(), run.limit())
+
+
+def _modulus(trajectory: Trajectory) -> int | None:
+    """Modulus of the classes by what made the trajectory; one that no sum reaches for plain addition."""
+    made = trajectory.parameters.get("system") or trajectory.parameters.get("model") or {}
+    modulus: int | None = made.get("modulus")
+    plain = made.get("type") == "ToyAddition" or (made.get("type") == "EffectiveTheory" and modulus is None)
+    return 2 * trajectory.tokens if plain else modulus

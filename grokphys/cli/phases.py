@@ -1,0 +1,142 @@
+"""`grokphys phases`: the phases of learning over any two hyper-parameters of training."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from grokphys.cli.train import ModelName, build, defaults, model_name, named_group
+from grokphys.options import Directory, Overwrite, given_otherwise
+from grokphys.output import make_directory, refuse_existing, save_figure
+from physics.errors import InputError
+
+Scale = Literal["auto", "linear", "log"]
+AxisWords = Annotated[tuple[str, float, float], tyro.conf.arg(metavar="NAME LOW HIGH")]
+Settings = Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")]
+OTHERS = ("freeze_embedding", "shared", "dtype", "engine", "device")
+"""What else of `nets.train` a diagram may set, beside the hyper-parameters."""
+
+
+def phases(
+    model: ModelName = "toy-addition",
+    *,
+    x: AxisWords = ("learning_rate", 1e-4, 1e-2),
+    y: AxisWords = ("weight_decay", 0.0, 10.0),
+    cells: tuple[int, int] = (6, 6),
+    scales: tuple[Scale, Scale] = ("auto", "auto"),
+    options: Settings = (),
+    seeds: int = 3,
+    most_seeds: int = 7,
+    levels: int = 2,
+    most_runs: Annotated[int | None, given_otherwise("as many as the levels ask for", "INT")] = None,
+    certain: float = 0.9,
+    steps: int = 5000,
+    delay: float = 1000,
+    train_accuracy: float = 0.9,
+    validation_accuracy: float = 0.9,
+    seed: int = 0,
+    directory: Directory = Path("results/phases"),
+    overwrite: Overwrite = False,
+) -> int:
+    """Map comprehension, grokking, memorization and confusion over two hyper-parameters (Liu, Table 1).
+
+    Cells where phases meet are halved, unclear cells get more networks. The networks are kept in
+    DIRECTORY/networks: an interrupted command, given again, goes on where it was. Rates and weight decays
+    that are neither on an axis nor among the options are those of the model's paper, as in `grokphys train`.
+
+    Args:
+        model: network to train, as in `grokphys train`.
+        x: what varies from left to right, from where to where: a rate, decay or scale that `grokphys train`
+            has, batch_size, train_fraction, or a number of the model such as dim or dropout.
+        y: what varies upwards, from where to where.
+        cells: number of coarse cells along x and y.
+        scales: equal widths or equal ratios along x and y; 'auto' takes ratios where an axis spans a decade.
+        options: other settings of the model or of the training, such as kind=classification hidden=100,100
+            embedding_learning_rate=0.001.
+        seeds: number of networks of each cell.
+        most_seeds: number of networks that an unclear cell is given, at most.
+        levels: number of times that a coarse cell may be halved.
+        most_runs: number of networks in all, at least those of the coarse cells.
+        certain: probability, from 0 to 1, from which on a cell is decided: that most networks are in its
+            phase.
+        steps: number of steps, of the longest training.
+        delay: from how many steps between fitting and generalising on it is grokking.
+        train_accuracy: accuracy, from 0 to 1, that counts as fitted.
+        validation_accuracy: accuracy, from 0 to 1, that counts as generalised.
+        seed: seed of the ensemble, a whole number of at least 0.
+        directory: directory to write to: tables, figure and networks.
+        overwrite: replace what is there; networks that are there are kept in any case.
+    """
+    from matplotlib.figure import Figure
+
+    from analysis.phases.diagram import Refinement
+    from analysis.plots.figures import style
+    from analysis.plots.phases import show_phases
+    from grokphys.phases import Training, axis, summary, write_diagrams
+
+    model = model_name(model)
+    network, settings = _settings(model, options)
+    settings = {
+        name: value
+        for name, value in (defaults(model) | settings).items()
+        if name not in ("steps", x[0], y[0])
+    }
+    across, upwards = (
+        axis(network, *words, count, scale=None if scale == "auto" else scale)
+        for words, count, scale in zip((x, y), cells, scales, strict=True)
+    )
+    training = Training(
+        network,
+        across,
+        upwards,
+        steps,
+        delay,
+        {"train_accuracy": train_accuracy, "validation_accuracy": validation_accuracy},
+        seed,
+        settings,
+        directory / "networks",
+        progress=True,
+    )
+    for name in ("phases.csv", "phases-runs.csv", "phases-shares.csv", "phases.png"):
+        refuse_existing(directory / name, overwrite, parents=True)
+    diagram = training.diagram(Refinement(seeds, most_seeds, levels, most_runs, certain))
+    for line in summary(diagram):
+        print(line)
+    make_directory(directory)
+    with style():
+        figure = Figure(figsize=(6.4, 5.2))
+        show_phases(diagram, figure.subplots(), title=f"{model}, at most {steps} steps")
+    tables = write_diagrams(directory, "phases", {model: diagram})
+    for path in (*tables, save_figure(figure, directory / "phases.png")):
+        print(f"wrote {path}")
+    return 0
+
+
+def _settings(model: str, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """Return the model, and arguments of `nets.train`, that NAME=VALUE say."""
+    from grokphys.phases import SETTINGS
+
+    given = dict(_named(word) for word in words)
+    options = {name: value for name, value in given.items() if name in (*SETTINGS, *OTHERS)}
+    return build(model, {name: value for name, value in given.items() if name not in options}), options
+
+
+def _named(word: str) -> tuple[str, Any]:
+    name, equals, text = word.partition("=")
+    if not equals or not name or not text:
+        raise InputError(f"options must be NAME=VALUE, such as kind=classification, got {word!r}")
+    if name == "group":
+        return name, named_group(text)
+    if name in ("hidden", "shared"):
+        return name, tuple(_value(part) for part in text.split(","))
+    return name, _value(text)
+
+
+def _value(text: str) -> Any:
+    """Return a number or truth value where it is one, else the word."""
+    try:
+        return json.loads(text.lower())
+    except json.JSONDecodeError:
+        return text

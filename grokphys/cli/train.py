@@ -1,0 +1,334 @@
+"""`grokphys train`: any model of the toolkit, as one ensemble, from the command line."""
+
+import re
+from inspect import signature
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from grokphys.options import Overwrite, Resume, StoredFile, given_otherwise, refuse_special, summarise
+from physics.errors import InputError
+from physics.theory import groups
+
+MODELS = (
+    "ConstantAttention",
+    "EmbeddingMLP",
+    "ToyAddition",
+    "GroupDecoder",
+    "TokenTransformer",
+    "ImageMLP",
+)
+"""The models of `nets`; named here, so that the help need not import PyTorch."""
+OLD_NAMES = {"transformer": "token-transformer", "images": "image-mlp"}
+"""What models were called on the command line before they had the names of their classes."""
+LIU = {
+    "learning_rate": 1e-3,
+    "weight_decay": 0.0,
+    "embedding_learning_rate": 1e-3,
+    "embedding_weight_decay": 0.0,
+    "steps": 5000,
+}
+TRAINING: dict[str, dict[str, Any]] = {
+    "constant-attention": {"learning_rate": 0.01, "weight_decay": 1.0, "steps": 2000},
+    "embedding-mlp": {"learning_rate": 0.01, "weight_decay": 0.5, "steps": 30_000},
+    "toy-addition": LIU,
+    "group-decoder": LIU,
+    "token-transformer": {**LIU, "weight_decay": 1.0, "steps": 2000},
+    "image-mlp": {"learning_rate": 1e-3, "weight_decay": 0.01, "steps": 6000},
+}
+"""How each model is trained where nothing else is said: as in its paper (Musat §3; Ding §2, App. E; Liu §4).
+
+Liu et al. sweep the decoder's rate (1e-5 to 1e-2) and weight decay (from 0), and give no steps: the values
+here lie within. The rate of their embeddings, 1e-3 without weight decay, is the paper's.
+"""
+FIELDS: dict[str, dict[str, Any]] = {
+    "constant-attention": {"tokens": 17, "dim": 2, "hidden": "32"},
+    "embedding-mlp": {"tokens": 59, "dim": 128, "hidden": "100 100"},
+    "toy-addition": {"tokens": 10, "dim": 1, "hidden": "200 200", "kind": "regression", "scale": 1.0},
+    "group-decoder": {"hidden": "200 200", "scale": 0.1, "group": "S3"},
+    "token-transformer": {
+        "tokens": 53,
+        "dim": 256,
+        "depth": 2,
+        "heads": 1,
+        "width": 256,
+        "causal": True,
+        "dropout": 0.0,
+    },
+    "image-mlp": {"hidden": "200 200", "data": "digits"},
+}
+"""Defaults of the models that the help names; a test holds them against the models."""
+
+
+def kebab(name: str) -> str:
+    """The name of a class as the command line spells it: EmbeddingMLP is embedding-mlp."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def model_name(word: str) -> str:
+    """Return the name of a model, given as its class or in small letters.
+
+    Raises
+    ------
+    InputError
+        If there is no such model.
+    """
+    names = {**{name: kebab(name) for name in MODELS}, **OLD_NAMES}
+    found = names.get(word, word) if isinstance(word, str) else ""
+    if found not in TRAINING:
+        known = ", ".join(map(repr, TRAINING))
+        raise InputError(f"model must be one of {known}, or such as EmbeddingMLP, got {word!r}")
+    return found
+
+
+def defaults(model: str) -> dict[str, Any]:
+    """How a model is trained where nothing else is said: arguments of `nets.train`."""
+    return dict(TRAINING[model_name(model)])
+
+
+def _by_model(name: str) -> str:
+    """The defaults of an option, each with the models that have it."""
+    models: dict[str, list[str]] = {}
+    for model in TRAINING:
+        value = TRAINING[model].get(name, FIELDS[model].get(name))
+        if value is not None:
+            models.setdefault(str(value), []).append(model)
+    return "; ".join(f"{value} for {', '.join(names)}" for value, names in models.items())
+
+
+def _of_model(metavar: str, name: str) -> Any:
+    """Metadata of an option whose default is the model's."""
+    return given_otherwise(_by_model(name), metavar)
+
+
+ModelName = Annotated[str, tyro.conf.arg(metavar="MODEL")]
+Numbers = Annotated[tuple[float, ...], tyro.conf.arg(metavar="X [X ...]")]
+Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
+MODEL_OPTIONS = (
+    "tokens",
+    "dim",
+    "hidden",
+    "kind",
+    "group",
+    "scale",
+    "initialisation",
+    "depth",
+    "heads",
+    "width",
+    "causal",
+    "dropout",
+    "data",
+)
+"""Options of `train` that are the model's; each model has some of them."""
+PER_MEMBER = (
+    "learning_rate",
+    "weight_decay",
+    "embedding_learning_rate",
+    "embedding_weight_decay",
+    "layer_scale",
+    "embedding_scale",
+)
+"""Rates and scales of which each network of an ensemble may have its own; others take an ensemble each."""
+GROUPS = {
+    "Z": groups.cyclic,
+    "S": groups.symmetric,
+    "A": groups.alternating,
+    "D": groups.dihedral,
+}
+
+
+def train(
+    model: ModelName = "constant-attention",
+    tokens: Annotated[int | None, _of_model("INT", "tokens")] = None,
+    dim: Annotated[int | None, _of_model("INT", "dim")] = None,
+    hidden: Annotated[tuple[int, ...] | None, _of_model("WIDTH ...", "hidden")] = None,
+    kind: Annotated[
+        Literal["regression", "classification"] | None, _of_model("{regression,classification}", "kind")
+    ] = None,
+    group: Annotated[str | None, _of_model("GROUP", "group")] = None,
+    scale: Annotated[float | None, _of_model("FLOAT", "scale")] = None,
+    initialisation: Annotated[str | None, given_otherwise("pytorch", "NAME")] = None,
+    depth: Annotated[int | None, _of_model("INT", "depth")] = None,
+    heads: Annotated[int | None, _of_model("INT", "heads")] = None,
+    width: Annotated[int | None, _of_model("INT", "width")] = None,
+    causal: Annotated[bool | None, _of_model("{True,False}", "causal")] = None,
+    dropout: Annotated[float | None, _of_model("FLOAT", "dropout")] = None,
+    data: Annotated[str | None, _of_model("NAME|PATH", "data")] = None,
+    *,
+    runs: int = 1,
+    steps: Annotated[int | None, _of_model("INT", "steps")] = None,
+    seed: int = 0,
+    first_run: int = 0,
+    learning_rate: Annotated[tuple[float, ...], _of_model("X [X ...]", "learning_rate")] = (),
+    weight_decay: Annotated[tuple[float, ...], _of_model("X [X ...]", "weight_decay")] = (),
+    embedding_learning_rate: Annotated[
+        tuple[float, ...],
+        given_otherwise(f"{_by_model('embedding_learning_rate')}; else that of the layers", "X [X ...]"),
+    ] = (),
+    embedding_weight_decay: Annotated[
+        tuple[float, ...],
+        given_otherwise(f"{_by_model('embedding_weight_decay')}; else that of the layers", "X [X ...]"),
+    ] = (),
+    freeze_embedding: bool = False,
+    batch_size: Annotated[int | None, given_otherwise("all training examples", "INT")] = None,
+    train_fraction: float = 0.8,
+    shared: Annotated[tuple[str, ...], given_otherwise("nothing", "NAME ...")] = (),
+    layer_scale: Numbers = (1.0,),
+    embedding_scale: Numbers = (1.0,),
+    record: str = "20",
+    observables: Words = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy"),
+    threshold: Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")] = (),
+    track: Annotated[int | None, given_otherwise("at recorded steps only", "INT")] = None,
+    stop_at_thresholds: bool = False,
+    dtype: Literal["float32", "float64"] = "float32",
+    engine: Literal["auto", "fused", "torch"] = "auto",
+    device: str = "auto",
+    out: StoredFile = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+) -> int:
+    """Train networks as one ensemble, and record how their embeddings move.
+
+    Rates and scales take one number for all networks, or one for each. Where no rate, weight decay or number
+    of steps is given, they are those of the model's paper.
+
+    Args:
+        model: network to train, by the name of its class or in small letters: constant-attention (Musat §3),
+            embedding-mlp (Ding §2), toy-addition (Liu §2), group-decoder (Liu, Appendix H), token-transformer
+            (Liu §4.2) or image-mlp (Liu, Appendix J).
+        tokens: number of tokens, at least 3; the modulus, where the task has one.
+        dim: number of dimensions, of the embedding; at least 1.
+        hidden: widths of the hidden layers, in units.
+        kind: regression or classification, of toy-addition.
+        group: group of the group-decoder: Zn, Sn, An, Dn or Q8, such as S3.
+        scale: width of the interval that toy-addition and group-decoder draw embeddings from.
+        initialisation: pytorch, kaiming_uniform, kaiming_normal, xavier_uniform or xavier_normal.
+        depth: number of blocks of the transformer.
+        heads: number of attention heads of a block.
+        width: number of hidden units of its feed-forward layer.
+        causal: whether the first token is kept from attending to the second.
+        dropout: rate of dropout in the transformer's blocks, from 0 to 1.
+        data: digits, or the path of MNIST's IDX files or of an npz archive, for image-mlp.
+        runs: number of runs; run k is a network drawn from the k-th child of the seed.
+        steps: number of steps, of the optimiser; epochs, where the batch is full.
+        seed: seed of the ensemble, a whole number of at least 0.
+        first_run: number of the first run, for shards of a larger ensemble.
+        learning_rate: AdamW's learning rate, a step.
+        weight_decay: decoupled weight decay.
+        embedding_learning_rate: AdamW's learning rate of the embedding, a step.
+        embedding_weight_decay: decoupled weight decay of the embedding.
+        freeze_embedding: keep the embedding as it begins.
+        batch_size: number of examples of a step.
+        train_fraction: part of all examples to train on, from 0 to 1; the rest validates.
+        shared: what all networks share: embedding, layers, split, targets, noise.
+        layer_scale: factor of the drawn layers.
+        embedding_scale: factor of the drawn embedding.
+        record: when to record: every K steps, 'log', 'log:N' (N a decade), '1:1000,100' (every step to 1000,
+            then every hundredth), or a list such as 0,10,100.
+        observables: what to record beside the positions; also weight_norm, bias_norm, quality, gradient,
+            layers. Losses are in nats or mean squares, accuracies from 0 to 1.
+        threshold: record the first step at which train_accuracy, validation_accuracy or quality reaches a
+            value, as train_accuracy=0.9.
+        track: look at the thresholds every so many steps.
+        stop_at_thresholds: end a network once it has reached all thresholds.
+        dtype: number type of what is computed and kept.
+        engine: fused kernels on a CPU, PyTorch, or what is faster.
+        device: 'auto', 'cpu' or 'cuda'.
+        out: file to write: the trajectory, streamed to OUT.partial until it is complete.
+        overwrite: replace what is there.
+        resume: go on with the unfinished run in OUT.partial.
+    """
+    from nets.training import train as train_model  # torch takes seconds to import; other commands do without
+
+    chosen = {
+        "tokens": tokens,
+        "dim": dim,
+        "hidden": hidden,
+        "kind": kind,
+        "group": group,
+        "scale": scale,
+        "initialisation": initialisation,
+        "depth": depth,
+        "heads": heads,
+        "width": width,
+        "causal": causal,
+        "dropout": dropout,
+        "data": data,
+    }
+    refuse_special(out)
+    model = model_name(model)
+    own = defaults(model)
+    trajectory = train_model(
+        build(model, {name: value for name, value in chosen.items() if value is not None}),
+        runs=runs,
+        steps=own["steps"] if steps is None else steps,
+        seed=seed,
+        first_run=first_run,
+        learning_rate=_one_or_each(learning_rate, own["learning_rate"]),
+        weight_decay=_one_or_each(weight_decay, own["weight_decay"]),
+        embedding_learning_rate=_one_or_each(embedding_learning_rate, own.get("embedding_learning_rate")),
+        embedding_weight_decay=_one_or_each(embedding_weight_decay, own.get("embedding_weight_decay")),
+        freeze_embedding=freeze_embedding,
+        batch_size=batch_size,
+        train_fraction=train_fraction,
+        shared=shared,
+        layer_scale=_one_or_each(layer_scale),
+        embedding_scale=_one_or_each(embedding_scale),
+        record=record,
+        observables=observables,
+        thresholds=dict(map(named_value, threshold)),
+        track=track,
+        stop="thresholds" if stop_at_thresholds else None,
+        dtype=dtype,
+        engine=engine,
+        device=device,
+        out=out,
+        overwrite=overwrite,
+        resume=resume,
+        progress=True,
+    )
+    return summarise(trajectory, out)
+
+
+def build(name: str, options: dict[str, Any]) -> Any:
+    """Return the model of that name, with the options that it has; a group by its short name."""
+    import nets
+
+    name = model_name(name)
+    kinds = {kebab(kind): getattr(nets, kind) for kind in MODELS}
+    known = list(signature(kinds[name]).parameters)
+    for option in options:
+        if option not in known:
+            raise InputError(f"{name} has no option {option}; it has {', '.join(known)}")
+    if name == "constant-attention" and "hidden" in options:
+        widths = options["hidden"]
+        if len(widths) != 1:
+            raise InputError(f"hidden must be one width for constant-attention, got {len(widths)}")
+        options = {**options, "hidden": widths[0]}
+    if "group" in options:
+        options = {**options, "group": named_group(options["group"])}
+    return kinds[name](**options)
+
+
+def named_group(name: str) -> groups.FiniteGroup:
+    """Return the group that a short name means: Z5, S3, A4, D4, Q8."""
+    if name.upper() == "Q8":
+        return groups.quaternion()
+    found = re.fullmatch(r"([ZSAD])(\d{1,9})", name.upper())
+    if not found:
+        shown = name if len(name) < 40 else f"{name[:20]}…"
+        raise InputError(f"group must be Zn, Sn, An, Dn or Q8, such as S3, got {shown!r}")
+    return GROUPS[found[1]](int(found[2]))
+
+
+def _one_or_each(values: tuple[float, ...], default: float | None = None) -> Any:
+    return default if not values else values[0] if len(values) == 1 else list(values)
+
+
+def named_value(text: str) -> tuple[str, float]:
+    """Return the name and the number of NAME=VALUE."""
+    name, _, value = text.partition("=")
+    try:
+        return name, float(value)
+    except ValueError:
+        raise InputError(f"threshold must be NAME=VALUE, such as train_accuracy=0.9, got {text!r}") from None

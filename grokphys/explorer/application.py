@@ -1,0 +1,108 @@
+"""The web application beneath the explorer: Bokeh's behind a door, which sends no more than a page needs."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from bokeh.document.events import DocumentPatchedEvent
+from bokeh.resources import Resources
+from bokeh.server.connection import ServerConnection
+from bokeh.server.tornado import BokehTornado
+from bokeh.util.token import check_token_signature
+from tornado.httputil import HTTPServerRequest
+
+from grokphys.explorer.door import LIBRARIES, Door, Headers, Refused
+from grokphys.explorer.uploads import UploadHandler, Uploads
+
+UPLOAD = "/upload"
+ROUTES = ("/", "/ws", UPLOAD)
+"""What there is beside Bokeh's scripts; its other routes serve pages of other origins."""
+LARGEST_MESSAGE = 2**20
+"""Bytes of a message of a page; files come by another way."""
+
+
+class Connection(ServerConnection):
+    """A connection that sends all changes of one reaction, or of one frame, in one message.
+
+    The session asks for a message a change, and awaits them when it has done: the first one takes them all.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._changes: list[DocumentPatchedEvent] = []
+
+    def send_patch_document(self, event: DocumentPatchedEvent) -> Awaitable[None]:
+        """Return what sends this change, together with all that have come by then."""
+        self._changes.append(event)
+        return self._send()
+
+    async def _send(self) -> None:
+        changes, self._changes = self._changes, []
+        if changes:
+            await self._socket.send_message(self.protocol.create("PATCH-DOC", changes))
+
+
+class Application(BokehTornado):
+    """Bokeh's application behind a door, with such connections, and without the libraries that no view uses.
+
+    Parameters
+    ----------
+    page : callable
+        Fills the document of a new tab.
+    door : Door
+    uploads : Uploads
+    **settings
+        Further arguments of `BokehTornado`.
+    """
+
+    def __init__(self, page: Callable[[Any], None], door: Door, uploads: Uploads, **settings: Any) -> None:
+        self._door, self._secret = door, secrets.token_bytes(32)
+        super().__init__(
+            page,
+            extra_patterns=[(UPLOAD, UploadHandler, {"uploads": uploads})],
+            extra_websocket_origins=door.origins,
+            sign_sessions=True,  # nobody chooses the number of a session, or makes one up
+            secret_key=self._secret,
+            include_headers=[],
+            include_cookies=[],
+            websocket_max_message_size_bytes=LARGEST_MESSAGE,
+            ico_path="none",
+            transforms=[Headers],
+            log_function=lambda _handler: None,  # addresses hold the token
+            **settings,
+        )
+
+    def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
+        """Return what answers a request: nothing of ours, unless it may come in."""
+        sentence = self._door.refusal(request)
+        if sentence is not None:
+            return self._refuse(request, 403, sentence)
+        if not self._is_of_ours(request):
+            return self._refuse(request, 403, "Sessions are numbered by this server alone.")
+        if request.path not in ROUTES and not LIBRARIES.fullmatch(request.path):
+            return self._refuse(request, 404, "There is nothing here.")
+        return super().find_handler(request, **named)
+
+    def _is_of_ours(self, request: HTTPServerRequest) -> bool:
+        """Whether a request names no session, or, as the websocket of a page does, one that was made here."""
+        named = {"bokeh-token", "bokeh-session-id"} & set(request.query_arguments)
+        if named or "Bokeh-Session-Id" in request.headers:
+            return False
+        _, _, token = request.headers.get("Sec-WebSocket-Protocol", "").partition(",")
+        try:
+            return not token.strip() or check_token_signature(token.strip(), self._secret, True)
+        except Exception:  # whatever a token leads to that is none
+            return False
+
+    def _refuse(self, request: HTTPServerRequest, status: int, sentence: str) -> Any:
+        return self.get_handler_delegate(request, Refused, {"status": status, "sentence": sentence})
+
+    def new_connection(self, *arguments: Any) -> ServerConnection:
+        """Return a connection of a page with its session."""
+        connection = Connection(*arguments)
+        self._clients.add(connection)
+        return connection
+
+    def resources(self, absolute_url: str | bool | None = None) -> Resources:
+        """Return the scripts that a page loads."""
+        return super().resources(absolute_url).clone(components=["bokeh", "bokeh-widgets"])

@@ -1,0 +1,146 @@
+"""The trajectory files that a page may open: those that the command was given, and its uploads."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bokeh.models import Button, CustomJS
+
+from grokphys.explorer.uploads import named
+from grokphys.explorer.views import starts, theme
+from grokphys.explorer.views.view import View
+from physics.errors import InputError
+from physics.trajectory import Trajectory
+
+UPLOAD = "window.grokphys.upload()"
+
+
+class FileList:
+    """A list of the files that the page may open, and a button that adds to it.
+
+    Parameters
+    ----------
+    view : View
+        Where it stands: a file that comes while the view is on the stage is chosen at once.
+    chosen : callable
+        Told the path and the name of a file; what it raises speaks of the file by that name.
+    others : mapping of Path to str, optional
+        Files beside those of the session, and their names.
+    prompt : str, optional
+        What the list says before a file is chosen; without it the first is chosen.
+
+    Attributes
+    ----------
+    panel : list of models
+    """
+
+    def __init__(
+        self,
+        view: View,
+        chosen: Callable[[Path, str], None],
+        others: Mapping[Path, str] | None = None,
+        prompt: str = "",
+    ) -> None:
+        self._view, self._chosen, self._others, self._prompt = view, chosen, dict(others or {}), prompt
+        self._filling = False
+        self.list = theme.chooser("file", self._options())
+        self._upload = theme.control(Button, "upload a file …")
+        self._upload.js_on_event("button_click", CustomJS(code=UPLOAD))
+        self.panel = [self.list, self._upload]
+        self.list.visible = bool(self._files)
+        self.list.on_change("value", view.session.reaction(lambda _name, _old, new: self._choose(new)))
+        view.session.on_upload.append(self._add)
+
+    @property
+    def _files(self) -> dict[Path, str]:
+        return {**self._others, **self._view.session.files}
+
+    def show(self, path: Path) -> None:
+        """Say that a file is the one that is open."""
+        with self._quiet():
+            self.list.value = str(path)
+
+    def _options(self) -> dict[str, str]:
+        listed = {label: str(path) for path, label in labels(self._files).items()}
+        return {self._prompt: ""} | listed if self._prompt else listed
+
+    def _choose(self, value: str) -> None:
+        if self._filling or not value:
+            return
+        found = next((item for item in self._files.items() if str(item[0]) == value), None)
+        if found is None:
+            raise InputError(f"file must be one that was given or uploaded, got {value!r}")
+        with named(*found):
+            self._chosen(*found)
+
+    def _add(self, path: Path) -> None:
+        """A file has come."""
+        with self._quiet():
+            self.list.update(options=theme.choices(self._options()), visible=True)
+        if self._view.session.view is self._view:
+            self.list.value = str(path)
+
+    @contextlib.contextmanager
+    def _quiet(self) -> Any:
+        self._filling = True
+        try:
+            yield
+        finally:
+            self._filling = False
+
+
+class FileChooser:
+    """Controls that choose a file, a run and a frame of it.
+
+    Attributes
+    ----------
+    trajectory : Trajectory or None
+        The chosen one.
+    panel : model
+    """
+
+    def __init__(self, view: View, chosen: Callable[[], None]) -> None:
+        self.trajectory: Trajectory | None = None
+        self._path, self._name = Path(), ""
+        react = view.session.reaction
+
+        def opened(path: Path, name: str) -> None:
+            self.trajectory, self._path, self._name = Trajectory.open(path), path, name
+            chosen()
+
+        def other(_attribute: str, _old: int, _new: int) -> None:
+            if self.trajectory is not None:
+                chosen()
+
+        self.files = FileList(view, opened, prompt="choose …")
+        self._run = theme.number("run", 0, 0)
+        self._frame = theme.number("frame (-1: the last)", 0, -1)
+        self.panel = theme.column(*self.files.panel, self._run, self._frame, visible=False)
+        for widget in (self._run, self._frame):
+            widget.on_change("value", react(other))
+
+    def start(self) -> starts.Start:
+        """Return the chosen frame as a start.
+
+        Raises
+        ------
+        InputError
+            If there is no such run or frame.
+        """
+        if self.trajectory is None:
+            raise InputError("a file must be chosen to start from")
+        run, frame = self._run.value, self._frame.value
+        with named(self._path, self._name):
+            E = self.trajectory.run(run).frame(frame)[0]
+        if not (E == E).all():
+            raise InputError(f"frame {frame} of run {run} in {self._name} holds NaN; choose another")
+        line = f"E = physics.Trajectory.open({self._name!r}).run({run}).frame({frame})[0].astype(float)"
+        return starts.given(E, (line,))
+
+
+def labels(files: Mapping[Path, str]) -> dict[Path, str]:
+    """Return what a list calls files, given their names: with their folders where several have one name."""
+    short = {path: Path(name).name for path, name in files.items()}
+    count = list(short.values()).count
+    return {path: label if count(label) == 1 else files[path] for path, label in short.items()}

@@ -1,0 +1,244 @@
+"""What a page may change: widgets within their options, and what the pointer does; all else is ignored.
+
+Bokeh lets whoever holds a websocket set any property of any model, and add models of its own. So no order
+of a page reaches its document before it has been looked at here, and what a widget allows is read from the
+document, where pages cannot change it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from bokeh.core.serialization import Serialized
+from bokeh.document import Document
+from bokeh.models import (
+    Button,
+    CategoricalSlider,
+    Checkbox,
+    ColumnDataSource,
+    Plot,
+    PointDrawTool,
+    Select,
+    Slider,
+    Spinner,
+    TextInput,
+)
+
+from grokphys.explorer.bridge import Bridge
+from physics.errors import InputError
+
+LONGEST_TEXT = 1000
+LARGEST_NUMBER = 10**12
+LARGEST_PAGE = 10**5
+"""Pixels along a figure."""
+
+
+class Ignored(Exception):  # noqa: N818 - no error of anyone's
+    """A change that a page has no business to make."""
+
+
+def guard(document: Document, refuse: Callable[[Exception], None]) -> None:
+    """Let a document take from its page only what `allowed` lets through.
+
+    `refuse` is told the error of a value that a widget does not allow.
+    """
+    apply = document.apply_json_patch
+
+    def apply_allowed(patch_json: Any, *, setter: Any = None) -> None:
+        """Apply what is allowed of the events that a page sends, one after the other."""
+        content = patch_json.content if isinstance(patch_json, Serialized) else patch_json
+        events = content.get("events") if isinstance(content, dict) else None
+        for event in events if isinstance(events, list) else ():
+            try:
+                found = allowed(document, event)
+            except Ignored:
+                continue
+            except InputError as error:
+                refuse(error)
+                continue
+            apply({"events": [found]}, setter=setter)
+
+    document.apply_json_patch = apply_allowed
+    document.replace_with_json = lambda _json: None  # no page has another document for us
+
+
+def allowed(document: Document, event: Any) -> dict[str, Any]:
+    """Return the event of a page as it may be applied.
+
+    Raises
+    ------
+    InputError
+        If it gives a widget a value that is none of its own.
+    Ignored
+        If it is anything else that pages do not do here.
+    """
+    match event:
+        case {"kind": "ModelChanged", "model": {"id": str(key)}, "attr": str(name), "new": new}:
+            model = document.get_model_by_id(key)
+            value = _check(model, name)(model, new)
+            return {"kind": "ModelChanged", "model": {"id": key}, "attr": name, "new": value}
+        case {
+            "kind": "MessageSent",
+            "msg_type": "bokeh_event",
+            "msg_data": {"type": "event", "name": str(name), "values": {"entries": [*entries]}},
+        }:
+            values = _happened(document, name, entries)
+            data = {"type": "event", "name": name, "values": {"type": "map", "entries": values}}
+            return {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": data}
+    raise Ignored
+
+
+def _check(model: Any, name: str) -> Callable[[Any, Any], Any]:
+    """Return what checks new values of a property."""
+    for kind, known, check in CHECKS:
+        if isinstance(model, kind) and name == known:
+            return check
+    raise Ignored
+
+
+# -- widgets ---------------------------------------------------------------------------------------------
+
+
+def _ranged(slider: Any, value: Any) -> float:
+    """Return a slider's value within its ends, whole where its steps are."""
+    whole = all(float(bound).is_integer() for bound in (slider.start, slider.end, slider.step))
+    allowed = f"{'a whole number' if whole else 'a number'} from {slider.start:g} to {slider.end:g}"
+    if not _is_number(value, whole=whole) or not slider.start <= value <= slider.end:
+        raise _wrong(slider.title, allowed, value)
+    return int(value) if whole else value
+
+
+def _typed(spinner: Any, value: Any) -> float:
+    """Return the number that was typed, within its limits."""
+    whole = spinner.mode == "int"
+    low = -LARGEST_NUMBER if spinner.low is None else spinner.low
+    high = LARGEST_NUMBER if spinner.high is None else spinner.high
+    allowed = f"{'a whole number' if whole else 'a number'} from {low:g} to {high:g}"
+    if not _is_number(value, whole=whole) or not low <= value <= high:
+        raise _wrong(spinner.title, allowed, value)
+    return int(value) if whole else value
+
+
+def _listed(select: Any, value: Any) -> Any:
+    """Return one of the values to choose from."""
+    pairs = [option if isinstance(option, tuple) else (option, option) for option in select.options]
+    if not any(type(value) is type(known) and value == known for known, _ in pairs):
+        raise _wrong(select.title, f"one of {', '.join(word for _, word in pairs)}", value)
+    return value
+
+
+def _category(slider: Any, value: Any) -> Any:
+    if value not in slider.categories:
+        raise _wrong(slider.title, f"one of {', '.join(slider.categories)}", value)
+    return value
+
+
+def _switched(box: Any, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(box.label, "on or off", value)
+    return value
+
+
+def _written(field: Any, value: Any) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        raise _wrong(field.title, f"at most {LONGEST_TEXT} characters", value)
+    return value
+
+
+def _wrong(name: str, allowed: str, value: Any) -> InputError:
+    shown = "nothing" if value is None else repr(value)
+    return InputError(f"{name} must be {allowed}, got {shown if len(shown) < 80 else shown[:77] + '…'}")
+
+
+# -- the page --------------------------------------------------------------------------------------------
+
+
+def _order(_bridge: Any, value: Any) -> list[Any]:
+    """Return a command of the page: its number, its name, and a number, a text or nothing."""
+    match value:
+        case [int(count), str(name), int() | float() | str() | None as given] if (
+            0 <= count <= LARGEST_NUMBER and len(name) + len(str(given)) <= LONGEST_TEXT
+        ):
+            return [count, name, given]
+    raise Ignored
+
+
+def _seen(bridge: Any, value: Any) -> int:
+    """Return the last frame on screen, one of those that were sent."""
+    if _is_number(value, whole=True) and 0 <= value <= bridge.frame:
+        return int(value)
+    raise Ignored
+
+
+def _pixels(_plot: Any, value: Any) -> int:
+    if _is_number(value, whole=True) and 0 <= value <= LARGEST_PAGE:
+        return int(value)
+    raise Ignored
+
+
+def _dragged(source: Any, value: Any) -> dict[str, Any]:
+    """Return the columns of a source whose points may be dragged, with new places and all else as it was."""
+    tools = source.document.select({"type": PointDrawTool})
+    if not any(source is renderer.data_source for tool in tools for renderer in tool.renderers):
+        raise Ignored
+    columns = dict(source.data)
+    match value:
+        case {"type": "map", "entries": [*entries]}:
+            found = _pairs(entries)
+            for name in ("x", "y"):
+                places = found.get(name)
+                if not isinstance(places, list) or len(places) != len(columns[name]):
+                    raise Ignored
+                if not all(map(_is_number, places)):
+                    raise Ignored
+                columns[name] = places
+            return {"type": "map", "entries": [[name, column] for name, column in columns.items()]}
+    raise Ignored
+
+
+def _happened(document: Document, name: str, entries: list[Any]) -> list[list[Any]]:
+    """Return the values of a click, a tap or a drag."""
+    values = _pairs(entries)
+    match values.get("model"):
+        case {"id": str(key)}:
+            model = document.get_model_by_id(key)
+        case _:
+            raise Ignored
+    if name == "button_click" and isinstance(model, Button):
+        return [["model", {"id": key}]]
+    if name in ("tap", "panstart", "panend") and isinstance(model, Plot):
+        places = [[axis, values.get(axis)] for axis in ("x", "y")]
+        if all(_is_number(place) for _, place in places):
+            return [["model", {"id": key}], *places]
+    raise Ignored
+
+
+def _pairs(entries: list[Any]) -> dict[str, Any]:
+    """Return the entries of a map whose names are text."""
+    return {
+        entry[0]: entry[1]
+        for entry in entries
+        if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str)
+    }
+
+
+def _is_number(value: Any, *, whole: bool = False) -> bool:
+    """Tell a finite number of a size that can be meant."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= LARGEST_NUMBER and (not whole or value == int(value))  # NaN compares with nothing
+
+
+CHECKS: tuple[tuple[type, str, Callable[[Any, Any], Any]], ...] = (
+    (Slider, "value", _ranged),
+    (Spinner, "value", _typed),
+    (Select, "value", _listed),
+    (CategoricalSlider, "value", _category),
+    (Checkbox, "active", _switched),
+    (TextInput, "value", _written),
+    (Bridge, "command", _order),
+    (Bridge, "shown", _seen),
+    (Plot, "inner_width", _pixels),
+    (Plot, "inner_height", _pixels),
+    (ColumnDataSource, "data", _dragged),
+)
+"""Properties that a page sets, and what checks their new values; the first that fits counts."""

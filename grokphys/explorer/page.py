@@ -1,0 +1,47 @@
+"""A page of the explorer: its template, and a session for whoever opens it."""
+
+from collections.abc import Callable, Sequence
+from importlib.resources import files as resources
+from pathlib import Path
+
+from bokeh.core.templates import get_env
+from bokeh.document import Document
+from bokeh.models import CustomJS
+
+from grokphys.explorer.guard import guard
+from grokphys.explorer.session import SPEEDS, Session
+from grokphys.explorer.uploads import LARGEST_UPLOAD, Uploads
+from grokphys.explorer.views.view import View
+
+CONNECT = "window.grokphys.connect(bridge)"
+LOST = "window.grokphys.lost()"
+
+
+def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -> Callable[[Document], None]:
+    """Return the function that makes the page of a new tab."""
+    template = get_env().from_string(_read("page.html"))
+    fixed = {
+        "page_css": _read("page.css"),
+        "page_js": _read("page.js"),
+        "views": [(kind.slug, kind.name) for kind in kinds],
+        "speeds": SPEEDS,
+        "largest_upload": LARGEST_UPLOAD,
+    }
+
+    def open_page(document: Document) -> None:
+        session = Session(document, kinds, paths, uploads)
+        guard(document, session.fail)
+        document.on_session_destroyed(lambda _context: session.close())
+        document.template = template
+        document.template_variables.update(fixed)
+        document.config.update(reconnect_session=False, notify_connection_status=False)  # page.js sees to it
+        session.stage.update(name="stage", tags=[session.bridge])
+        document.add_root(session.stage)
+        document.js_on_event("document_ready", CustomJS(args={"bridge": session.bridge}, code=CONNECT))
+        document.js_on_event("connection_lost", CustomJS(code=LOST))
+
+    return open_page
+
+
+def _read(name: str) -> str:
+    return resources("grokphys.explorer").joinpath("assets", name).read_text(encoding="utf-8")

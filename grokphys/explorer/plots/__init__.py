@@ -1,0 +1,1 @@
+"""The live figures of the explorer, as Bokeh draws them."""

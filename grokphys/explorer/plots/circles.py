@@ -1,0 +1,160 @@
+"""Figures of circles: signals on logarithmic axes, and the coefficients of the law that they obey."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.models.annotations import Span
+from numpy.typing import NDArray
+
+from grokphys.explorer.views import theme
+from grokphys.explorer.views.circle_run import CircleRun, Fitted
+
+Array = NDArray[np.float64]
+DEAD = "#b5b0a6"
+POINTS = 400
+"""Of longer curves so many points are sent, evenly along the logarithmic axis."""
+
+
+class SignalPlot:
+    """Signals ‖F_k‖ against the step, both logarithmic: survivors in colour, the others grey.
+
+    Attributes
+    ----------
+    figure : bokeh figure
+    """
+
+    def __init__(self) -> None:
+        self.figure = theme.plot(
+            "Signals: survivors in colour, above the dotted limit", height=436, x_axis_type="log",
+            y_axis_type="log", x_axis_label="step + 1",
+            y_axis_label="Fourier signal ‖F_k‖",
+        )  # fmt: skip
+        empty: dict[str, list[Any]] = {"xs": [], "ys": [], "name": []}
+        self._dead, self._rollouts = ColumnDataSource(empty), ColumnDataSource(empty)
+        self._alive = ColumnDataSource(empty | {"line": [], "dash": []})
+        self._chosen = ColumnDataSource({"x": [], "y": []})
+        halo = {"line_color": "#f1c232", "line_width": 7, "line_alpha": 0.75}
+        self.figure.line("x", "y", source=self._chosen, **halo)
+        dead = self.figure.multi_line("xs", "ys", source=self._dead, line_color=DEAD, line_width=0.9)
+        alive = self.figure.multi_line(
+            "xs", "ys", source=self._alive, line_color="line", line_dash="dash", line_width=2,
+            legend_field="name",
+        )  # fmt: skip
+        law = {"line_color": theme.INK, "line_width": 0.9, "line_dash": [5, 3], "line_alpha": 0.7}
+        self.figure.multi_line("xs", "ys", source=self._rollouts, **law)
+        self.figure.legend.location = "bottom_left"
+        theme.quiet_legend(self.figure)
+        self._limit = Span(dimension="width", line_color=theme.WARM, line_dash="dotted", line_width=1.5)
+        self._now = Span(dimension="height", line_color=theme.INK, line_width=1)
+        self.figure.add_layout(self._limit)
+        self.figure.add_layout(self._now)
+        self.figure.add_tools(HoverTool(renderers=[dead, alive], tooltips=[("", "@name")]))
+
+    def show(self, run: CircleRun, survivors: Sequence[int], limit: float, chosen: int | None) -> None:
+        """Show the signals of a run, and which survive; the chosen frequency stands out."""
+        steps, values = run.signals
+        kept = _log_evenly(steps)
+        x, curves = steps[kept] + 1.0, values[kept].T
+        dead = [k for k in range(1, run.frequencies + 1) if k not in survivors]
+        count = len(survivors)
+        self._dead.data = _lines(x, curves, dead)
+        self._alive.data = _lines(x, curves, survivors) | {
+            "line": [theme.SERIES[n % len(theme.SERIES)] for n in range(count)],
+            "dash": [theme.DASHES[n % len(theme.DASHES)] for n in range(count)],
+        }
+        line = curves[chosen - 1] if chosen is not None else np.empty(0)
+        self._chosen.data = {"x": x[: len(line)], "y": line}
+        self._limit.location = limit
+
+    def show_rollout(self, fitted: Fitted | None) -> None:
+        """Show what the fitted law makes of the first signals."""
+        if fitted is None:
+            self._rollouts.data = {"xs": [], "ys": [], "name": []}
+            return
+        kept = _log_evenly(fitted.steps)
+        curves = np.where(np.isfinite(fitted.rollout), fitted.rollout, np.nan)[kept].T
+        self._rollouts.data = _lines(fitted.steps[kept] + 1.0, curves, range(1, len(curves) + 1))
+
+    def point_at(self, step: int) -> None:
+        """Move the line of the step that is shown."""
+        self._now.location = step + 1
+
+
+class CoefficientPlot:
+    """The matrix A: red where the signal of a column raises that of a row, blue where it lowers it.
+
+    Attributes
+    ----------
+    figure : bokeh figure
+    """
+
+    def __init__(self) -> None:
+        self.figure = theme.plot(
+            "Linear ODE: red helps (+), blue hinders (−)", height=440, x_axis_label="signal of frequency",
+            y_axis_label="changes frequency", x_range=(0, 1), y_range=(1, 0),
+        )  # fmt: skip
+        self.figure.grid.visible = False
+        columns = ("of", "on", "value", "fill", "sign", "text")
+        self._cells = ColumnDataSource({name: [] for name in columns})
+        cells = self.figure.rect(
+            "of", "on", width=1, height=1, source=self._cells, fill_color="fill", line_color="#ffffff",
+            line_width=0.4,
+        )  # fmt: skip
+        self._signs = self.figure.text(
+            "of", "on", text="sign", source=self._cells, text_align="center", text_baseline="middle",
+            text_font_size="9px", text_color=theme.INK,
+        )  # fmt: skip
+        self._marks = ColumnDataSource({"x": [], "y": [], "marker": []})
+        self.figure.scatter("x", "y", marker="marker", source=self._marks, size=7, color=theme.WARM)
+        tips = [("", "@text"), ("coefficient", "@value{0.0000e+0}")]
+        self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
+
+    def show(self, fitted: Fitted, survivors: Sequence[int]) -> None:
+        """Show the coefficients of a fit, and mark the survivors on both sides."""
+        import matplotlib as mpl  # the first page does without
+
+        A, count = fitted.A, len(fitted.A)
+        limit = float(np.abs(A).max(initial=0)) or 1.0
+        shades = mpl.colormaps["RdBu_r"](
+            mpl.colors.SymLogNorm(limit / 100, vmin=-limit, vmax=limit)(A.ravel())
+        )
+        on, of = np.indices(A.shape).reshape(2, -1) + 1
+        values = A.ravel()
+        self._cells.data = {
+            "of": of,
+            "on": on,
+            "value": values,
+            "fill": [mpl.colors.to_hex(shade) for shade in shades],
+            "sign": np.where(values > 0, "+", np.where(values < 0, "−", "")).tolist(),
+            "text": [f"{j} on {i}" for i, j in zip(on, of, strict=True)],
+        }
+        self._signs.glyph.text_font_size = f"{max(5, min(14, round(280 / count)))}px"
+        marked, aside = list(survivors), [0] * len(survivors)
+        self._marks.data = {
+            "x": marked + aside,
+            "y": aside + marked,
+            "marker": ["inverted_triangle"] * len(marked) + ["triangle"] * len(marked),
+        }
+        for axis in self.figure.axis:
+            axis.ticker = list(range(1, count + 1)) if count <= 12 else [1, *range(5, count + 1, 5)]
+        self.figure.x_range.update(start=-0.6, end=count + 0.5)
+        self.figure.y_range.update(start=count + 0.5, end=-0.6)
+
+
+def _lines(x: Any, curves: Any, frequencies: Sequence[int]) -> dict[str, list[Any]]:
+    """Columns of a multi-line: one line a frequency."""
+    return {
+        "xs": [x] * len(frequencies),
+        "ys": [curves[k - 1] for k in frequencies],
+        "name": [f"k = {k}" for k in frequencies],
+    }
+
+
+def _log_evenly(steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of at most `POINTS` of the steps, evenly in their logarithm, first and last among them."""
+    if len(steps) <= POINTS:
+        return np.arange(len(steps))
+    wanted = np.geomspace(steps[0] + 1, steps[-1] + 1, POINTS) - 1
+    return np.unique(np.clip(np.searchsorted(steps, wanted - 1e-6), 0, len(steps) - 1))

@@ -1,0 +1,213 @@
+"""Figures of tokens and pair sums in a plane, as Bokeh draws them: what several views show."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, HoverTool, Span
+from numpy.typing import NDArray
+
+from grokphys.explorer.views import theme
+
+Array = NDArray[np.float64]
+TRAIL = 8
+"""Frames that a trail looks back."""
+LONG = 500
+"""Points that are sent as numbers of a text, not as an array."""
+
+
+class TokenPlot:
+    """Tokens as numbered discs with fading trails.
+
+    Attributes
+    ----------
+    figure : bokeh figure
+    tokens : ColumnDataSource
+        Columns x, y, a row a token; a `PointDrawTool` may move them.
+    disc : the discs' renderer
+    """
+
+    def __init__(self, title: str, *, height: int = 380) -> None:
+        self.figure = theme.plot(title, height=height, square=True)
+        self.tokens = ColumnDataSource({"x": [], "y": [], "fill": [], "ink": [], "name": []})
+        self._trails = ColumnDataSource({"x0": [], "y0": [], "x1": [], "y1": [], "color": [], "alpha": []})
+        self._past: list[Array] = []
+        self.figure.segment(
+            "x0", "y0", "x1", "y1", source=self._trails, line_color="color", line_alpha="alpha", line_width=2
+        )
+        self.disc = self.figure.scatter(
+            "x", "y", size=21, source=self.tokens, fill_color="fill", line_color="#444444", line_width=0.8,
+            nonselection_fill_alpha=1.0, nonselection_line_alpha=1.0,
+        )  # fmt: skip
+        self.figure.text(
+            "x", "y", text="name", source=self.tokens, text_color="ink", text_align="center",
+            text_baseline="middle", text_font=value(theme.FONT), text_font_size="11px",
+            text_font_style="bold",
+        )  # fmt: skip
+
+    def begin(self, points: Array, order: Any = None) -> None:
+        """Show tokens at points (tokens, 2) without a past; their number may be another.
+
+        `order` (tokens,) are the places around the cycle of colours; 0, 1, 2, … by default.
+        """
+        count = len(points)
+        colors = theme.class_colors(count)
+        fill = colors if order is None else [colors[place] for place in order]
+        x, y = points.T
+        self.disc.glyph.size = 21 if count <= 40 else 16
+        self.tokens.data = {
+            "x": x.tolist(),
+            "y": y.tolist(),
+            "fill": fill,
+            "ink": theme.text_colors(fill),
+            "name": [str(token) for token in range(count)],
+        }
+        self._past = [points] * (TRAIL + 1)
+        fading = np.linspace(0.05, 0.6, TRAIL).round(3)
+        self._trails.data = {
+            **self._segments(),
+            "color": np.tile(fill, TRAIL).tolist(),
+            "alpha": np.repeat(fading, count).tolist(),
+        }
+        theme.zoom(self.figure, np.abs(points).max())
+
+    def move(self, points: Array) -> None:
+        """Show the next points (tokens, 2); a trail leads to them."""
+        whole = slice(None)
+        x, y = points.T
+        # They come back when one is dragged, and are compared: these keep all their digits.
+        self.tokens.patch({"x": [(whole, x.tolist())], "y": [(whole, y.tolist())]})
+        self._past = [*self._past[1:], points]
+        self._trails.patch({name: [(whole, values)] for name, values in self._segments().items()})
+        theme.zoom(self.figure, np.abs(points).max())
+
+    def follow(self, path: Array) -> None:
+        """Show the last of the points (frames, tokens, 2), whose trail is what comes before."""
+        past = list(path[-TRAIL - 1 :])
+        self._past = [past[0]] * (TRAIL + 2 - len(past)) + past[:-1]
+        self.move(past[-1])
+
+    def points(self) -> Array:
+        """Where the tokens are shown, (tokens, 2): where a hand may have dragged them."""
+        return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
+
+    def _segments(self) -> dict[str, Any]:
+        past = np.array(self._past)
+        begin, end = _drawn(past[:-1].reshape(-1, 2)), _drawn(past[1:].reshape(-1, 2))
+        return {"x0": begin[0], "y0": begin[1], "x1": end[0], "y1": end[1]}
+
+
+class SumPlot:
+    """Pair sums, coloured by class; as discs, or as the numbers of their classes.
+
+    Attributes
+    ----------
+    figure : bokeh figure
+    """
+
+    def __init__(self, title: str, *, height: int = 380) -> None:
+        self.figure = theme.plot(title, height=height, square=True)
+        self._sums = ColumnDataSource(
+            {"x": [], "y": [], "fill": [], "class": [], "pair": [], "marker": [], "ink": []}
+        )
+        self._discs = self.figure.scatter(
+            "x", "y", size=9, marker="marker", source=self._sums, fill_color="fill", line_color="#444444",
+            line_width=0.6,
+        )  # fmt: skip
+        # Texts of their own: Bokeh lays out every text that is sent, whether it is visible or not.
+        self._texts = ColumnDataSource({"x": [], "y": [], "class": [], "ink": []})
+        self._numbers = self.figure.text(
+            "x", "y", text="class", source=self._texts, text_color="ink", text_font_size="10px",
+            text_font=value(theme.FONT), text_align="center", text_baseline="middle", visible=False,
+        )  # fmt: skip
+        hover = HoverTool(renderers=[self._discs], tooltips=[("tokens", "@pair"), ("class", "@class")])
+        self.figure.add_tools(hover)
+
+    def begin(
+        self, points: Array, pairs: Any, classes: Any, count: int, held_out: Sequence[bool] | None = None
+    ) -> None:
+        """Show pair sums (n, 2) of `pairs` (n, 2), of classes 0 … count-1; those held out are diamonds."""
+        colors = np.array(theme.class_colors(count))
+        apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out)
+        fill = colors[np.asarray(classes)]
+        self._discs.glyph.size = 9 if len(points) <= 400 else 5
+        x, y = _drawn(points)
+        self._sums.data = {
+            "x": x,
+            "y": y,
+            "fill": fill.tolist(),
+            "ink": np.array([theme.darker(color) for color in colors])[np.asarray(classes)].tolist(),
+            "class": [str(label) for label in classes],
+            "pair": [f"{i}, {j}" for i, j in pairs],
+            "marker": np.where(apart, "diamond", "circle").tolist(),
+        }
+        self._write()
+        theme.zoom(self.figure, np.abs(points).max())
+
+    def move(self, points: Array) -> None:
+        """Show the same pair sums elsewhere."""
+        x, y = _drawn(points)
+        moved = {"x": [(slice(None), x)], "y": [(slice(None), y)]}
+        self._sums.patch(moved)
+        if self._numbers.visible:
+            self._texts.patch(moved)
+        theme.zoom(self.figure, np.abs(points).max())
+
+    def show_numbers(self, numbers: bool) -> None:
+        """Show the numbers of classes in place of discs: readable without colour."""
+        self._numbers.visible, self._discs.glyph.fill_alpha = numbers, 0.0 if numbers else 1.0
+        self._discs.glyph.line_alpha = 0.0 if numbers else 1.0
+        self._write()
+
+    def _write(self) -> None:
+        """Send the texts, or none where they are not shown."""
+        shown = slice(None) if self._numbers.visible else slice(0)
+        self._texts.data = {name: self._sums.data[name][shown] for name in self._texts.data}
+
+
+class Curves:
+    """Values against the step, each with a colour and a dash of its own.
+
+    Attributes
+    ----------
+    figure : bokeh figure
+    """
+
+    def __init__(self, title: str, names: Sequence[str], *, height: int = 170, **options: Any) -> None:
+        self.figure = theme.plot(title, height=height, x_axis_label="step", **options)
+        self._source = ColumnDataSource({"step": [0], **{name: [1.0] for name in names}})
+        several = len(names) > 1
+        for k, name in enumerate(names):
+            legend = {"legend_label": name} if several else {}
+            self.figure.line(
+                "step", name, source=self._source, line_width=1.8, color=theme.SERIES[k],
+                line_dash=theme.DASHES[k], **legend,
+            )  # fmt: skip
+        if several:
+            theme.quiet_legend(self.figure)
+        self.figure.add_tools(HoverTool(mode="vline", tooltips=[(name, f"@{{{name}}}") for name in names]))
+
+    def mark(self, level: float) -> None:
+        """Draw a level to compare with."""
+        line = Span(location=level, dimension="width", line_color=theme.WARM, line_dash="dashed")
+        self.figure.add_layout(line)
+
+    def show(self, steps: Any, **values: Any) -> None:
+        """Show curves over steps; infinite values leave a gap."""
+        self._source.data = {
+            "step": steps,
+            **{name: np.where(np.isfinite(curve), curve, np.nan) for name, curve in values.items()},
+        }
+
+
+def _drawn(points: Array) -> Any:
+    """Return x and y of points (n, 2), to some hundred-thousandths of their extent.
+
+    Lists travel within the message of a frame; each array is two more messages, and pays where it is long.
+    """
+    if len(points) > LONG:
+        return points.T.astype(np.float32)
+    extent = np.abs(points).max(initial=0.0)
+    digits = 5 - int(np.floor(np.log10(extent))) if 0 < extent < np.inf else 5
+    return points.T.round(digits).tolist()

@@ -1,0 +1,195 @@
+"""Figures of the effective theory: the grid of pairs, the parallelograms, the flow against time."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.core.properties import value
+from bokeh.events import Tap
+from bokeh.models import BasicTicker, ColumnDataSource, HoverTool
+from bokeh.models.annotations import Span
+from numpy.typing import NDArray
+
+from grokphys.explorer.plots.plane import TokenPlot
+from grokphys.explorer.views import theme
+from grokphys.explorer.views.training_set import TrainingSet
+
+Array = NDArray[np.float64]
+MARGIN = 0.7
+"""Cells of room around the grid."""
+
+
+class PairGrid:
+    """The samples (i, j), i ≤ j: filled where trained, framed where they follow, empty where neither.
+
+    Attributes
+    ----------
+    figure : bokeh figure
+    """
+
+    def __init__(self, clicked: Callable[[int, int], None]) -> None:
+        self.figure = theme.plot(
+            "Training set: click pairs in or out", height=436, x_axis_label="i", y_axis_label="j",
+            x_range=(0, 1), y_range=(0, 1),
+        )  # fmt: skip
+        self.figure.grid.visible = False
+        for axis in self.figure.axis:
+            axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=11)
+        self._lines = ColumnDataSource({"xs": [], "ys": []})
+        self.figure.multi_line("xs", "ys", source=self._lines, line_color="#b9b3a6", line_width=3)
+        columns = ("i", "j", "fill", "line", "width", "ink", "class", "text", "state")
+        self._cells = ColumnDataSource({name: [] for name in columns})
+        cells = self.figure.rect(
+            "i", "j", width=0.86, height=0.86, source=self._cells, border_radius=3,
+            fill_color="fill", line_color="line", line_width="width",
+        )  # fmt: skip
+        self._text = self.figure.text(
+            "i", "j", text="text", source=self._cells, text_color="ink", text_align="center",
+            text_baseline="middle", text_font=value(theme.FONT), text_font_size="10px",
+        )  # fmt: skip
+        tips = [("pair", "@i + @j"), ("class", "@class"), ("", "@state")]
+        self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
+        self.figure.on_event(Tap, lambda event: self._tapped(event, clicked))
+
+    def show(self, chosen: TrainingSet) -> None:
+        """Show a training set."""
+        operation, tokens = chosen.operation, chosen.operation.tokens
+        i, j = operation.samples.T
+        names = theme.class_colors(chosen.classes)
+        fills, inks = np.array(names), np.array(theme.text_colors(names))
+        edges = np.array([theme.darker(name) for name in names])
+        label, trained, follows = operation.label, chosen.mask, chosen.follows
+        state = np.where(trained, "trained", np.where(follows, "follows from the trained ones", "open"))
+        open_ = ~trained & ~follows
+        self._cells.data = {
+            "i": i,
+            "j": j,
+            "fill": np.where(trained, fills[label], "#ffffff").tolist(),
+            "line": np.where(open_, theme.LINE, edges[label]).tolist(),
+            "width": np.where(follows, 2.5, 1.0),
+            "ink": np.where(trained, inks[label], edges[label]).tolist(),
+            "class": label,
+            "text": np.where(open_, "", label.astype(str)).tolist(),
+            "state": state.tolist(),
+        }
+        lines = [line for line in chosen.diagonals if len(line) > 1]
+        self._lines.data = {"xs": [line[:, 0] for line in lines], "ys": [line[:, 1] for line in lines]}
+        self._text.glyph.text_font_size = f"{max(6, min(13, round(190 / tokens)))}px"
+        for side in (self.figure.x_range, self.figure.y_range):
+            side.update(start=-MARGIN, end=tokens - 1 + MARGIN)
+
+    def _tapped(self, event: Any, clicked: Callable[[int, int], None]) -> None:
+        if event.x is not None and event.y is not None:
+            clicked(round(event.x), round(event.y))
+
+
+class ParallelogramPlot:
+    """Tokens with the parallelograms of the training set.
+
+    In the plane these are quadrilaterals. On a line each pair is an arc, above it for even classes and below
+    it for odd ones; two arcs are a parallelogram where they have one middle.
+
+    Attributes
+    ----------
+    figure : bokeh figure
+    """
+
+    def __init__(self) -> None:
+        self._tokens = TokenPlot("Parallelograms in the embedding", height=400)
+        self.figure = self._tokens.figure
+        self._arcs = ColumnDataSource({"x": [], "radius": [], "begin": [], "end": [], "line": []})
+        self._shapes = ColumnDataSource({"xs": [], "ys": [], "line": []})
+        arcs = self.figure.arc(
+            "x", 0, radius="radius", start_angle="begin", end_angle="end", source=self._arcs,
+            line_color="line", line_width=1.4,
+        )  # fmt: skip
+        shapes = self.figure.patches(
+            "xs",
+            "ys",
+            source=self._shapes,
+            fill_color="line",
+            fill_alpha=0.06,
+            line_color="line",
+            line_alpha=0.7,
+        )
+        for renderer in (arcs, shapes):
+            renderer.level = "underlay"
+
+    def begin(self, chosen: TrainingSet, frame: int) -> None:
+        """Show another flow, at a frame."""
+        edges = np.array([theme.darker(color) for color in theme.class_colors(chosen.classes)])
+        path = _points(chosen, slice(frame + 1))
+        self._tokens.begin(path[-1])
+        self._tokens.follow(path)
+        label = chosen.operation.label[chosen.linked]
+        below = np.where(label % 2, np.pi, 0.0)
+        middle, radius = chosen.arcs(frame) if chosen.dim == 1 else np.empty((2, 0))
+        shown = slice(None) if chosen.dim == 1 else slice(0)
+        self._arcs.data = {
+            "x": middle,
+            "radius": radius,
+            "begin": below[shown],
+            "end": below[shown] + np.pi,
+            "line": edges[label][shown].tolist(),
+        }
+        shapes = chosen.dim > 1
+        self._shapes.data = {
+            **(self._corners(chosen, frame) if shapes else {"xs": [], "ys": []}),
+            "line": edges[chosen.parallelogram_classes].tolist() if shapes else [],
+        }
+
+    def move(self, chosen: TrainingSet, frame: int) -> None:
+        """Show another frame of the same flow."""
+        self._tokens.follow(_points(chosen, slice(frame + 1)))
+        if chosen.dim == 1 and len(chosen.linked):
+            middle, radius = chosen.arcs(frame)
+            self._arcs.patch({"x": [(slice(None), middle)], "radius": [(slice(None), radius)]})
+        elif chosen.dim > 1:
+            self._shapes.data = {**self._corners(chosen, frame), "line": self._shapes.data["line"]}
+
+    def _corners(self, chosen: TrainingSet, frame: int) -> dict[str, list[Array]]:
+        corners = chosen.quadrilaterals(frame)
+        return {"xs": list(corners[..., 0]), "ys": list(corners[..., 1])}
+
+
+class FlowCurves:
+    """Curves against time with a line at the time that is shown.
+
+    Attributes
+    ----------
+    figure : bokeh figure
+    """
+
+    def __init__(self, title: str, names: Sequence[str] = (), **options: Any) -> None:
+        self.figure = theme.plot(title, height=210, x_axis_label="time", **options)
+        self._source = ColumnDataSource({"xs": [], "ys": [], "line": [], "dash": [], "name": []})
+        legend: dict[str, Any] = {"legend_field": "name"} if names else {}
+        self.figure.multi_line(
+            "xs", "ys", source=self._source, line_color="line", line_dash="dash", line_width=1.6, **legend
+        )
+        self._names = names
+        self._now = Span(location=0, dimension="height", line_color=theme.INK, line_width=1)
+        self.figure.add_layout(self._now)
+        if names:
+            self.figure.legend.location = "bottom_right"
+            theme.quiet_legend(self.figure)
+
+    def show(self, times: Array, curves: Sequence[Array]) -> None:
+        """Show curves over the times; unnamed ones are tokens, in their colours."""
+        named = bool(self._names)
+        self._source.data = {
+            "xs": [times] * len(curves),
+            "ys": list(curves),
+            "line": theme.SERIES[: len(curves)] if named else theme.class_colors(len(curves)),
+            "dash": theme.DASHES[: len(curves)] if named else ["solid"] * len(curves),
+            "name": self._names if named else [str(token) for token in range(len(curves))],
+        }
+
+    def point_at(self, time: float) -> None:
+        """Move the line."""
+        self._now.location = time
+
+
+def _points(chosen: TrainingSet, frames: slice) -> Array:
+    """Embeddings (frames, tokens, 2), the second axis 0 on a line."""
+    return np.pad(chosen.embeddings[frames], ((0, 0), (0, 0), (0, 2 - chosen.dim)))

@@ -1,0 +1,177 @@
+"""`grokphys explore`: the server that a browser looks at."""
+
+import contextlib
+import errno
+import importlib.util
+import ipaddress
+import logging
+import secrets
+import signal
+import socket
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tyro.conf import Positional
+
+from grokphys.files import resolve
+from grokphys.options import Files, sentence
+from physics.checks import whole_number
+from physics.errors import InputError, OutputError
+
+UNUSED_SECONDS = 8
+"""How long a session outlives its tab; it computes no more as soon as that is gone."""
+LARGEST_BODY = 2**16
+"""Bytes of a request that is no upload."""
+PREFIX = "grokphys-explore-"
+WARNING = (
+    "other machines reach port {port} of this one, as {names}. Without the link they are turned away. "
+    "Whoever has it can see the given files, upload others and run simulations here, and whoever can read "
+    "the network can read it: nothing is encrypted"
+)
+
+
+def explore(
+    files: Positional[Files] = (),
+    *,
+    port: int = 5006,
+    host: str = "127.0.0.1",
+    browser: bool = True,
+) -> int:
+    """Look at the toolkit's systems live in a browser.
+
+    Runs until it is interrupted. Nothing is fetched from a network.
+
+    Args:
+        files: trajectory files or quoted glob patterns to look at.
+        port: port to listen on; 0 for any free one.
+        host: address to bind to; only programs of this machine reach the default.
+        browser: open the page in the default browser.
+    """
+    whole_number("port", port, 0)
+    if port > 65535:
+        raise InputError(f"port must be at most 65535, got {port}")
+    if not host or ":" in host:
+        raise InputError(f"host must be an IPv4 address or a name, got {host!r}")
+    if importlib.util.find_spec("bokeh") is None:
+        raise OutputError("explore needs Bokeh: pip install 'grokphys[explore]'")
+    paths = resolve(files) if files else []
+    listening = _listen(host, port)
+    port = listening.getsockname()[1]
+    names, token = _names(host, listening), secrets.token_urlsafe(32)
+    if not _is_loopback(listening):
+        print(f"grokphys: {WARNING.format(port=port, names=', '.join(names))}", flush=True)
+    _hush()
+    link = f"http://{names[0]}:{port}/?token={token}"
+    with contextlib.suppress(KeyboardInterrupt), _ended(), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
+        print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
+        if browser:  # it starts, and waits for its answer, while the server is made
+            _open(Path(own), link)
+        server = make_server(paths, listening, names, token, Path(own))
+        server.start()
+        server.io_loop.start()
+    return 0
+
+
+def make_server(
+    paths: list[Path], listening: socket.socket, names: list[str], token: str, folder: Path
+) -> Any:
+    """Return the server of a listening socket; neither it nor its `io_loop` has been started.
+
+    It answers to `names` and whoever brings the token, and keeps uploads in the folder.
+    """
+    from bokeh.server.server import BaseServer
+    from tornado.httpserver import HTTPServer
+    from tornado.ioloop import IOLoop
+
+    from grokphys.explorer.application import Application
+    from grokphys.explorer.door import Door
+    from grokphys.explorer.page import page
+    from grokphys.explorer.uploads import Uploads
+    from grokphys.explorer.views.tabs import VIEWS
+
+    uploads = Uploads(folder)
+    application = Application(
+        page(VIEWS, paths, uploads),
+        Door(token, names),
+        uploads,
+        check_unused_sessions_milliseconds=1000,
+        unused_session_lifetime_milliseconds=1000 * UNUSED_SECONDS,
+    )
+    http = HTTPServer(application, max_body_size=LARGEST_BODY, idle_connection_timeout=60)
+    http.add_socket(listening)
+    return BaseServer(IOLoop.current(), application, http)
+
+
+def _open(folder: Path, link: str) -> None:
+    """Open the page in a browser, by a file that leads to it: all users can read words of a command line."""
+    from grokphys.explorer.door import forwarding
+
+    page = folder / "open.html"
+    page.write_text(forwarding(link))
+    page.chmod(0o600)
+    webbrowser.open(page.as_uri())
+
+
+@contextlib.contextmanager
+def _ended() -> Iterator[None]:
+    """Let other orders to end be like Ctrl-C, so that what is private is taken away."""
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    orders = [
+        order for order in known if signal.getsignal(order) == signal.SIG_DFL
+    ]  # not where it is ignored
+    for order in orders:
+        signal.signal(order, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for order in orders:
+            signal.signal(order, signal.SIG_DFL)
+
+
+def _hush() -> None:
+    """Let a tab that closes in the middle of a frame be nothing to report."""
+    logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
+
+    def matters(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return type(error).__name__ not in ("WebSocketClosedError", "StreamClosedError")
+
+    logging.getLogger("asyncio").addFilter(matters)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on `port`, or on a free one for 0, or say why that cannot be."""
+    try:
+        listening = socket.create_server((host, port), backlog=128)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise OutputError(
+                f"port {port} of {host} is in use; choose another with --port, or 0 for any"
+            ) from None
+        raise OutputError(f"cannot listen on port {port} of {host}: {sentence(error)}") from None
+    listening.setblocking(False)
+    return listening
+
+
+def _is_loopback(listening: socket.socket) -> bool:
+    """Tell whether only programs of this machine reach a socket, whatever name it was bound by."""
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+
+
+def _names(host: str, listening: socket.socket) -> list[str]:
+    """Names under which a browser may reach this server; the first one stands in the link."""
+    address = listening.getsockname()[0]
+    if _is_loopback(listening):
+        return list(
+            dict.fromkeys([host, address, "localhost", *(["127.0.0.1"] if host == "localhost" else [])])
+        )
+    if not ipaddress.ip_address(address).is_unspecified:
+        return list(dict.fromkeys([host, address]))
+    name = socket.gethostname()
+    found = {name, socket.getfqdn()}
+    with contextlib.suppress(OSError):  # a name that resolves to nothing: what was found has to do
+        found |= {str(info[4][0]) for info in socket.getaddrinfo(name, None, socket.AF_INET)}
+    return list(dict.fromkeys(["127.0.0.1", "localhost", *sorted(found)]))

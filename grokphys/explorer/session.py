@@ -1,0 +1,356 @@
+"""A session: one browser tab, its views, and the loop that plays the one on the stage."""
+
+import sys
+import tempfile
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial, wraps
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from bokeh.document import Document
+from tornado.ioloop import IOLoop
+
+from grokphys.explorer.bridge import Bridge
+from grokphys.explorer.films import export
+from grokphys.explorer.uploads import Uploads, unused
+from grokphys.explorer.views import theme
+from grokphys.explorer.views.view import View
+from grokphys.options import sentence
+from physics.errors import FileFormatError, InputError, SimulationError
+from physics.trajectory import Trajectory
+
+SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
+"""Steps a frame that the page offers."""
+INTERVAL = 1 / 35
+"""Shortest time from frame to frame, in seconds."""
+IN_FLIGHT = 3
+"""Frames that may be on their way: one is painted and one waits for it while the next is computed."""
+WHOLE_EVERY = 0.3
+"""Seconds between the whole updates while it plays."""
+EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
+"""What becomes a plain sentence; anything else is a mistake of ours, and said to be."""
+
+WORK = ThreadPoolExecutor(1, "explore-work")
+"""Advances every session, one after the other: they take turns, and the event loop stays free."""
+DRAW = ThreadPoolExecutor(1, "explore-draw")
+"""Draws exports, as matplotlib wants one thread, and prepares views."""
+PREPARED: set[type[View]] = set()
+"""Kinds of views of which one can be made at once."""
+
+
+class Session:
+    """One tab of a browser.
+
+    Parameters
+    ----------
+    document : bokeh.document.Document
+    kinds : sequence of View classes
+        In the order of their tabs; the first is on the stage, or the first that reads files where there are.
+    files : sequence of Path
+        Trajectory files that the command was given.
+    uploads : Uploads, optional
+        Where the files are that pages upload.
+
+    Attributes
+    ----------
+    bridge : Bridge
+        The models that the page's script talks to.
+    stage : bokeh.models.Column
+        Where views stand, the chosen one visible.
+    files : dict of Path to str
+        All that this page may open, given or uploaded, and what their owner calls them.
+    on_upload : list of callable
+        Told the path of a file that has come.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        kinds: Sequence[type[View]],
+        files: Sequence[Path] = (),
+        uploads: Uploads | None = None,
+    ) -> None:
+        self.document, self.files = document, {path: str(path) for path in files}
+        self.on_upload: list[Callable[[Path], None]] = []
+        self._uploads, self._uploaded = uploads, list[Path]()
+        self._kinds = {kind.slug: kind for kind in kinds}
+        self._views: dict[str, tuple[View, Any]] = {}
+        self.bridge = Bridge()
+        self.stage = theme.column()
+        self._drawn: deque[float] = deque(maxlen=30)
+        self._began = self._whole = 0.0
+        self._waiting = self._held = self._closed = self._ready = False
+        self._view: View | None = None
+        self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
+        self.bridge.on_change("shown", self._shown)
+        readers = [kind for kind in kinds if kind.reads_files and self.files]
+        try:
+            self._begin_with((readers or kinds)[0])
+        except EXPECTED as error:  # a file that is not ours
+            self._begin_with(kinds[0])
+            self.fail(error)
+
+    # -- what views use ----------------------------------------------------------------------------------
+
+    def reaction(self, function: Callable[..., Any]) -> Callable[..., None]:
+        """Return `function` as a callback of widgets and models: errors are said, the status is renewed."""
+
+        @wraps(function)
+        def reacting(*arguments: Any, **named: Any) -> None:
+            try:
+                function(*arguments, **named)
+                self._say_status()
+            except Exception as error:
+                self.fail(error)
+
+        return reacting
+
+    def say(self, text: str, kind: str = "note") -> None:
+        """Put a sentence on the page; an empty one takes the last away."""
+        if text or self.bridge.message[2]:
+            self.bridge.send("message", kind, text)
+
+    def soon(self, function: Callable[[], Any]) -> None:
+        """Do something when all that came with a change is there, such as the name of an uploaded file."""
+        self.document.add_next_tick_callback(self.reaction(function))
+
+    def hold(self, held: bool) -> None:
+        """Let play wait while a point is dragged, and go on after."""
+        self._held = held
+        self._schedule()
+
+    @property
+    def playing(self) -> bool:
+        """Whether the view plays."""
+        return bool(self.bridge.playing)
+
+    # -- the page's orders -------------------------------------------------------------------------------
+
+    def _command(self, name: str, value: Any) -> None:
+        orders: dict[str, Callable[[], Any]] = {
+            "ready": self._begin,
+            "view": lambda: self.choose(str(value)),
+            "speed": lambda: self._set_speed(value),
+            "play": self._play,
+            "pause": self._pause,
+            "step": self._step,
+            "reset": self._reset,
+            "python": lambda: self.bridge.send("script", self.view.python()),
+            "save": lambda: self._export("h5", "application/x-hdf5", self._file()),
+            "png": lambda: self._export("png", "image/png", partial(export.png, self.view.film())),
+            "gif": lambda: self._export("gif", "image/gif", partial(export.gif, self.view.film())),
+            "uploaded": lambda: self._take(str(value)),
+        }
+        if name in orders:
+            self.reaction(orders[name])()
+
+    def _begin(self) -> None:
+        """The page is there: show what was not worth waiting for."""
+        self._ready = True
+        self.view.show()
+
+    def _begin_with(self, kind: type[View]) -> None:
+        """Choose the first view; the page waits for it."""
+        _prepare(kind)
+        self.choose(kind.slug)
+
+    @property
+    def view(self) -> View:
+        """The view on the stage."""
+        assert self._view is not None
+        return self._view
+
+    def choose(self, slug: str) -> None:
+        """Bring a view to the stage; it is made when it is first chosen."""
+        if slug not in self._kinds:
+            raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
+        kind = self._kinds[slug]
+        if kind not in PREPARED:
+            self.say(f"Loading {kind.name} …")
+            self.later(_prepare, kind, then=lambda _nothing: self.choose(slug))
+            return
+        if self._view is not None:
+            self.bridge.playing = 0
+            self._view.stop()
+        self.say("")
+        new = slug not in self._views
+        if new:
+            view = kind(self)
+            self._views[slug] = view, view.panel()
+        for name, (_, shown) in self._views.items():
+            shown.visible = name == slug
+        self._view = self._views[slug][0]
+        self._view.start()
+        self._view.show(whole=self._ready)
+        if new:
+            self.stage.children = [*self.stage.children, self._views[slug][1]]
+        self.bridge.view = slug
+        self._drawn.clear()
+        if self._ready:
+            self._say_status()
+
+    def _set_speed(self, value: Any) -> None:
+        if value not in SPEEDS:
+            raise InputError(f"steps a frame must be one of {', '.join(map(str, SPEEDS))}, got {value!r}")
+        self.bridge.speed = SPEEDS[SPEEDS.index(value)]
+
+    def _take(self, key: str) -> None:
+        """A file has come: this page may open it, and keeps it as long as it lives."""
+        if self._uploads is None:
+            raise InputError("upload must be to a server")
+        path, name = self._uploads.claim(key)
+        self._uploaded.append(path)
+        self.files[path] = unused(name, self.files.values())
+        self.say("")
+        for told in self.on_upload:
+            told(path)
+
+    def _play(self) -> None:
+        self.say("")
+        if self.view.finished:
+            self._reset()
+        self.bridge.playing = 1
+        self._drawn.clear()
+        self._schedule()
+
+    def _pause(self) -> None:
+        """Stop playing, and show what waited for a whole update."""
+        self.bridge.playing = 0
+        self.view.show()
+
+    def _step(self) -> None:
+        self.bridge.playing = 0
+        self.say("")
+        self._run(self._move(1))
+
+    def _reset(self) -> None:
+        self.say("")
+        self.view.reset()
+        self.view.show()
+
+    # -- play --------------------------------------------------------------------------------------------
+
+    def _shown(self, _name: str, _old: int, _new: int) -> None:
+        """A frame is on screen."""
+        self._drawn.append(monotonic())
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Let the next frame be made, as soon as it may be."""
+        behind = self.bridge.frame - self.bridge.shown >= IN_FLIGHT
+        if self._waiting or self._held or self._closed or behind or not self.playing:
+            return
+        self._waiting = True
+        wait = max(0.0, self._began + INTERVAL - monotonic())
+        self.document.add_timeout_callback(self._frame, round(1000 * wait))
+
+    async def _frame(self) -> None:
+        self._waiting = False
+        if self.playing and not self._held and not self._closed:
+            self._began = monotonic()
+            await self._move(self.bridge.speed)
+            self._schedule()
+
+    async def _move(self, steps: int) -> None:
+        """Advance in the worker while the document is locked, and show."""
+        try:
+            view = self.view
+            if not view.finished:
+                await IOLoop.current().run_in_executor(WORK, view.advance, steps)
+            if self._closed:
+                return
+            if view.finished:
+                self.bridge.playing = 0
+            now = monotonic()
+            whole = not self.playing or now - self._whole > WHOLE_EVERY
+            view.show(whole=whole)
+            if whole:
+                self._whole = now
+                self._say_status()
+            self.bridge.frame += 1
+        except Exception as error:
+            self.fail(error)
+
+    def _run(self, work: Any) -> None:
+        """Let a coroutine run with the document locked."""
+
+        async def locked() -> None:
+            await work
+
+        self.document.add_next_tick_callback(locked)
+
+    @property
+    def frames_a_second(self) -> float:
+        """Frames that the page has drawn, a second, of late."""
+        if not self.playing or len(self._drawn) < 2:
+            return 0.0
+        return (len(self._drawn) - 1) / max(self._drawn[-1] - self._drawn[0], 1e-9)
+
+    # -- what goes out -----------------------------------------------------------------------------------
+
+    def _say_status(self) -> None:
+        words = {**self.view.status(), "fps": f"{self.frames_a_second:.0f}"}
+        self.bridge.status = [list(item) for item in words.items()]
+
+    def fail(self, error: Exception) -> None:
+        """Say what went wrong, and pause; the server lives on."""
+        text = sentence(error)
+        if not isinstance(error, EXPECTED):
+            traceback.print_exception(error, file=sys.stderr)
+            text = f"A mistake of the program, not yours: {type(error).__name__}: {error}"
+        self.bridge.playing = 0
+        self.say(text, "error")
+
+    def _file(self) -> Callable[[], bytes]:
+        return partial(file_bytes, self.view.trajectory())
+
+    def _export(self, ending: str, kind: str, make: Callable[[], bytes]) -> None:
+        """Let a worker make a file, and hand it to the browser."""
+        name = f"{self.view.slug}.{ending}"
+        self.say(f"Making {name} …")
+
+        def deliver(content: bytes) -> None:
+            self.bridge.send("download", name, kind, np.frombuffer(content, np.uint8))
+            self.say(f"{name} is in your downloads.")
+
+        self.later(make, then=deliver)
+
+    def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
+        """Do long work in the other worker, and `then` go on with its result here."""
+
+        def done(future: "Future[Any]") -> None:
+            if not self._closed:
+                go_on = self.reaction(lambda: then(future.result()))
+                self.document.add_next_tick_callback(go_on)
+
+        DRAW.submit(work, *arguments).add_done_callback(done)
+
+    def close(self) -> None:
+        """End: the tab was closed."""
+        self._closed = True
+        self.bridge.playing = 0
+        for view, _ in self._views.values():
+            view.stop()
+        self._views.clear()
+        for path in self._uploaded:
+            assert self._uploads is not None
+            self._uploads.drop(path)
+
+
+def _prepare(kind: type[View]) -> None:
+    if kind not in PREPARED:
+        kind.prepare()
+        PREPARED.add(kind)
+
+
+def file_bytes(trajectory: Trajectory) -> bytes:
+    """Return the trajectory file of a run, as `Trajectory.save` writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.h5"
+        trajectory.save(path)
+        return path.read_bytes()

@@ -1,0 +1,197 @@
+"""Files that pages upload: streamed into a private folder, which holds so much and no more."""
+
+import contextlib
+import secrets
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tornado.ioloop import IOLoop
+from tornado.web import RequestHandler, stream_request_body
+
+from grokphys.options import sentence
+from physics.errors import FileFormatError, InputError
+from physics.trajectory import Trajectory
+
+LARGEST_UPLOAD = 2**28
+"""Bytes of one file."""
+LARGEST_FOLDER = 2**30
+"""Bytes of all that pages hold at a time."""
+
+
+class Uploads:
+    """What the pages of a server have uploaded, each file under a key that cannot be guessed.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder of our own, that only its owner can read; who made it takes it away.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sizes: dict[Path, int] = {}
+        self._names: dict[str, tuple[Path, str]] = {}
+
+    def begin(self, size: int) -> Path:
+        """Return where a file of so many bytes may be written.
+
+        Raises
+        ------
+        InputError
+            If it is empty, or larger than there is room for.
+        """
+        if not 0 < size <= LARGEST_UPLOAD:
+            raise InputError(f"an upload must have from 1 to {LARGEST_UPLOAD} bytes, got {size}")
+        if sum(self._sizes.values()) + size > LARGEST_FOLDER:
+            raise InputError(
+                f"all uploads together must have at most {LARGEST_FOLDER} bytes; close a page that holds "
+                "some, or start the explorer with the file"
+            )
+        path = self._folder / f"{secrets.token_hex(16)}.h5"
+        self._sizes[path] = size
+        return path
+
+    def keep(self, path: Path, name: str) -> str:
+        """Keep a file that has come, and return its key.
+
+        Raises
+        ------
+        FileFormatError
+            If it is no trajectory; the message names the file as its owner does.
+        """
+        with named(path, name):
+            Trajectory.open(path)
+        key = path.stem
+        self._names[key] = path, name
+        return key
+
+    def claim(self, key: str) -> tuple[Path, str]:
+        """Return where a file lies, and its name, once.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        if key not in self._names:
+            raise InputError("upload must be one that has just been made")
+        return self._names.pop(key)
+
+    def drop(self, path: Path) -> None:
+        """Forget a file."""
+        path.unlink(missing_ok=True)
+        self._sizes.pop(path, None)
+
+
+@contextlib.contextmanager
+def named(path: Path, name: str) -> Iterator[None]:
+    """Let errors speak of a file by the name that its owner knows.
+
+    Raises
+    ------
+    FileFormatError, InputError
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace(str(path), name)) from None
+    except (FileFormatError, OSError) as error:
+        if str(path) == name:
+            raise
+        raise FileFormatError(str(error).replace(str(path), name)) from None
+
+
+@stream_request_body
+class UploadHandler(RequestHandler):
+    """Take a file: its content is the body, its name an argument; the answer is its key, or a sentence."""
+
+    def initialize(self, uploads: Uploads) -> None:
+        """Take where files go."""
+        self._uploads = uploads
+        self._path: Path | None = None
+        self._file: BinaryIO | None = None
+        self._failed: OSError | None = None
+
+    def prepare(self) -> None:
+        """Refuse what is too large before it comes."""
+        if self.request.method != "POST":
+            return
+        size = self.request.headers.get("Content-Length", "")
+        if not size.isdecimal():
+            self._refuse(411, "An upload must say how large it is.")
+            return
+        try:
+            self._path = self._uploads.begin(int(size))
+            self._file = self._path.open("xb")
+        except (InputError, OSError) as error:
+            self._refuse(413 if isinstance(error, InputError) else 507, sentence(error))
+            return
+        self.request.connection.set_max_body_size(LARGEST_UPLOAD)
+
+    def data_received(self, chunk: bytes) -> None:
+        """Write on."""
+        try:
+            if self._file is not None and self._failed is None:
+                self._file.write(chunk)
+        except OSError as error:
+            self._failed = error
+
+    async def post(self) -> None:
+        """Look at what has come."""
+        assert self._path is not None
+        try:
+            self._close()
+            if self._failed is not None:
+                raise self._failed
+            name = short_name(self.get_query_argument("name", ""))
+            look = partial(self._uploads.keep, self._path, name)
+            key = await IOLoop.current().run_in_executor(None, look)
+        except (FileFormatError, InputError, OSError) as error:
+            self._refuse(507 if isinstance(error, OSError) else 422, sentence(error))
+        else:
+            self._path = None
+            self.finish(key)
+
+    def on_finish(self) -> None:
+        """Leave nothing of an upload that was refused."""
+        self._forget()
+
+    def on_connection_close(self) -> None:
+        """Leave nothing of an upload that broke off."""
+        self._forget()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+
+    def _forget(self) -> None:
+        with contextlib.suppress(OSError):
+            self._close()
+        if self._path is not None:
+            self._uploads.drop(self._path)
+            self._path = None
+
+    def _refuse(self, status: int, text: str) -> None:
+        self.set_status(status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(text + "\n")
+
+    def write_error(self, status_code: int, **_named: Any) -> None:
+        """Say what went wrong without a page around it."""
+        self._refuse(status_code, f"The upload failed: {self._reason}.")
+
+
+def short_name(name: str) -> str:
+    """Return what a file is called, without folders or characters that cannot be seen."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    return "".join(letter for letter in last if letter.isprintable())[-100:].strip() or "upload.h5"
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """Return the name, or one like it that is not taken."""
+    whole = Path(name)
+    others = (f"{whole.stem} ({n}){whole.suffix}" for n in range(2, len(taken) + 3))
+    return next(found for found in (name, *others) if found not in taken)

@@ -1,0 +1,314 @@
+"""One run of a trajectory file, read for its circles: signals, survivors, projections, laws (Ding)."""
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokphys.explorer.plots.planes import plane_axes, planes
+from physics.checks import choice, point_sets, whole_number
+from physics.errors import InputError
+from physics.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from analysis.laws.scores import HonestScores
+
+Array = NDArray[np.float64]
+LARGEST_BYTES = 2**28
+"""Of a longer run only every n-th frame is read, so that what is read takes no more than this."""
+LARGEST_FRAMES = 2000
+RECIPES: dict[str, dict[str, Any]] = {
+    "Lasso, α = 0.01": {"penalty": "lasso", "alpha": 0.01},
+    "least squares": {"penalty": None},
+}
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Tokens of all frames on a plane that is fixed in the last one.
+
+    Attributes
+    ----------
+    points : ndarray, shape (frames, tokens, 2)
+    order : ndarray of int, shape (tokens,)
+        Place of each token around the cycle, for its colour.
+    names : tuple of str
+        What the two axes are.
+    cycle : ndarray of int, optional
+        Tokens in their order around the circle, back to the first; None where there is no one circle.
+    """
+
+    points: Array
+    order: NDArray[np.int64]
+    names: tuple[str, str]
+    cycle: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A linear ODE fitted to signals, and its rollout from their first frame.
+
+    Attributes
+    ----------
+    recipe : str
+        One of `RECIPES`.
+    A, b : ndarray, shapes (K, K), (K,)
+    kind : {"increment", "generator"}
+    steps : ndarray, shape (n,)
+    rollout : ndarray, shape (n, K)
+        Infinite from where it has blown up.
+    scores : HonestScores
+    notes : tuple of str
+        What a reader of the coefficients must know.
+    """
+
+    recipe: str
+    A: Array
+    b: Array
+    kind: str
+    steps: NDArray[np.int64]
+    rollout: Array
+    scores: "HonestScores"
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CircleRun:
+    """One run of a file, in memory; see `open_run`."""
+
+    name: str
+    index: int
+    every: int
+    trajectory: Trajectory
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens p."""
+        return self.trajectory.tokens
+
+    @property
+    def frequencies(self) -> int:
+        """Number of frequencies, ⌊p/2⌋."""
+        return self.tokens // 2
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Step of every frame, (frames,)."""
+        return self.trajectory.steps
+
+    @cached_property
+    def embeddings(self) -> Array:
+        """All frames, (frames, tokens, dim)."""
+        return point_sets("positions", self.trajectory.positions[0])
+
+    # -- signals -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def signals(self) -> tuple[NDArray[np.int64], Array]:
+        """Steps (n,) and signals ‖F_k‖ (n, K).
+
+        Those that were recorded, often at more steps than the embeddings, and after them those of the
+        embeddings' later frames.
+        """
+        from analysis.circles.fourier import fourier_signals
+        from grokphys.report.circles import OBSERVABLE
+
+        own = fourier_signals(self.embeddings)
+        if OBSERVABLE not in self.trajectory.observables:
+            return self.steps, own
+        steps = self.trajectory.clock(OBSERVABLE)[0]
+        recorded = point_sets(OBSERVABLE, self.trajectory.observables[OBSERVABLE][0], minimum_tokens=1)
+        if recorded.shape[1] != self.frequencies:
+            raise InputError(
+                f"{self.name} must hold the signals of {self.frequencies} frequencies for its {self.tokens} "
+                f"tokens, got {recorded.shape[1]}"
+            )
+        later = self.steps > steps[-1]
+        return np.append(steps, self.steps[later]), np.concatenate([recorded, own[later]])
+
+    @cached_property
+    def final_signals(self) -> Array:
+        """Signals of the last frame, (K,), by which circles survive."""
+        from analysis.circles.fourier import fourier_signals
+
+        return fourier_signals(self.embeddings[-1])
+
+    def survivors(self, *, factor: float = 2.0, threshold: float | None = None) -> list[int]:
+        """Frequencies that survive, by either rule of `analysis.surviving_frequencies`."""
+        from analysis.circles.fourier import surviving_frequencies
+
+        return surviving_frequencies(self.embeddings[-1], factor=factor, threshold=threshold).tolist()
+
+    @property
+    def strongest(self) -> int:
+        """Frequency with the largest signal in the last frame."""
+        return int(np.argmax(self.final_signals)) + 1
+
+    def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
+        """Signal that a survivor's exceeds."""
+        return factor * float(self.final_signals.mean()) if threshold is None else threshold
+
+    # -- projections -------------------------------------------------------------------------------------
+
+    def plane(self, frequency: int) -> Projection:
+        """Project on the plane of a frequency, neighbours on its circle being neighbours in colour.
+
+        Raises
+        ------
+        InputError
+            If there is no such frequency.
+        """
+        from analysis.circles.geometry import frequency_plane
+
+        axes = frequency_plane(self.embeddings[-1], frequency).axes
+        order = frequency * np.arange(self.tokens) % self.tokens
+        names = f"plane of frequency {frequency} at the end, axis 1", "axis 2"
+        cycle = np.append(np.argsort(order), 0) if gcd(frequency, self.tokens) == 1 else None
+        return Projection(self._onto(axes), order, names, cycle)
+
+    def planes(self) -> list[str]:
+        """Names of the planes to look at: of frequencies, the strongest first, components, axes."""
+        order = 1 + np.argsort(-self.final_signals, kind="stable")
+        others = sorted(planes(self.trajectory.dim), key=lambda name: name.startswith("axes"))
+        return [f"frequency {k}" for k in order] + others
+
+    def seen(self, plane: str) -> Projection:
+        """Project on a plane by its name.
+
+        Raises
+        ------
+        InputError
+            If there is no such plane.
+        """
+        choice("plane", plane, tuple(self.planes()))
+        kind, numbers = plane.split(" ", 1)
+        if kind == "frequency":
+            return self.plane(int(numbers))
+        first, second = numbers.split(", ")
+        axes = plane_axes(self.embeddings[-1], plane)
+        one = {"components": "component", "axes": "axis"}[kind]
+        names = f"{one} {first}", f"{one} {second}"
+        return Projection(self._onto(axes), np.arange(self.tokens), names)
+
+    def _onto(self, axes: Array) -> Array:
+        return (self.embeddings - self.embeddings.mean(axis=1, keepdims=True)) @ axes.T
+
+    # -- the law -----------------------------------------------------------------------------------------
+
+    def kind(self, first: int = 0, last: int = 1000) -> str:
+        """Return "increment" where the steps between `first` and `last` are evenly spaced, or "generator"."""
+        steps, _ = self._window(first, last)
+        return "increment" if len(set(np.diff(steps).tolist())) == 1 else "generator"
+
+    def fit(self, recipe: str = "Lasso, α = 0.01", *, first: int = 0, last: int = 1000) -> Fitted:
+        """Fit one linear ODE to the signals between two steps, and score it in sample and forward.
+
+        Raises
+        ------
+        InputError
+            If the steps hold too few frames, or the recipe needs more.
+        """
+        from sklearn.exceptions import ConvergenceWarning
+
+        from grokphys.report.circles import Signals, fit_and_score
+
+        steps, values = self._window(first, last)
+        kind = self.kind(first, last)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            scores = fit_and_score([Signals(steps, values, [])], kind=kind, **RECIPES[recipe])
+        law: Any = scores.law
+        notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+        if not law.converged.all():
+            notes.append(f"{np.count_nonzero(~law.converged)} of {len(law.b)} targets have not converged")
+        times = np.arange(len(steps)) if kind == "increment" else steps - steps[0]
+        return Fitted(recipe, law.A, law.b, kind, steps, law.predict(values[0], times), scores, tuple(notes))
+
+    def _window(self, first: int, last: int) -> tuple[NDArray[np.int64], Array]:
+        steps, values = self.signals
+        inside = (steps >= first) & (steps <= last)
+        if np.count_nonzero(inside) < 3:
+            raise InputError(
+                f"steps {first} to {last} must hold at least 3 frames to fit a law to, got "
+                f"{np.count_nonzero(inside)} of those between {steps[0]} and {steps[-1]}"
+            )
+        return steps[inside], values[inside]
+
+    # -- out of it ---------------------------------------------------------------------------------------
+
+    def python(self, plane: str, frame: int, fitted: Fitted | None = None) -> str:
+        """Return code that makes `E` and `points` of a frame on a plane, and the fitted law, bit for bit."""
+        kind, numbers = plane.split(" ", 1)
+        thinned = f", every={self.every}" if self.every > 1 else ""
+        chosen = "[" + ", ".join(str(int(number) - 1) for number in numbers.split(", ")) + "]"
+        axes = {
+            "frequency": f"analysis.frequency_plane(positions[-1], {numbers}).axes",
+            "components": f"np.linalg.svd(positions[-1] - positions[-1].mean(axis=0))[2][{chosen}]",
+            "axes": f"np.eye({max(2, self.trajectory.dim)})[{chosen}, :{self.trajectory.dim}]",
+        }
+        lines = [
+            "import numpy as np",
+            "",
+            "import analysis",
+            "import physics",
+            "",
+            f"run = physics.Trajectory.open({self.name!r}).run({self.index}{thinned})",
+            "positions = run.positions[0].astype(np.float64)",
+            f"axes = {axes[kind]}",
+            f"E = positions[{frame}]  # step {self.steps[frame]}",
+            "points = (E - E.mean(axis=0)) @ axes.T",
+        ]
+        return "\n".join([*lines, *(self._python_of(fitted) if fitted else []), ""])
+
+    def _python_of(self, fitted: Fitted) -> list[str]:
+        from grokphys.report.circles import OBSERVABLE
+
+        signals, steps = "analysis.fourier_signals(positions)", "run.steps"
+        lines = [f"steps, signals = {steps}, {signals}"]
+        if OBSERVABLE in self.trajectory.observables:
+            lines = [
+                f'steps = run.clock("{OBSERVABLE}")[0]',
+                f'signals = run.observables["{OBSERVABLE}"][0].astype(np.float64)',
+                f"later = {steps} > steps[-1]",
+                f"signals = np.concatenate([signals, {signals}[later]])",
+                f"steps = np.append(steps, {steps}[later])",
+            ]
+        times = "np.arange(len(steps))" if fitted.kind == "increment" else "steps[inside] - steps[inside][0]"
+        recipe = "".join(f", {name}={value!r}" for name, value in RECIPES[fitted.recipe].items())
+        return [
+            *lines,
+            f"inside = (steps >= {fitted.steps[0]}) & (steps <= {fitted.steps[-1]})",
+            "steps, signals = steps[inside], signals[inside]",
+            f"law = analysis.fit_trajectories(signals, steps, kind={fitted.kind!r}{recipe})",
+            f"rollout = law.predict(signals[0], {times})",
+        ]
+
+
+def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> CircleRun:
+    """Read one run of a trajectory file, thinned where it is long.
+
+    `name` is what its owner calls it, where that is not its path.
+
+    Raises
+    ------
+    FileNotFoundError, FileFormatError
+        If there is no such file, or it is not a readable trajectory.
+    InputError
+        If it has no such run, no frame, or fewer than 3 tokens.
+    """
+    stored = Trajectory.open(path)
+    if not stored.frames:
+        raise InputError(f"{path} holds no frame yet")
+    if stored.tokens < 3:
+        raise InputError(f"{path} must hold at least 3 tokens to have circles, got {stored.tokens}")
+    frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))
+    every = -(-stored.frames // frames)
+    found = CircleRun(name or str(path), whole_number("run", run, 0), every, stored.run(run, every=every))
+    found.signals  # noqa: B018 - read at once, so that what is wrong with them is said here
+    return found

@@ -1,0 +1,353 @@
+"""View 4: circles of a trajectory file, which of them survive, and the law that they obey (Ding)."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bokeh.models import Button, Checkbox, ColumnDataSource
+
+from grokphys.explorer.files import FileList
+from grokphys.explorer.films.export import Film
+from grokphys.explorer.films.films import circles_film
+from grokphys.explorer.plots.circles import CoefficientPlot, SignalPlot
+from grokphys.explorer.plots.plane import TokenPlot
+from grokphys.explorer.session import Session
+from grokphys.explorer.uploads import named
+from grokphys.explorer.views import theme
+from grokphys.explorer.views.circle_run import RECIPES, CircleRun, Fitted, open_run
+from grokphys.explorer.views.view import View
+from grokphys.files import embedded_trajectory
+from physics.trajectory import Trajectory
+
+FOLLOW_MILLISECONDS = 1000
+FACTOR, THRESHOLD = "times the mean signal", "an absolute signal"
+
+
+class CirclesView(View):
+    """Signals and survivors of a run, its tokens on a plane through time, and a linear ODE beside them."""
+
+    slug, name = "circles", "Circles"
+    needs = ("analysis",)
+    reads_files = True
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        react = session.reaction
+        real = embedded_trajectory()
+        files = session.files or {real: str(real)}
+        self._file = FileList(self, lambda path, name: self._open(path, name, 0), files)
+        self._index = theme.number("run", 0, 0)
+        self._plane = theme.chooser("plane", ["-"])
+        self._rule = theme.chooser("a circle survives above", [FACTOR, THRESHOLD])
+        self._limit = theme.number("limit", 2.0, mode="float", step=0.5)
+        self._recipe = theme.chooser("fit", list(RECIPES))
+        self._first = theme.number("from step", 0, 0)
+        self._last = theme.number("to step", 1000, 1)
+        self._fit = theme.control(Button, "Fit the linear ODE")
+        self._rollout = theme.control(Checkbox, "rollout over the signals", active=True)
+        self._time = theme.slider("time, as a frame", 0, 1, 0)
+        self._tokens, self._signals = (
+            TokenPlot("Tokens on a plane of the last frame", height=400),
+            SignalPlot(),
+        )
+        self._coefficients, self._scores = CoefficientPlot(), theme.heading("")
+        self._map = theme.card(self._coefficients.figure)
+        self._ring = ColumnDataSource({"x": [], "y": []})
+        ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
+        ring.level = "underlay"
+        self._path: Path | None = None
+        self._watching: Any = None
+        self._reading = False
+        self._frame = self._end = 0
+        self._fitted: Fitted | None = None
+        self._filling = False
+        self._open(*next(iter(files.items())), 0)
+        self._index.on_change("value", react(lambda _name, _old, new: self._reopen(new)))
+        self._plane.on_change("value", react(lambda _name, _old, _new: self._look()))
+        self._rule.on_change("value", react(lambda _name, _old, new: self._change_rule(new)))
+        self._limit.on_change("value", react(lambda _name, _old, _new: self._change_limit()))
+        self._rollout.on_change("active", react(lambda _name, _old, _new: self._show_rollout()))
+        self._fit.on_click(react(lambda _event: self._start_fit()))
+        self._time.on_change("value", react(lambda _name, _old, new: self._go(new)))
+
+    def panel(self) -> Any:
+        """Controls; tokens with the time, and signals; coefficients and scores."""
+        controls = [
+            theme.heading("File"),
+            *self._file.panel,
+            self._index,
+            theme.heading("Look"),
+            self._plane,
+            self._rule,
+            self._limit,
+            theme.heading("Linear ODE"),
+            self._recipe,
+            self._first,
+            self._last,
+            self._fit,
+            self._rollout,
+        ]
+        return theme.stage(
+            controls,
+            theme.grid(
+                theme.card(self._tokens.figure, self._time),
+                theme.card(self._signals.figure),
+            ),
+            theme.grid(theme.card(self._scores), self._map),
+        )
+
+    # -- the session's orders ----------------------------------------------------------------------------
+
+    def advance(self, steps: int) -> None:
+        """Let time pass, a frame a step."""
+        self._frame = min(self._frame + steps, self._end)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last frame is shown."""
+        return self._frame == self._end
+
+    def reset(self) -> None:
+        """Go back to the first frame."""
+        self._frame = 0
+
+    def show(self, *, whole: bool = True) -> None:
+        """Move the tokens and the line of the step."""
+        path = self._seen.points[: self._frame + 1]
+        self._tokens.follow(path)
+        ring = path[-1, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
+        self._ring.data = {"x": ring[:, 0], "y": ring[:, 1]}
+        self._signals.point_at(self._step)
+        if whole:
+            self._time.value = self._frame
+
+    def status(self) -> dict[str, str]:
+        """Step, survivors, and the signal of the chosen frequency."""
+        run, k = self._run, self._frequency
+        status = {
+            "step": str(self._step),
+            "file": Path(run.name).name,
+            "run": f"{run.index} of {self._runs}",
+            "survivors": " ".join(map(str, self._survivors())) or "none",
+            **({} if self._stored.complete else {"recording": "goes on"}),
+            "limit": f"{run.limit(**self._rules):.4g}",
+        }
+        if k is not None:
+            steps, values = run.signals
+            near = int(np.abs(steps - self._step).argmin())
+            status[f"signal {k}"] = f"{values[near, k - 1]:.4g}"
+        if self._fitted is not None:
+            status["rollout R²"] = f"{self._fitted.scores.in_sample.rollout:.4f}"
+        return status
+
+    def python(self) -> str:
+        """Calls that read the file, project the tokens and fit the law."""
+        return self._run.python(self._plane.value, self._frame, self._fitted)
+
+    def trajectory(self) -> Trajectory:
+        """The run, as it was read."""
+        return self._run.trajectory
+
+    def film(self) -> Film:
+        """Tokens on the plane, and signals."""
+        fitted = self._fitted if self._rollout.active else None
+        limit = self._run.limit(**self._rules)
+        film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
+        return replace(film, shown=self._frame)
+
+    # -- what the hand does ------------------------------------------------------------------------------
+
+    def _open(self, path: Path, name: str, index: int) -> None:
+        """Read a run; where that cannot be, the one before stays."""
+        if self._filling:
+            return
+        try:
+            run = open_run(path, index, name=name)
+        except Exception:
+            if self._path is not None:
+                self._file.show(self._path)
+            raise
+        self._stored = Trajectory.open(path)
+        self._run, self._path, self._runs = run, path, self._stored.runs
+        self._watch()
+        self._end, self._frame, self._fitted = len(run.steps) - 1, 0, None
+        self._seen = run.seen(run.planes()[0])
+        self._filling = True
+        try:
+            self._index.value = index
+            self._plane.update(options=run.planes(), value=run.planes()[0])
+            self._time.update(value=0, end=max(self._end, 1))
+        finally:
+            self._filling = False
+        self._show_signals()
+        self._show_fit()
+        self._look()
+        self.session.say(f"Every {run.every}th frame of {name} is shown." if run.every > 1 else "")
+
+    def _reopen(self, index: int) -> None:
+        """Read another run of the file."""
+        assert self._path is not None
+        with named(self._path, self._run.name):
+            self._open(self._path, self._run.name, index)
+
+    # -- a run that is being recorded ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Follow the file again, where its run goes on."""
+        self._watch()
+
+    def stop(self) -> None:
+        """Leave the file to itself."""
+        self._watch(leave=True)
+
+    def _watch(self, *, leave: bool = False) -> None:
+        """Look at the file every second while its run goes on."""
+        document = self.session.document
+        if self._watching is not None:
+            document.remove_periodic_callback(self._watching)
+            self._watching = None
+        if not leave and not self._stored.complete:
+            react = self.session.reaction(self._follow)
+            self._watching = document.add_periodic_callback(react, FOLLOW_MILLISECONDS)
+
+    def _follow(self) -> None:
+        """Let a worker read what has come."""
+        if self._reading:
+            return
+        stored = self._stored
+        if not stored.refresh() and not stored.complete:
+            return
+        self._reading = True
+        place = Path(getattr(stored, "path", self._path or ""))  # another once it is complete
+        name = self._run.name if place == self._path else self._run.name.removesuffix(".partial")
+        work = partial(_read_again, place, self._run.index, name)
+        self.session.later(work, then=lambda found: self._grow(stored, found))
+
+    def _grow(self, stored: Trajectory, found: CircleRun | Exception) -> None:
+        """Show a run that has grown; whoever looks at its end goes on looking at its end."""
+        self._reading = False
+        if stored is not self._stored:
+            return
+        if stored.complete:
+            self._watch(leave=True)
+        if isinstance(found, Exception):
+            raise found
+        plane, at_end = self._plane.value, self._frame == self._end
+        self._run, self._end = found, len(found.steps) - 1
+        names = found.planes()
+        plane = plane if plane in names else names[0]
+        self._seen = found.seen(plane)
+        self._filling = True
+        try:
+            self._plane.update(options=names, value=plane)
+            self._time.update(end=max(self._end, 1))
+        finally:
+            self._filling = False
+        self._frame = self._end if at_end else min(self._frame, self._end)
+        self._look()
+
+    def _look(self) -> None:
+        """Look at another plane."""
+        if self._filling:
+            return
+        self._seen = self._run.seen(self._plane.value)
+        self._tokens.begin(self._seen.points[self._frame], self._seen.order)
+        self._show_signals()
+        self.show()
+
+    def _go(self, frame: int) -> None:
+        if frame != self._frame and not self._filling:
+            self._frame = min(frame, self._end)
+            self.show()
+
+    def _change_rule(self, rule: str) -> None:
+        self._limit.value = 2.0 if rule == FACTOR else 10.0
+        self._change_limit()
+
+    def _change_limit(self) -> None:
+        self._show_signals()
+        self._show_fit()
+
+    @property
+    def _rules(self) -> dict[str, float]:
+        return {"factor" if self._rule.value == FACTOR else "threshold": self._limit.value}
+
+    @property
+    def _step(self) -> int:
+        return int(self._run.steps[self._frame])
+
+    @property
+    def _frequency(self) -> int | None:
+        """The frequency whose plane is looked at."""
+        kind, _, number = self._plane.value.partition(" ")
+        return int(number) if kind == "frequency" else None
+
+    def _survivors(self) -> list[int]:
+        return self._run.survivors(**self._rules)
+
+    def _show_signals(self) -> None:
+        limit = self._run.limit(**self._rules)
+        self._signals.show(self._run, self._survivors(), limit, self._frequency)
+
+    # -- the law -----------------------------------------------------------------------------------------
+
+    def _start_fit(self) -> None:
+        """Let a worker fit; the page goes on."""
+        self.session.say("Fitting …")
+        run, recipe = self._run, self._recipe.value
+        work = partial(run.fit, recipe, first=self._first.value, last=self._last.value)
+        self.session.later(work, then=lambda fitted: self._deliver(run, fitted))
+
+    def _deliver(self, run: CircleRun, fitted: Fitted) -> None:
+        if run is self._run:
+            self._fitted = fitted
+            self._show_fit()
+            self.session.say("; ".join(fitted.notes))
+
+    def _show_fit(self) -> None:
+        self._show_rollout()
+        self._map.visible = self._fitted is not None
+        if self._fitted is not None:
+            self._coefficients.show(self._fitted, self._survivors())
+        self._scores.text = score_text(self._fitted)
+
+    def _show_rollout(self) -> None:
+        self._signals.show_rollout(self._fitted if self._rollout.active else None)
+
+
+def _read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
+    """Read a run that has grown, or return what kept it from being read."""
+    try:
+        return open_run(path, index, name=name)
+    except Exception as error:
+        return error
+
+
+def score_text(fitted: Fitted | None) -> str:
+    """Say how well a fit describes the signals."""
+    if fitted is None:
+        return (
+            "<h2>Scores</h2><p>No law has been fitted yet. All signals together are taken to obey "
+            "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven.</p>"
+        )
+    inside, forward = fitted.scores.in_sample, fitted.scores.forward
+    kind = "Increment map" if fitted.kind == "increment" else "Generator"
+    lines = [
+        f"{kind}, {fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]}: "
+        f"{np.count_nonzero(fitted.A)} of {fitted.A.size} coefficients are not 0.",
+        f"In sample: R² = {_r2(inside.derivative)} of the changes, {_r2(inside.rollout)} of the rollout.",
+    ]
+    if forward is not None:
+        lines.append(
+            f"Forward, fitted to the first half and scored on the second: R² = {_r2(forward.derivative)} of "
+            f"the changes, {_r2(forward.rollout)} of the rollout. Below 0, a constant would predict better."
+        )
+    return "<h2>Scores</h2>" + "".join(f"<p>{line}</p>" for line in [*lines, *fitted.notes])
+
+
+def _r2(value: float) -> str:
+    if not np.isfinite(value):
+        return "undefined" if np.isnan(value) else "overflow"
+    return f"{value:.4f}" if value > -10 else f"{value:,.0f}"

@@ -1,0 +1,217 @@
+"""A network that trains while one looks, beside particles that began where its embedding did."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import nets
+from grokphys.explorer.plots.planes import plane_axes
+from grokphys.explorer.views import starts
+from grokphys.explorer.views.history import History
+from grokphys.explorer.views.particle_run import ParticleRun
+from grokphys.explorer.views.scripts import arguments, constructed
+from physics.errors import SimulationError
+from physics.particles.structures import circle_ratio, grid_imperfections
+from physics.particles.system import ParticleSystem
+from physics.trajectory import Trajectory
+from physics.trajectory.provenance import fields
+
+Array = NDArray[np.float64]
+Bounds = tuple[float, float, float, float]
+RESOLUTION = 72
+"""Points of the classifier's map along an axis."""
+LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+
+
+@dataclass
+class Stretch:
+    """Optimiser steps that were taken at the same rates."""
+
+    learning_rate: float
+    weight_decay: float
+    steps: int = 0
+
+
+def rates_of(stretch: Stretch) -> dict[str, Any]:
+    """Return the rates as arguments of `nets.Training`."""
+    return {"learning_rate": stretch.learning_rate, "weight_decay": stretch.weight_decay}
+
+
+class NetworkRun:
+    """One network in training, and particles in step with it.
+
+    Parameters
+    ----------
+    model : ConstantAttention or ToyAddition
+    seed : int
+    learning_rate, weight_decay : float
+        Of embedding and layers alike.
+    system : ParticleSystem
+        Law of the particles, of the model's tokens and dimensions.
+    ratio : int
+        Optimiser steps for each step of the particles.
+    **settings
+        Further arguments of `nets.Training`.
+
+    Attributes
+    ----------
+    plane : str
+        The plane of the embedding to look at, one of `planes`.
+    axes : ndarray, shape (2, dim)
+        Its orthonormal axes at the last look.
+    map : ndarray of uint8, or None
+        Class that the network sees where in that plane, between `map_bounds`.
+    """
+
+    plane = "axes 1, 2"
+
+    def __init__(
+        self,
+        model: nets.Model,
+        seed: int,
+        learning_rate: float,
+        weight_decay: float,
+        system: ParticleSystem,
+        ratio: int,
+        **settings: Any,
+    ) -> None:
+        self.model, self.seed, self.ratio, self._settings = model, seed, ratio, settings
+        self.stretches = [Stretch(learning_rate, weight_decay)]
+        self.history = History()
+        self._law = system
+        self.reset()
+
+    @property
+    def step(self) -> int:
+        """Optimiser steps taken."""
+        return self.training.step
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return int(self.model.task.labels.max()) + 1
+
+    @property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Which of the task's examples do not train, (examples,)."""
+        apart = np.ones(len(self.model.task.labels), bool)
+        apart[self.training.networks().examples("train")[0]] = False
+        return apart
+
+    def reset(self) -> None:
+        """Begin again, at the rates that hold now."""
+        last = self.stretches[-1]
+        self.stretches = [Stretch(last.learning_rate, last.weight_decay)]
+        self.training = nets.Training(self.model, seed=self.seed, **rates_of(last), **self._settings)
+        begin = self.training.embeddings[0].astype(np.float64)
+        lines = ("P = training.embeddings[0].astype(float)  # particles from the same start",)
+        self.particles = ParticleRun(self._law, self._law.default_step_size, starts.given(begin, lines, "P"))
+        self._owed = 0
+        self.axes: Array | None = None
+        self.map_bounds: Bounds = (-1.0, 1.0, -1.0, 1.0)
+        self.look(None)
+        self.history.clear()
+        self._record()
+
+    def advance(self, steps: int, bounds: Bounds | None = None) -> None:
+        """Train on, let the particles follow, and map the plane within `bounds`.
+
+        Raises
+        ------
+        SimulationError
+            If the network diverges.
+        """
+        self.training.advance(steps)
+        self.stretches[-1].steps += steps
+        self._owed += steps
+        behind, self._owed = divmod(self._owed, self.ratio)
+        if behind:
+            self.particles.advance(behind)
+        if not np.isfinite(self.training.embeddings).all():
+            raise SimulationError(
+                f"the network diverged by step {self.step}; reset, and take a smaller learning rate"
+            )
+        self.look(bounds)
+        self._record()
+
+    def look(self, bounds: Bounds | None) -> None:
+        """Look at the plane, and map which class the network sees where in it; None for no map.
+
+        The plane lies at the mean of the pair sums.
+        """
+        E = self.training.embeddings[0].astype(np.float64)
+        self.axes = plane_axes(E, self.plane, self.axes)
+        self.map: NDArray[np.uint8] | None = None
+        if bounds is None:
+            return
+        left, right, bottom, top = bounds
+        x, y = np.linspace(left, right, RESOLUTION), np.linspace(bottom, top, RESOLUTION)
+        within = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2) @ self.axes
+        middle = E[np.asarray(self.model.task.inputs)].sum(axis=1).mean(axis=0)
+        beside = middle - self.axes.T @ (self.axes @ middle)
+        seen = self.training.networks().classify(within + beside)[0]
+        self.map = seen.reshape(RESOLUTION, RESOLUTION).astype(np.uint8)
+        self.map_bounds = bounds
+
+    def change(self, learning_rate: float, weight_decay: float) -> None:
+        """Train on at other rates."""
+        self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
+        last = self.stretches[-1]
+        if last.steps:
+            self.stretches.append(Stretch(learning_rate, weight_decay))
+        else:
+            last.learning_rate, last.weight_decay = learning_rate, weight_decay
+
+    def change_law(self, system: ParticleSystem) -> None:
+        """Let the particles obey another law from here on."""
+        self._law = system
+        self.particles.change(system, system.default_step_size)
+
+    def python(self) -> str:
+        """Return the program that makes both again: `E` is the embedding, `P` the particles."""
+        begin, *moves = self.particles.calls()
+        first = self.stretches[0]
+        options = {**rates_of(first), **self._settings}
+        made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**options)}"
+        lines = ["import nets", "import physics", "", f"training = nets.Training({made})", begin]
+        for stretch in self.stretches:
+            if stretch is not first:
+                lines.append(f"training.set_rates({arguments(**rates_of(stretch))})")
+            if stretch.steps:
+                lines.append(f"training.advance({stretch.steps})")
+        return "\n".join([*lines, "E = training.embeddings[0]", *moves]) + "\n"
+
+    def trajectory(self) -> Trajectory:
+        """Return the kept frames of the network, with its losses, and how to make the run again."""
+        history, last = self.history, self.stretches[-1]
+        return Trajectory(
+            history["embedding"][None],
+            history.steps,
+            observables={name: history[name][None].astype(np.float64) for name in LOSSES},
+            parameters={
+                "program": "grokphys explore",
+                "model": {"type": type(self.model).__name__, **fields(self.model)},
+                "seed": self.seed,
+                **rates_of(last),
+                **self._settings,
+                "python": self.python(),
+            },
+        )
+
+    def _record(self) -> None:
+        E = self.training.embeddings[0]
+        found = [*self.training.losses("train"), *self.training.losses("validation")]
+        values = {name: value[0] for name, value in zip(LOSSES, found, strict=True)}
+        modulus = self.particles.system.modulus
+        self.history.append(
+            self.step,
+            embedding=E,
+            particles=self.particles.positions,
+            particle_step=self.particles.step,
+            circle_ratio=circle_ratio(E),
+            imperfections=grid_imperfections(E, modulus=modulus),
+            **values,
+            **({} if self.map is None else {"map": self.map, "bounds": self.map_bounds, "axes": self.axes}),
+        )

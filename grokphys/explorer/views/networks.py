@@ -1,0 +1,235 @@
+"""View 2: networks that train live (Musat §3, Liu §2), beside particles from the same start."""
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import CategoricalSlider, ColumnDataSource, LinearColorMapper
+
+from grokphys.explorer.films.export import Film
+from grokphys.explorer.plots.plane import Curves, SumPlot, TokenPlot
+from grokphys.explorer.plots.planes import plane_axes, planes
+from grokphys.explorer.session import Session
+from grokphys.explorer.views import theme
+from grokphys.explorer.views.view import View
+from physics.particles.system import ParticleSystem
+from physics.trajectory import Trajectory
+
+ATTENTION, ADDITION = "constant attention", "toy addition"
+HEIGHT = 258
+RATES = [f"{digit * 10.0**-power:.4g}" for power in (4, 3, 2) for digit in (1, 2, 3, 5)] + ["0.1", "0.2"]
+PUBLISHED = {
+    ATTENTION: {"_tokens": 17, "_dim": 2, "_hidden": 32, "_rate": "0.01", "_decay": 1.0},
+    ADDITION: {"_tokens": 10, "_dim": 1, "_hidden": 200, "_rate": "0.001", "_decay": 0.0},
+}
+"""The papers' sizes and rates."""
+TOY = {"embedding_learning_rate": 0.001, "embedding_weight_decay": 0.0, "train_fraction": 45 / 55}
+"""Liu trains the embedding with an optimiser of its own; the rates of the page are the decoder's."""
+
+
+class NetworksView(View):
+    """A network's embedding, pair sums over what its classifier sees, and curves; particles in step."""
+
+    slug, name = "networks", "Networks"
+    needs = ("nets",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._kind = theme.chooser("network", [ATTENTION, ADDITION])
+        self._tokens = theme.slider("tokens N", 3, 41, 17)
+        self._dim = theme.slider("dimensions D", 1, 4, 2)
+        self._hidden = theme.slider("hidden units", 4, 256, 32, 4)
+        self._seed = theme.number("seed", 0, 0, 10**6)
+        self._rate = theme.control(CategoricalSlider, "learning rate", categories=RATES, value="0.01")
+        self._decay = theme.slider("weight decay", 0, 5, 1.0, 0.05)
+        self._alignment = theme.slider("alignment f_a", 0, 4, 1.0, 0.05)
+        self._ratio = theme.slider("optimiser steps for one of theirs", 1, 100, 20)
+        self._plane = theme.chooser("plane", planes(2))
+        self._numbers = theme.chooser("classes as", ["colours", "numbers"])
+
+        self._embedding = TokenPlot("Network: embedding", height=HEIGHT)
+        self._sums = SumPlot("Network: pair sums over its classifier", height=HEIGHT)
+        self._particles = TokenPlot("Particles from the same start", height=HEIGHT)
+        self._particle_sums = SumPlot("Particles: pair sums", height=HEIGHT)
+        self._loss = Curves("Loss", ["train", "validation"], height=HEIGHT, y_axis_type="log")
+        self._accuracy = Curves("Accuracy", ["train", "validation"], height=HEIGHT, y_range=(-0.04, 1.04))
+        self._map = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
+        self._colors = LinearColorMapper(palette=["#ffffff"], low=-0.5, high=0.5)
+        seen = self._sums.figure.image(
+            "image", "x", "y", "dw", "dh", source=self._map, color_mapper=self._colors, global_alpha=0.55
+        )
+        seen.level = "underlay"
+        self._fresh, self._filling = True, False
+        self._particle_axes: Any = None
+        self._shown: list[Any] = [None, None]
+        self._run = self._begin()
+        self._connect()
+
+    def panel(self) -> Any:
+        """Controls; the network above, particles below, each with pair sums and a curve."""
+        controls = [
+            theme.heading("Network"),
+            *(self._kind, self._tokens, self._dim, self._hidden, self._seed),
+            theme.heading("AdamW, while it trains"),
+            *(self._rate, self._decay),
+            theme.heading("Particles"),
+            *(self._alignment, self._ratio),
+            theme.heading("Look", "Diamonds are held out from training."),
+            *(self._plane, self._numbers),
+        ]
+        plots = (
+            *(self._embedding, self._sums, self._loss),
+            *(self._particles, self._particle_sums, self._accuracy),
+        )
+        return theme.stage(controls, theme.grid(*(theme.card(plot.figure) for plot in plots), columns=3))
+
+    def advance(self, steps: int) -> None:
+        """Train on; particles follow."""
+        self._run.advance(steps, theme.bounds(self._sums.figure))
+
+    def show(self, *, whole: bool = True) -> None:
+        """Move tokens, pair sums and the map; the curves with the whole updates."""
+        run = self._run
+        task = run.model.task
+        pairs = np.asarray(task.inputs)
+        sets = (run.training.embeddings[0].astype(np.float64), run.particles.positions)
+        if self._fresh:
+            run.plane = self._plane.value
+            run.look(None)
+        plots = ((self._embedding, self._sums), (self._particles, self._particle_sums))
+        for k, (E, (tokens, sums)) in enumerate(zip(sets, plots, strict=True)):
+            if not self._fresh and np.array_equal(E, self._shown[k]):
+                continue  # particles rest while the network takes its steps
+            self._shown[k] = E
+            if k:  # the network keeps its own, for the map
+                self._particle_axes = plane_axes(E, self._plane.value, self._particle_axes)
+            points = E @ (self._particle_axes if k else run.axes).T
+            added = points[pairs].sum(axis=1)
+            if self._fresh:
+                tokens.begin(points)
+                sums.begin(added, pairs, task.labels, run.classes, run.held_out)
+            else:
+                tokens.move(points)
+                sums.move(added)
+        if self._fresh:
+            colors = theme.class_colors(run.classes)
+            self._colors.update(palette=colors, high=run.classes - 0.5)
+        bounds = theme.bounds(self._sums.figure)
+        if self._fresh or bounds != run.map_bounds:  # the figure has zoomed
+            run.look(bounds)
+        self._fresh = False
+        self._show_map()
+        if whole:
+            history = run.history
+            for curves, what in ((self._loss, "loss"), (self._accuracy, "accuracy")):
+                parts = {part: history[f"{part}_{what}"] for part in ("train", "validation")}
+                curves.show(history.steps, **parts)
+
+    def reset(self) -> None:
+        """Begin again with the same network."""
+        self._run.reset()
+        self._fresh = True
+
+    def status(self) -> dict[str, str]:
+        """Step, losses, accuracies, structure."""
+        last = self._run.history.last
+        return {
+            "step": str(self._run.step),
+            "train loss": f"{last['train_loss']:.4f}",
+            "train accuracy": f"{last['train_accuracy']:.3f}",
+            "validation accuracy": f"{last['validation_accuracy']:.3f}",
+            "circle ratio": f"{last['circle_ratio']:.3f}",
+            "imperfections": str(last["imperfections"]),
+            "particle step": str(self._run.particles.step),
+        }
+
+    def python(self) -> str:
+        """Calls of `nets.Training` and `physics.simulate`."""
+        return self._run.python()
+
+    def trajectory(self) -> Trajectory:
+        """The network's frames that are kept."""
+        return self._run.trajectory()
+
+    def film(self) -> Film:
+        """Network above, particles below."""
+        from grokphys.explorer.films.network import network_film
+
+        return network_film(self._run, self._plane.value)
+
+    # -- what the hand does ------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        react = self.session.reaction
+        for widget in (self._tokens, self._dim, self._hidden, self._seed):
+            widget.on_change("value", react(lambda _name, _old, _new: self._renew()))
+        self._kind.on_change("value", react(lambda _name, _old, _new: self._other_kind()))
+        for widget in (self._rate, self._decay):
+            widget.on_change("value", react(lambda _name, _old, _new: self._change()))
+        self._alignment.on_change("value", react(lambda _name, _old, _new: self._run.change_law(self._law())))
+        self._ratio.on_change("value", react(lambda _name, _old, new: setattr(self._run, "ratio", new)))
+        self._plane.on_change("value", react(lambda _name, _old, _new: self._look()))
+        self._numbers.on_change("value", react(lambda _name, _old, new: self._as_numbers(new == "numbers")))
+
+    def _begin(self) -> Any:
+        from grokphys.explorer.views.network_run import NetworkRun
+
+        settings = {} if self._kind.value == ATTENTION else TOY
+        rates, law = self._rates(), self._law()
+        return NetworkRun(self._model(), self._seed.value, *rates, law, self._ratio.value, **settings)
+
+    def _model(self) -> Any:
+        import nets
+
+        tokens, dim, hidden = self._tokens.value, self._dim.value, self._hidden.value
+        if self._kind.value == ATTENTION:
+            return nets.ConstantAttention(tokens, dim, hidden)
+        return nets.ToyAddition(tokens, dim, (hidden, hidden))
+
+    def _law(self) -> ParticleSystem:
+        tokens = self._tokens.value
+        modulus = None if self._kind.value == ATTENTION else 2 * tokens - 1  # beyond all sums: plain addition
+        return ParticleSystem(tokens, self._dim.value, alignment=self._alignment.value, modulus=modulus)
+
+    def _rates(self) -> tuple[float, float]:
+        return float(self._rate.value), self._decay.value
+
+    def _renew(self) -> None:
+        """Another network."""
+        if self._filling:
+            return
+        self._run = self._begin()
+        names = planes(self._dim.value)
+        if names != self._plane.options:
+            self._plane.update(options=names, value=names[0])
+        self._fresh = True
+        self.show()
+
+    def _other_kind(self) -> None:
+        """The other network, at its paper's size."""
+        self._filling = True
+        for name, value in PUBLISHED[self._kind.value].items():
+            getattr(self, name).value = value
+        self._filling = False
+        self._renew()
+
+    def _change(self) -> None:
+        """Other rates from here on."""
+        if not self._filling:
+            self._run.change(*self._rates())
+
+    def _look(self) -> None:
+        self._fresh = True
+        self.show()
+
+    def _as_numbers(self, numbers: bool) -> None:
+        self._sums.show_numbers(numbers)
+        self._particle_sums.show_numbers(numbers)
+
+    def _show_map(self) -> None:
+        seen = self._run.map
+        if seen is None:
+            self._map.data = {"image": [], "x": [], "y": [], "dw": [], "dh": []}
+            return
+        left, right, bottom, top = self._run.map_bounds
+        size = {"dw": [right - left], "dh": [top - bottom]}
+        self._map.data = {"image": [seen], "x": [left], "y": [bottom], **size}

@@ -1,0 +1,198 @@
+"""A run of particles that a hand may interfere with, and the calls that make it again bit by bit."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokphys.explorer.views.history import History
+from grokphys.explorer.views.scripts import arguments, constructed
+from grokphys.explorer.views.starts import Start
+from physics.errors import InputError, SimulationError
+from physics.particles.structures import circle_ratio, grid_imperfections
+from physics.particles.system import ParticleSystem
+from physics.seeds import run_seeds
+from physics.trajectory import Trajectory
+from physics.trajectory.provenance import fields
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Segment:
+    """A stretch of steps under one law, from where the last one ended, some particles moved by hand."""
+
+    system: ParticleSystem
+    step_size: float
+    moved: dict[int, Array] = field(default_factory=dict)
+    steps: int = 0
+
+
+class ParticleRun:
+    """Particles on their way: `advance` takes the steps that `physics.simulate` takes.
+
+    A change of the law, or of a particle's place, opens a new segment; `python` writes one call a segment.
+
+    Parameters
+    ----------
+    system : ParticleSystem
+    step_size : float
+    start : Start
+
+    Raises
+    ------
+    InputError
+        If the start is not of the system's size.
+    """
+
+    def __init__(self, system: ParticleSystem, step_size: float, start: Start) -> None:
+        self.first = start
+        if start.positions is None:
+            self._begin = system.start(np.random.default_rng(run_seeds(start.seed, 1)[0]))
+        else:
+            self._begin = start.positions
+        if self._begin.shape != (system.tokens, system.dim):
+            raise InputError(
+                f"start must have the shape {(system.tokens, system.dim)}, got {self._begin.shape}"
+            )
+        self._history, self._measured = History(), False
+        self.segments = [Segment(system, step_size)]
+        self.reset()
+
+    @property
+    def history(self) -> History:
+        """Frames so far, the state among them; measuring loads kernels, so it waits until it is asked for."""
+        self._measure()
+        return self._history
+
+    @property
+    def system(self) -> ParticleSystem:
+        """The law that holds now."""
+        return self.segments[-1].system
+
+    @property
+    def step_size(self) -> float:
+        """The step that is taken now."""
+        return self.segments[-1].step_size
+
+    @property
+    def step(self) -> int:
+        """Steps taken in all."""
+        return sum(segment.steps for segment in self.segments)
+
+    def reset(self) -> None:
+        """Go back to the start, under the law that holds now."""
+        self.segments = [Segment(self.system, self.step_size)]
+        self.positions = self._begin.copy()
+        self._history.clear()
+        self._measured = False
+
+    def advance(self, steps: int) -> None:
+        """Take steps.
+
+        Raises
+        ------
+        SimulationError
+            If the state overflows; the run stays as it was before these steps.
+        """
+        self._measure()
+        moved = self.positions[None].copy()
+        self.system.advance(moved, self.step_size, steps)
+        if not np.isfinite(moved).all():
+            largest = self.system.largest_step_size(self.positions[None])
+            raise SimulationError(
+                f"the state overflows after step {self.step}; make the step smaller than {largest:.2g}, or "
+                "the constants"
+            )
+        self.positions = moved[0]
+        self.segments[-1].steps += steps
+        self._measured = False
+        self._measure()
+
+    def change(self, system: ParticleSystem, step_size: float) -> None:
+        """Let another law of as many particles hold from here on."""
+        if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
+            raise InputError("system must have the same tokens and dimensions in the middle of a run")
+        self._open().system, self.segments[-1].step_size = system, step_size
+        self._measured = False
+
+    def move(self, token: int, place: Array) -> None:
+        """Put one particle elsewhere."""
+        self._open().moved[token] = np.array(place, np.float64)
+        self.positions = self.positions.copy()
+        self.positions[token] = place
+        self._measured = False
+
+    def python(self) -> str:
+        """Return the program that makes this run again; `E` is where it stands."""
+        imports = ["import numpy as np"] if self.first.lines else []
+        return "\n".join([*imports, "import physics", "", *self.calls()]) + "\n"
+
+    def calls(self) -> list[str]:
+        """Return the lines after which the start's variable, mostly `E`, is where it stands."""
+        name, lines = self.first.name, list(self.first.lines)
+        drawn, known = f"seed={self.first.seed}", f"initial={name}"
+        begin = known if lines else drawn
+        for segment in self.segments:
+            if segment.moved and begin == drawn:
+                lines.append(f"{name} = {_simulate(segment, begin)}.initial[0].copy()")
+                begin = known
+            for token, place in segment.moved.items():
+                lines.append(f"{name}[{token}] = {place.tolist()!r}")
+            if segment.steps:
+                lines.append(f"{name} = {_simulate(segment, begin)}.final[0].copy()")
+                begin = known
+        if begin == drawn:
+            lines.append(f"{name} = {_simulate(self.segments[-1], begin)}.initial[0]")
+        return lines
+
+    def trajectory(self) -> Trajectory:
+        """Return the frames that are kept, with what was measured, and how to make the run again."""
+        history = self.history
+        last = self.segments[-1]
+        return Trajectory(
+            history["positions"][None],
+            history.steps,
+            history["time"],
+            observables={
+                "circle_ratio": history["circle_ratio"][None],
+                "grid_imperfections": history["imperfections"][None].astype(np.float64),
+            },
+            parameters={
+                "program": "grokphys explore",
+                "system": {"type": "ParticleSystem", **fields(last.system)},
+                "step_size": last.step_size,
+                "seed": self.first.seed,
+                "initial": "drawn" if self.first.positions is None else "given",
+                "python": self.python(),
+            },
+        )
+
+    def _open(self) -> Segment:
+        """Return a segment without steps to write a change into."""
+        last = self.segments[-1]
+        if last.steps:
+            self.segments.append(Segment(last.system, last.step_size))
+        return self.segments[-1]
+
+    def _measure(self) -> None:
+        """Keep the state and what is measured of it, if that is not yet done."""
+        if self._measured:
+            return
+        E, system = self.positions, self.system
+        self._history.append(
+            self.step,
+            positions=E,
+            time=sum(segment.steps * segment.step_size for segment in self.segments),
+            circle_ratio=circle_ratio(E),
+            imperfections=grid_imperfections(E, modulus=system.modulus),
+        )
+        self._measured = True
+
+
+def _simulate(segment: Segment, begin: str) -> str:
+    """Return the call of `simulate` for a segment; of one without steps its start is what counts."""
+    usual = segment.step_size == segment.system.default_step_size
+    size = {} if usual else {"step_size": segment.step_size}
+    options = arguments(steps=max(segment.steps, 1), **size)
+    return f"physics.simulate({constructed('physics', segment.system)}, {options}, {begin})"

@@ -1,0 +1,228 @@
+"""The one design of all views: colours by class, figures, controls, and how they stand on the stage."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files as resources
+from typing import Any
+
+import numpy as np
+from bokeh.core.property.descriptors import UnsetValueError
+from bokeh.models import Button, Checkbox, Column, CustomJS, Div, Plot, Range1d, Select, Slider, Spinner
+from bokeh.plotting import figure
+from numpy.typing import NDArray
+
+CYCLE = "twilight_shifted"
+"""Cyclic colour map of tokens and classes: that of the figures (`analysis.plots.figures.TOKENS`)."""
+INK, SOFT, LINE, PAPER = "#1d2733", "#5c6773", "#dcd7cc", "#fbfaf7"
+ACCENT, WARM = "#0b6e99", "#c2502f"
+SERIES = ("#0b6e99", "#d1603d", "#5b8c5a", "#8e5c9e", "#c9a227", "#4d4d4d")
+"""Colours of curves, as in the figures' style."""
+DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", "solid")
+"""What tells curves apart without colour, in the same order."""
+FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
+
+SQUARE = """
+if (plot.inner_height > 0) {
+  const half = plot.y_range.end * plot.inner_width / plot.inner_height
+  plot.x_range.setv({start: -half, end: half})
+}
+"""
+"""Keeps units equal on both axes, whatever the size of the page."""
+
+STAGE_CSS = """
+:host { display: grid !important; grid-template-columns: 264px minmax(0, 1fr); gap: 14px; align-items: start;
+  width: 100%; margin: 0; }
+@media (max-width: 900px) { :host { grid-template-columns: minmax(0, 1fr); } }
+"""
+CARD_CSS = """
+:host { background: #fff; border: 1px solid #dcd7cc; border-radius: 8px; padding: 10px 12px; margin: 0;
+  box-sizing: border-box; width: 100% !important; min-width: 0; }
+"""
+CONTROLS_CSS = CARD_CSS + "@media (max-width: 900px) { :host { order: 2; } }"
+GRID_CSS = """
+:host { display: grid !important; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); gap: 14px;
+  width: 100%; margin: 0; }
+@media (max-width: 720px) { :host { grid-template-columns: minmax(0, 1fr); } }
+"""
+CONTROL_CSS = """
+:host { font: 13px var(--font); color: #1d2733; }
+label, .bk-slider-title { font-size: 12.5px; color: #3d4854; margin-bottom: 1px; }
+.bk-slider-value { font-weight: 600; color: #1d2733; font-variant-numeric: tabular-nums; }
+.noUi-target { background: #e9e5dc; border: 0; box-shadow: none; height: 5px; border-radius: 3px; }
+.noUi-connect { background: #0b6e99; }
+.noUi-horizontal .noUi-handle { width: 15px; height: 15px; right: -8px; top: -5px; border-radius: 50%;
+  border: 2px solid #0b6e99; background: #fff; box-shadow: none; }
+.noUi-handle::before, .noUi-handle::after { display: none; }
+.noUi-handle:focus-visible { outline: 2px solid #c2502f; outline-offset: 2px; }
+.bk-input { border: 1px solid #dcd7cc; border-radius: 5px; background: #fbfaf7; color: #1d2733;
+  font-size: 13px; height: 30px; min-height: 30px; padding: 2px 8px; }
+select.bk-input { padding-right: 22px; }
+.bk-input:focus { border-color: #0b6e99; box-shadow: 0 0 0 2px #0b6e9933; outline: none; }
+.bk-input[type=file] { height: auto; padding: 4px 6px; font-size: 12px; }
+.bk-btn { border: 1px solid #dcd7cc; border-radius: 5px; background: #fbfaf7; color: #1d2733; font-size: 13px;
+  padding: 4px 10px; box-shadow: none; }
+.bk-btn:hover { background: #f0ece3; }
+.bk-btn.bk-active { background: #0b6e99; border-color: #0b6e99; color: #fff; }
+input[type=checkbox] { accent-color: #0b6e99; }
+"""
+HEADING_CSS = """
+:host { margin: 0; }
+h2 { font: 600 11px var(--font);
+  letter-spacing: 0.07em; text-transform: uppercase; color: #5c6773; margin: 8px 0 2px; }
+h3 { font: 600 13px var(--font); color: #1d2733; margin: 0 0 6px; }
+p { font: 12.5px/1.45 var(--font);
+  color: #5c6773; margin: 2px 0 4px; }
+"""
+
+
+def class_colors(count: int) -> list[str]:
+    """One colour (#rrggbb) a class or token, around the cycle; the same in every view and figure."""
+    cycle = _cycle()
+    return [cycle[int(token / count * len(cycle))] for token in range(count)]
+
+
+@cache
+def _cycle() -> list[str]:
+    """Read the colours of the map `CYCLE`, which spares the page the time to import matplotlib."""
+    text = resources("grokphys.explorer").joinpath("assets", "cycle.txt").read_text(encoding="utf-8")
+    return ["#" + color for color in text.split()]
+
+
+def text_colors(colors: Sequence[str]) -> list[str]:
+    """Return ink or white, whichever reads better on each colour."""
+    bright = [np.dot(_rgb(color), (0.30, 0.59, 0.11)) > 0.6 for color in colors]
+    return [INK if light else "#ffffff" for light in bright]
+
+
+def darker(color: str) -> str:
+    """Return a colour dark enough to write with on paper, of the same hue."""
+    rgb = _rgb(color)
+    bright = float(rgb @ (0.30, 0.59, 0.11))
+    written = np.rint(255 * rgb * min(1.0, 0.45 / max(bright, 1e-9))).astype(np.uint8)
+    return "#" + written.tobytes().hex()
+
+
+def _rgb(color: str) -> NDArray[np.float64]:
+    """Return red, green and blue of "#rrggbb", from 0 to 1."""
+    return np.frombuffer(bytes.fromhex(color[1:]), np.uint8) / 255
+
+
+def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
+    """Return an empty Bokeh figure in the design.
+
+    Its title is written by the `card` that it stands on. A `square` one shows a plane around the origin:
+    equal units on both axes, which are not drawn; see `zoom`.
+    """
+    if square:
+        options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}
+        options |= {"x_axis_location": None, "y_axis_location": None}
+    made = figure(
+        name=title,
+        height=height,
+        sizing_mode="stretch_width",
+        toolbar_location=None,
+        tools="",
+        background_fill_color=PAPER,
+        border_fill_color="#ffffff",
+        outline_line_color=LINE,
+        min_border=4,
+        **options,
+    )
+    for axis in made.axis:
+        axis.axis_label_text_font = axis.major_label_text_font = FONT
+        axis.axis_label_text_font_style, axis.axis_label_text_font_size = "normal", "12px"
+        axis.axis_label_text_color = axis.major_label_text_color = SOFT
+        axis.major_label_text_font_size = "11px"
+        axis.axis_line_color = axis.major_tick_line_color = LINE
+        axis.minor_tick_line_color = None
+    made.grid.grid_line_color, made.grid.visible = "#ece8df", not square
+    if square:
+        keep = CustomJS(args={"plot": made}, code=SQUARE)
+        for owner, name in ((made, "inner_width"), (made, "inner_height"), (made.y_range, "end")):
+            owner.js_on_change(name, keep)
+    return made
+
+
+def bounds(plane: Any) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top of what a square figure shows."""
+    top = float(plane.y_range.end)
+    try:
+        aspect = plane.inner_width / plane.inner_height
+    except (UnsetValueError, ZeroDivisionError):  # the page has not drawn it yet
+        aspect = 1.5
+    return -top * aspect, top * aspect, -top, top
+
+
+def quiet_legend(plot: Any) -> None:
+    """Let the legend of a figure stand back behind its curves."""
+    legend = plot.legend
+    legend.background_fill_alpha, legend.border_line_alpha, legend.padding = 0.7, 0.0, 2
+    legend.label_text_font, legend.label_text_font_size, legend.spacing = FONT, "11px", 0
+    legend.glyph_height = 14
+
+
+def zoom(plane: Any, extent: float) -> None:
+    """Let a square figure show [-extent, extent] on both axes; it moves only when it has to."""
+    shown = plane.y_range.end
+    if not 0.55 * shown < extent < 0.95 * shown:
+        plane.y_range.update(start=-1.15 * extent, end=1.15 * extent)
+
+
+def card(shown: Any, *below: Any) -> Any:
+    """Return a figure, below its title, or another model on a card, and what belongs below it."""
+    title = getattr(shown, "name", "") if isinstance(shown, Plot) else ""
+    above = [Div(text=f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
+    return column(*above, shown, *below, stylesheets=[CARD_CSS])
+
+
+def grid(*cards: Any, columns: int = 2) -> Any:
+    """Return cards side by side, one below the other on a narrow page."""
+    return column(*cards, stylesheets=[GRID_CSS], styles={"--columns": str(columns)})
+
+
+def column(*children: Any, **options: Any) -> Any:
+    """Return models one below the other, as wide as there is room."""
+    return Column(children=list(children), sizing_mode="stretch_width", margin=0, **options)
+
+
+def stage(controls: Sequence[Any], *rows: Any) -> Any:
+    """Return the layout of a view: controls on the left (at the end of a narrow page), rows of cards."""
+    side = column(*controls, stylesheets=[CONTROLS_CSS])
+    main = column(*rows, spacing=14, stylesheets=[":host { min-width: 0; }"])
+    return column(column(side, main, stylesheets=[STAGE_CSS]))  # the outer one may be made invisible
+
+
+def heading(title: str, text: str = "") -> Any:
+    """Return a small heading among controls, and what there is to say below it."""
+    body = f"<h2>{title}</h2>" + (f"<p>{text}</p>" if text else "")
+    return Div(text=body, stylesheets=[HEADING_CSS], sizing_mode="stretch_width", margin=0)
+
+
+def control(kind: type[Any], name: str, **options: Any) -> Any:
+    """Return a widget in the design, as wide as the controls."""
+    options["label" if kind in (Button, Checkbox) else "title"] = name
+    return kind(stylesheets=[CONTROL_CSS], sizing_mode="stretch_width", margin=(3, 2), **options)
+
+
+def slider(name: str, start: float, end: float, value: float, step: float = 1, **options: Any) -> Any:
+    """Return a slider in the design."""
+    return control(Slider, name, start=start, end=end, value=value, step=step, **options)
+
+
+def number(
+    name: str, value: float, low: float | None = None, high: float | None = None, **options: Any
+) -> Any:
+    """Return a field for a number in the design; for a whole one, unless `mode` is "float"."""
+    return control(Spinner, name, value=value, low=low, high=high, **({"mode": "int"} | options))
+
+
+def chooser(name: str, options: Sequence[str] | Mapping[str, Any], **more: Any) -> Any:
+    """Return a list to choose from in the design: words, or words and what they stand for."""
+    listed = choices(options) if isinstance(options, Mapping) else list(options)
+    first = next(iter(options.values() if isinstance(options, Mapping) else options))
+    return control(Select, name, options=listed, **({"value": first} | more))
+
+
+def choices(options: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """Return words and what they stand for as the `options` of a `chooser`."""
+    return [(value, word) for word, value in options.items()]

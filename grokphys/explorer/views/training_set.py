@@ -1,0 +1,253 @@
+"""What the effective theory says of a training set that is being put together, click by click (Liu §3)."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import whole_number
+from physics.errors import InputError
+from physics.seeds import run_seeds
+from physics.simulate import simulate
+from physics.theory.operations import Operation, random_training_sets
+from physics.theory.quality import ideal_accuracy, ideal_quality, predicted_accuracy, representation_quality
+from physics.theory.system import EffectiveTheory
+from physics.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+FRAMES = 121
+LARGEST = 31
+"""Symbols that a grid can show, each cell large enough to be hit."""
+HORIZON = 8.0
+"""The slowest mode that moves has fallen by exp(-8) in the last frame."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is read off a training set; those of the empty one follow from the definitions."""
+
+    pairs: int
+    samples: int
+    parallelograms: int
+    ground_state_dimension: int
+    grokking_rate: float
+    ideal_accuracy: float
+    ideal_quality: float
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """A training set, and the flow of the embeddings that it permits; a change makes another one.
+
+    Parameters
+    ----------
+    operation : Operation
+        Addition, plain or with a modulus, of 3 to 31 symbols.
+    mask : ndarray of bool, shape (|D_0|,)
+        Which samples are trained; none of them, too.
+    dim : int, default 1
+        Dimension of the embeddings, 1 or 2.
+    seed : int, default 0
+        Of the start, that of the first run of `physics.simulate`.
+    """
+
+    operation: Operation
+    mask: NDArray[np.bool_]
+    dim: int = 1
+    seed: int = 0
+
+    @classmethod
+    def drawn(
+        cls, tokens: int, modulus: int | None = None, *, size: int | None = None, dim: int = 1, seed: int = 0
+    ) -> "TrainingSet":
+        """Draw `size` random samples, by default four of five.
+
+        Raises
+        ------
+        InputError
+            If a value is out of its range.
+        """
+        if whole_number("tokens", tokens, 3) > LARGEST:
+            raise InputError(f"tokens must be at most {LARGEST} here, got {tokens}")
+        if whole_number("dim", dim, 1) > 2:
+            raise InputError(f"dim must be 1 or 2 here, got {dim}")
+        operation = Operation(tokens, modulus)
+        size = round(0.8 * len(operation.samples)) if size is None else whole_number("size", size, 0)
+        mask = np.zeros(len(operation.samples), bool)
+        if size:
+            mask = random_training_sets(operation, size, seed=seed)[0]
+        return cls(operation, mask, dim, whole_number("seed", seed, 0))
+
+    # -- changes -----------------------------------------------------------------------------------------
+
+    def toggled(self, i: int, j: int) -> "TrainingSet":
+        """Put the pair (i, j), which is (j, i), into the training set, or take it out."""
+        mask = self.mask ^ self.operation.mask([(i, j)])
+        return replace(self, mask=mask)
+
+    def filled(self, trained: bool) -> "TrainingSet":
+        """Train every sample, or none."""
+        return replace(self, mask=np.full_like(self.mask, trained))
+
+    # -- what it says ------------------------------------------------------------------------------------
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The trained samples."""
+        return [(int(i), int(j)) for i, j in self.operation.samples[self.mask]]
+
+    @cached_property
+    def theory(self) -> EffectiveTheory | None:
+        """The system to simulate; None where nothing is trained."""
+        if not self.mask.any():
+            return None
+        return EffectiveTheory(self.operation.tokens, self.dim, self.pairs, self.operation.modulus)
+
+    @cached_property
+    def measures(self) -> Measures:
+        """Counts, n_0, λ_3 and the ideal bounds."""
+        theory, samples = self.theory, len(self.mask)
+        if theory is None:
+            return Measures(0, samples, 0, self.operation.tokens, 0.0, 0.0, 0.0)
+        return Measures(
+            int(self.mask.sum()),
+            samples,
+            theory.parallelogram_count,
+            theory.ground_state_dimension,
+            theory.grokking_rate,
+            ideal_accuracy(theory),
+            ideal_quality(theory),
+        )
+
+    @cached_property
+    def follows(self) -> NDArray[np.bool_]:
+        """Samples that are not trained and follow from those that are, (|D_0|,)."""
+        return (
+            np.zeros_like(self.mask) if self.theory is None else self.theory.closure.augmented[0] & ~self.mask
+        )
+
+    @cached_property
+    def parallelograms(self) -> NDArray[np.int32]:
+        """P_0(D), (n, 4)."""
+        return np.empty((0, 4), np.int32) if self.theory is None else self.theory.parallelograms
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return int(self.operation.label.max()) + 1
+
+    @property
+    def parallelogram_classes(self) -> NDArray[np.int32]:
+        """Class of every parallelogram, (n,)."""
+        sums = self.parallelograms[:, :2].sum(axis=1, dtype=np.int32)
+        return sums if self.operation.modulus is None else sums % np.int32(self.operation.modulus)
+
+    # -- the flow ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def start(self) -> Array:
+        """Embeddings (tokens, dim) at time 0: zero mean and unit variance on every axis."""
+        system = self.theory or EffectiveTheory(
+            self.operation.tokens, self.dim, modulus=self.operation.modulus
+        )
+        return system.start(np.random.default_rng(run_seeds(self.seed, 1)[0]))
+
+    @cached_property
+    def step_size(self) -> float:
+        """Time between frames, such that the slowest mode that moves is followed to its end."""
+        spectrum = np.zeros(1) if self.theory is None else self.theory.spectrum
+        moving = spectrum[spectrum > 0]
+        horizon = HORIZON / moving[0] if len(moving) else 1.0
+        return float(f"{horizon / (FRAMES - 1):.3g}")
+
+    @property
+    def times(self) -> Array:
+        """Time of every frame, (frames,)."""
+        return self.step_size * np.arange(FRAMES, dtype=np.float64)
+
+    @cached_property
+    def embeddings(self) -> Array:
+        """Embeddings (frames, tokens, dim) by the closed solution."""
+        if self.theory is None:
+            return np.repeat(self.start[None], FRAMES, axis=0)
+        return self.theory.solve(self.start, self.times)
+
+    @cached_property
+    def quality(self) -> Array:
+        """RQI of every frame, (frames,), for δ = 0.01."""
+        return representation_quality(self.embeddings, self.operation)
+
+    @cached_property
+    def accuracy(self) -> Array:
+        """Predicted accuracy of every frame, (frames,), for δ = 0.01."""
+        return np.zeros(FRAMES) if self.theory is None else predicted_accuracy(self.embeddings, self.theory)
+
+    # -- what can be drawn -------------------------------------------------------------------------------
+
+    @cached_property
+    def linked(self) -> NDArray[np.int64]:
+        """Numbers of the trained samples that some parallelogram holds: others are alone in their class."""
+        trained = np.flatnonzero(self.mask)
+        label = self.operation.label[trained]
+        return trained[np.bincount(label)[label] > 1] if len(trained) else trained
+
+    @property
+    def diagonals(self) -> list[NDArray[np.int32]]:
+        """Linked samples (n, 2) with the same sum i + j, for every such sum."""
+        samples = self.operation.samples[self.linked]
+        sums = samples.sum(axis=1)
+        return [samples[sums == value] for value in np.unique(sums)]
+
+    def arcs(self, frame: int) -> tuple[Array, Array]:
+        """Middles and radii (n,) of the half circles from E_i to E_j on a line, one a linked sample.
+
+        Those of a parallelogram share their middle where it is fulfilled.
+        """
+        i, j = self.operation.samples[self.linked].T
+        E = self.embeddings[frame, :, 0]
+        return (E[i] + E[j]) / 2, np.abs(E[i] - E[j]) / 2
+
+    def quadrilaterals(self, frame: int) -> Array:
+        """Corners (n, 4, 2) of the parallelograms in a plane: E_i, E_m, E_j, E_n, where i + j = m + n."""
+        return np.asarray(self.embeddings[frame][self.parallelograms[:, [0, 2, 1, 3]]])
+
+    # -- out of it ---------------------------------------------------------------------------------------
+
+    def trajectory(self) -> Trajectory:
+        """Return the flow, made by `physics.simulate`, to be saved.
+
+        Raises
+        ------
+        InputError
+            If nothing is trained.
+        """
+        return simulate(self._trained(), steps=FRAMES - 1, step_size=self.step_size, seed=self.seed)
+
+    def python(self, frame: int) -> str:
+        """Return code that makes the embeddings `E` of a frame, and what is measured, bit for bit."""
+        self._trained()
+        tokens, modulus = self.operation.tokens, self.operation.modulus
+        return "\n".join(
+            [
+                "import numpy as np",
+                "",
+                "import physics",
+                "",
+                f"pairs = {self.pairs}",
+                f"theory = physics.EffectiveTheory({tokens}, {self.dim}, pairs, modulus={modulus})",
+                "n_0, lambda_3 = theory.ground_state_dimension, theory.grokking_rate",
+                "accuracy = physics.ideal_accuracy(theory)",
+                f"child = np.random.SeedSequence({self.seed}).spawn(1)[0]",
+                "start = theory.start(np.random.default_rng(child))",
+                f"E = theory.solve(start, [{float(self.times[frame])!r}])[0]",
+                "",
+            ]
+        )
+
+    def _trained(self) -> EffectiveTheory:
+        if self.theory is None:
+            raise InputError(
+                "pairs must hold at least 1 pair for an effective theory, got none; click one in"
+            )
+        return self.theory

@@ -1,0 +1,380 @@
+"""Foreign trajectories: NumPy arrays and checkpoints of PyTorch, as data alone; nothing in them is run."""
+
+import contextlib
+import math
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from grokphys.files import natural_order
+from grokphys.options import sentence
+from physics.errors import FileFormatError, InputError
+from physics.trajectory import Trajectory
+
+ARRAYS = (".npy", ".npz")
+CHECKPOINTS = (".pt", ".pth", ".ckpt", ".safetensors")
+WRAPPERS = ("model_state_dict", "state_dict", "model")
+"""Names under which training programs put the state dict of the model beside other things."""
+BARE = "tensor"
+"""Name of what a file holds that is a tensor, and not a state dict."""
+DEFLATE = 1032
+"""More than one byte in so many cannot come out of a compressed byte of an .npz file."""
+FOREIGN_CLASS = re.compile(r"(?:GLOBAL|[Cc]lass) ([\w.]+\.[\w.]+)")
+"""Where PyTorch's refusal names the class that it would have had to import."""
+
+
+def foreign_trajectory(
+    source: Path,
+    *,
+    array: str | None = None,
+    steps: str | None = None,
+    dtype: str = "float32",
+    progress: bool = False,
+) -> Trajectory:
+    """Read a foreign trajectory.
+
+    Parameters
+    ----------
+    source : Path
+        A ``.npy`` or ``.npz`` file with an array (steps, tokens, dim) or (runs, steps, tokens, dim); a
+        PyTorch checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.safetensors``); or a directory of checkpoints.
+        A checkpoint is a state dict, by itself or under ``model_state_dict``, ``state_dict`` or ``model``, or
+        a tensor. In a directory each holds the embedding of its step as a matrix (tokens, dim); one alone may
+        also hold an array as above.
+    array : str, optional
+        Name of the array, or of the parameter; needed where there are several.
+    steps : str, optional
+        Name of the array of steps in an ``.npz`` file; by default ``steps`` if that is a row of numbers, else
+        0, 1, 2, …. Checkpoints take theirs from the last number in the file name.
+    dtype : {"float32", "float64"}
+        Number type to keep.
+    progress : bool, default False
+        Show a bar over the checkpoints on stderr, if that is a terminal.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    FileFormatError
+        If the source cannot be read as such; nothing that could run code is read.
+    InputError
+        If there is no such array, it is not clear which is meant, or its numbers do not fit into `dtype`.
+    """
+    if not source.exists():
+        raise FileNotFoundError(f"there is no file {source}")
+    checkpoints = source.is_dir() or source.suffix in CHECKPOINTS
+    if checkpoints and steps is not None:
+        raise InputError(
+            f"steps_array must be left out for checkpoints, whose names hold their steps; got {steps!r}"
+        )
+    if source.is_dir():
+        positions, clock, key = _directory(source, array, dtype, progress)
+    elif not source.is_file() or source.suffix not in (*ARRAYS, *CHECKPOINTS):
+        raise InputError(
+            f"source must be a directory or a file {', '.join((*ARRAYS, *CHECKPOINTS))}; got {source}"
+        )
+    else:
+        read = _checkpoint if checkpoints else _arrays
+        positions, clock, key = read(source, array, steps, dtype)
+    return Trajectory(
+        positions,
+        _whole_steps(clock),
+        parameters={"program": "grokphys import", "source": source.name, "array": key},
+    )
+
+
+Found = tuple[NDArray[Any], Any, str]
+"""Positions (runs, frames, tokens, dim), the step of each frame, and the name of the array."""
+
+
+# -- NumPy --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Array:
+    """An array of a file that has not been read yet.
+
+    Attributes
+    ----------
+    open : callable
+        Returns the file that it stands in, at its beginning.
+    shape, kind
+        What its header says.
+    room : int
+        Bytes that the file can hold of it, whatever the header says.
+    """
+
+    open: Callable[[], Any]
+    shape: tuple[int, ...]
+    kind: np.dtype[Any]
+    room: int
+
+    @classmethod
+    def begin(cls, start: Callable[[], Any], size: int) -> "_Array":
+        """Read the header of an array of at most so many bytes."""
+        with start() as file:
+            first = np.lib.format.read_magic(file) == (1, 0)
+            read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+            shape, _, kind = read(file)
+            return cls(start, shape, kind, size - file.tell())
+
+    def read(self, where: str) -> NDArray[Any]:
+        """Read the numbers, after a look at whether there are as many as the header says."""
+        if self.kind.hasobject:
+            raise FileFormatError(
+                f"{where} holds Python objects, and reading these could run code; store it as numbers"
+            )
+        if min(self.shape, default=0) < 0 or math.prod(self.shape) * self.kind.itemsize > self.room:
+            raise FileFormatError(f"{where} has the shape {self.shape}, which is more than the file holds")
+        with self.open() as file:
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> Found:
+    """Read a file of NumPy; of an archive the arrays that are wanted, and no others."""
+    with contextlib.ExitStack() as opened, _reading(source, ".npy or .npz file"):
+        size = source.stat().st_size
+        parts: dict[str, tuple[Callable[[], Any], int]] = {source.stem: (partial(source.open, "rb"), size)}
+        if source.suffix == ".npz":
+            archive = opened.enter_context(zipfile.ZipFile(source))
+            parts = {
+                info.filename.removesuffix(".npy"): (
+                    partial(archive.open, info),
+                    min(info.file_size, DEFLATE * min(info.compress_size, size)),
+                )
+                for info in archive.infolist()
+                if info.filename.endswith(".npy")
+            }
+        arrays = {name: _Array.begin(*part) for name, part in parts.items()}
+        shapes = {
+            name: found.shape
+            for name, found in arrays.items()
+            if name == array or (len(found.shape) in (3, 4) and found.kind.kind == "f")
+        }
+        held = ", ".join(f"{name} {found.shape} of {found.kind}" for name, found in arrays.items())
+        none = f"{source} holds no array (steps, tokens, dim) of real numbers, but {held or 'nothing'}"
+        key = _only("array", array, shapes, none)
+        where = f"{source}: {key!r}"
+        if arrays[key].kind.kind not in "fO":
+            raise FileFormatError(f"{where} must hold real numbers, got {arrays[key].kind}")
+        _check_shape(where, arrays[key].shape, (3, 4))
+        if steps is None:
+            steps = "steps" if "steps" in arrays and len(arrays["steps"].shape) == 1 else None
+        elif steps not in arrays:
+            raise InputError(
+                f"steps_array must name an array of {source}, one of {', '.join(arrays)}; got {steps!r}"
+            )
+        positions = arrays[key].read(where)
+        clock = (
+            np.arange(positions.shape[-3]) if steps is None else arrays[steps].read(f"{source}: {steps!r}")
+        )
+    positions = _cast(where, positions, dtype)
+    return positions if positions.ndim == 4 else positions[None], clock, key
+
+
+# -- PyTorch ------------------------------------------------------------------------------------------------
+
+
+def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Found:
+    """Read one frame from each checkpoint of a directory."""
+    with _reading(source, "directory"):
+        paths = [path for path in source.iterdir() if path.suffix in CHECKPOINTS and path.is_file()]
+    if not paths:
+        raise InputError(f"{source} holds no checkpoint ({', '.join(CHECKPOINTS)})")
+    steps: dict[int, Path] = {}
+    for path in sorted(paths, key=natural_order):
+        step = _step(path)
+        if step is None:
+            raise InputError(f"{path}: the name of a checkpoint must hold its step, such as step_100.pt")
+        if step in steps:
+            raise InputError(
+                f"{source} holds two checkpoints of step {step}, {steps[step].name} and {path.name}"
+            )
+        steps[step] = path
+    frames: list[NDArray[Any]] = []
+    for _, path in tqdm(
+        sorted(steps.items()), desc="import", unit="file", disable=None if progress else True
+    ):
+        key, frame = _parameter(path, key, (2,), dtype)
+        if frames and frame.shape != frames[0].shape:
+            raise FileFormatError(
+                f"{path}: {key!r} has the shape {frame.shape}, and {frames[0].shape} before"
+            )
+        frames.append(frame)
+    assert key is not None
+    return np.stack(frames)[None], sorted(steps), key
+
+
+def _checkpoint(source: Path, array: str | None, _: str | None, dtype: str) -> Found:
+    """Read a checkpoint that stands alone: one frame, or an array."""
+    key, values = _parameter(source, array, (2, 3, 4), dtype)
+    if values.ndim == 2:
+        return values[None, None], [_step(source) or 0], key
+    return values if values.ndim == 4 else values[None], np.arange(values.shape[-3]), key
+
+
+def _step(path: Path) -> int | None:
+    """Return the step of a checkpoint: the last number in its name."""
+    found = re.findall(r"\d+", path.stem)
+    return int(found[-1]) if found else None
+
+
+def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -> tuple[str, NDArray[Any]]:
+    """Read the parameter `key` of a checkpoint, or the only one that an embedding can be; and its name."""
+    import torch  # a second to import, and only checkpoints need it
+
+    state = _safetensors(path) if path.suffix == ".safetensors" else _state_dict(path)
+    shapes = {
+        name: tuple(tensor.shape)
+        for name, tensor in state.items()
+        if isinstance(name, str)
+        and isinstance(tensor, torch.Tensor)
+        and (
+            name == key
+            or (tensor.ndim in axes and (key is not None or name == BARE or "emb" in name.lower()))
+        )
+    }
+    key = _only("array", key, shapes, f"{path} holds no embedding matrix (tokens, dim); name one", path)
+    tensor, where = state[key].detach(), f"{path}: {key!r}"
+    if not tensor.is_floating_point():
+        raise FileFormatError(
+            f"{where} must hold real numbers, got {str(tensor.dtype).removeprefix('torch.')}"
+        )
+    _check_shape(where, shapes[key], axes)
+    if tensor.numel() * tensor.element_size() > path.stat().st_size:
+        raise FileFormatError(f"{where} has the shape {shapes[key]}, which is more than the file holds")
+    with _reading(path, "checkpoint"):
+        values = tensor.double().numpy()
+    return key, _cast(where, values, dtype)
+
+
+def _state_dict(path: Path) -> Mapping[Any, Any]:
+    """Read a state dict that ``torch.save`` has written, out of what it is wrapped in."""
+    import torch
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise FileFormatError(f"{path} is not a readable checkpoint: {sentence(error)}") from None
+    except Exception as error:
+        # PyTorch's own sentences advise to let the file run what it wants, so none of them is passed on.
+        foreign = FOREIGN_CLASS.search(str(error))
+        if foreign is None:
+            raise FileFormatError(
+                f"{path} is not a readable checkpoint: it is damaged, or no file of torch.save(state_dict, …)"
+            ) from None
+        raise FileFormatError(
+            f"{path} holds Python objects ({foreign[1]}) beside tensors, and reading these could run code; "
+            "save the state dict alone where the file comes from"
+        ) from None
+    for _ in WRAPPERS:
+        if isinstance(state, Mapping):
+            inside = [state[name] for name in WRAPPERS if isinstance(state.get(name), Mapping)]
+            state = inside[0] if inside else state
+    if isinstance(state, torch.Tensor):
+        return {BARE: state}
+    if not isinstance(state, Mapping):
+        raise FileFormatError(f"{path} is not a state dict, but a {type(state).__name__}")
+    return state
+
+
+def _safetensors(path: Path) -> Mapping[Any, Any]:
+    try:
+        from safetensors.torch import load_file
+    except ImportError:
+        raise InputError(
+            f"{path} can be read with safetensors: pip install 'grokphys[safetensors]'"
+        ) from None
+    with _reading(path, ".safetensors file"):
+        return load_file(path)
+
+
+# -- both ---------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever the libraries raise over a file that is none of theirs into a sentence."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (FileFormatError, InputError):
+        raise
+    except Exception as error:
+        why = (sentence(error) or type(error).__name__).splitlines()[0]
+        raise FileFormatError(f"{path} is not a readable {what}: {why}") from error
+
+
+AXES = {2: "(tokens, dim)", 3: "(steps, tokens, dim)", 4: "(runs, steps, tokens, dim)"}
+
+
+def _check_shape(where: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    if len(shape) not in axes:
+        allowed = " or ".join(AXES[count] for count in axes)
+        raise FileFormatError(f"{where} must have the shape {allowed}, got {shape}")
+    if shape[-2] < 3 or min(shape) < 1:
+        raise FileFormatError(
+            f"{where} must have at least 3 tokens and 1 dimension, and no axis may be empty; got {shape}"
+        )
+
+
+def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Return numbers as `dtype`; what is not finite, or would not be, is refused."""
+    bad = values.size - int(np.count_nonzero(np.isfinite(values)))
+    if bad:
+        raise FileFormatError(f"{where}: {bad} of {values.size} values are NaN or infinite")
+    with np.errstate(over="ignore"):
+        cast = values.astype(dtype)
+    large = cast.size - int(np.count_nonzero(np.isfinite(cast)))
+    if large and dtype == "float32":
+        raise InputError(
+            f"dtype must be float64 for {where}: {large} of its values are too large for float32"
+        )
+    if large:
+        raise FileFormatError(f"{where}: {large} of {values.size} values are too large for float64")
+    return cast
+
+
+def _whole_steps(clock: Any) -> NDArray[np.int64]:
+    """Return steps as int64, where numbers without a sign would hide that they decrease."""
+    steps = np.asarray(clock)
+    if steps.ndim != 1 or steps.dtype.kind not in "iuO":
+        raise InputError(
+            f"steps must be a row of whole numbers, got {steps.dtype} of the shape {steps.shape}"
+        )
+    if steps.dtype.kind != "i" and max(steps.tolist(), default=0) >= 2**63:
+        raise InputError(f"steps must be below 2^63, got {max(steps.tolist())}")
+    return steps.astype(np.int64)
+
+
+def _only(
+    option: str,
+    wanted: str | None,
+    shapes: Mapping[str, tuple[int, ...]],
+    none: str,
+    where: Path | None = None,
+) -> str:
+    """Return the name wanted, or the only one there is."""
+    listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    if wanted is not None:
+        if wanted not in shapes:
+            place = "" if where is None else f" ({where})"
+            raise InputError(f"{option} must be one of: {listed or 'none there'}; got {wanted!r}{place}")
+        return wanted
+    if not shapes:
+        raise FileFormatError(none)
+    if len(shapes) > 1:
+        raise InputError(f"{option} must say which is meant: {listed}")
+    return next(iter(shapes))

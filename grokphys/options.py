@@ -1,0 +1,134 @@
+"""What the commands share: how options are filled and checked, and how results are said."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import numpy as np
+import tyro
+
+from physics.errors import InputError, OutputError
+from physics.trajectory import Trajectory
+
+Built = TypeVar("Built")
+
+
+class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as an error of ours
+    """An object refuses a value from the command line."""
+
+
+def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -> Callable[..., Built]:
+    """Let the command line fill an object of this kind and report what it refuses in our own words.
+
+    Arguments of type Any, such as a group, are left at their defaults: no option spells them. What `said`
+    holds for an argument, metadata of tyro, goes before what its docstring says.
+    """
+
+    @wraps(kind)
+    def build(*args: Any, **kwargs: Any) -> Built:
+        try:
+            return kind(*args, **kwargs)
+        except InputError as error:
+            raise ValueNotAllowed(str(error)) from None
+
+    whole = inspect.signature(kind)
+    spelt = [argument for argument in whole.parameters.values() if argument.annotation not in (Any, "Any")]
+    build.__signature__ = whole.replace(parameters=spelt)  # type: ignore[attr-defined]
+    hints = get_type_hints(kind)
+    added = {name: Annotated[hints[name], each] for name, each in (said or {}).items()}
+    build.__annotations__ = hints | added
+    del build.__wrapped__  # tyro would take the hints of the class instead
+    return build
+
+
+def given_otherwise(default: str, metavar: str, text: str | None = None) -> Any:
+    """Metadata of an option: what holds where it is not given, what stands for its value, and its help."""
+    return tyro.conf.arg(metavar=metavar, help=text, help_behavior_hint=f"(default: {default})")
+
+
+StoredFile = Annotated[Path | None, given_otherwise("none, only a summary is printed", "FILE")]
+TableFile = Annotated[Path | None, given_otherwise("none", "FILE.csv|FILE.parquet")]
+OutFile = Annotated[Path, tyro.conf.arg(metavar="FILE")]
+Directory = Annotated[Path, tyro.conf.arg(metavar="DIRECTORY")]
+Overwrite = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse)")]
+Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: begin anew)")]
+Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...")]
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
+
+
+def refuse_special(out: Path | None) -> None:
+    """Refuse to write over what is no file, such as a device; it would be replaced by one."""
+    if out is not None and out.exists() and not out.is_file():
+        raise OutputError(f"cannot write {out}: it exists and is no regular file")
+
+
+def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
+    """Structures of final embeddings by the operation that is recorded, and their line; None without any.
+
+    Where no operation is recorded, classes are i + j modulo the tokens, which the line says.
+    """
+    from analysis.circles.structures import UNPAIRED, class_names, recorded_operation, structures_by
+    from physics.theory.operations import Operation
+
+    parameters = trajectory.parameters
+    made = parameters.get("system") or parameters.get("model") or {}
+    recorded = recorded_operation(parameters, trajectory.tokens)
+    operation = recorded or Operation(trajectory.tokens, trajectory.tokens)
+    if made.get("type") in UNPAIRED or not operation.commutes:
+        return None, ""
+    found = structures_by(operation, final)
+    assumed = "" if recorded is not None else "; the file names no operation"
+    return found, structure_line(found, f"classes {class_names(operation)}{assumed}")
+
+
+def structure_line(found: Any, classes: str) -> str:
+    """Circles and imperfections of an ensemble in one line, and by which classes these are counted."""
+    circles = int(found.circle.sum())
+    text = f"{circles} of {len(found.circle)} runs are circles ({found.circles.format(1, 100)} %)"
+    if circles < len(found.circle):
+        text += f", grid imperfections of the rest {found.grid_imperfections.format()} ({classes})"
+    return text
+
+
+def summarise(trajectory: Trajectory, out: Path | None) -> int:
+    """Print what became of an ensemble; the exit status is 1 if a run has diverged."""
+    final = trajectory.final
+    sound = np.isfinite(final).all(axis=(1, 2))
+    kind = trajectory.parameters.get("model", {}).get("type", "ConstantAttention")
+    shaped = sound.any() and kind == "ConstantAttention"  # other networks are summarised by their accuracy
+    line = structures_of(trajectory, final[sound])[1] if shaped else ""
+    parts = [line] if line else []
+    for name in ("train_accuracy", "validation_accuracy"):
+        if name in trajectory.observables and sound.any():
+            mean = 100 * float(np.mean(trajectory.observables[name][sound, -1]))
+            parts.append(f"{name.replace('_', ' ')} {mean:.1f} %")
+    for name, values in trajectory.observables.items():
+        if name.startswith("steps_to_"):
+            found = values[:, -1][np.isfinite(values[:, -1])]
+            middle = f", median step {np.median(found):g}" if len(found) else ""
+            reached = name.removeprefix("steps_to_").replace("_", " ")
+            parts.append(f"{reached} reached by {len(found)} of {trajectory.runs}{middle}")
+    unseen = np.count_nonzero(trajectory.parameters.get("unseen_classes", []))
+    if unseen:
+        parts.append(f"{unseen} of {trajectory.runs} networks have a class without a training example")
+    if not sound.all():
+        parts.append(f"{np.count_nonzero(~sound)} of {trajectory.runs} runs diverged")
+    print(", ".join(parts))
+    print(f"trajectory in {out}" if out is not None else "not stored; give --out FILE to keep the trajectory")
+    return 0 if sound.all() else 1
+
+
+LONGEST_NAME = 200
+"""Characters of a path that a message repeats."""
+
+
+def sentence(error: Exception) -> str:
+    """The sentence of an error, without the number of the system."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    if error.filename is None:
+        return error.strerror
+    name = str(error.filename)
+    return f"{error.strerror}: {name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + '…'}"

@@ -1,0 +1,1 @@
+"""Ding et al., *Survival of the Fittest Representation*: its tables, its figures, and our claims."""

@@ -1,0 +1,171 @@
+"""Trained networks for the figures of Ding et al.: their sizes, and runs that stop once they are decided."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.survival import StoppingRule, decision_error
+from analysis.stats.intervals import Interval, mean
+from grokphys.output import Budget
+from nets.models import EmbeddingMLP
+from nets.training import train
+
+Array = NDArray[np.float64]
+DECAY = 0.5
+RULE = StoppingRule()
+RECORD = "1:5,20:2005,200"
+"""Every step at first, for gradients; then often enough for the rule, which looks back 200 steps."""
+SHARD = 100
+"""Runs whose embeddings are in memory at the same time."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Modulus p, embedding dimension d, steps of a run of full length, and what to say of it."""
+
+    tokens: int
+    dim: int
+    steps: int
+
+    @property
+    def model(self) -> EmbeddingMLP:
+        """The paper's network: two hidden layers of 100."""
+        return EmbeddingMLP(tokens=self.tokens, dim=self.dim)
+
+    def __str__(self) -> str:
+        paper = SIZES["paper"]
+        less = "the paper's" if self == paper else f"the paper: {paper.tokens}, {paper.dim}, {paper.steps}"
+        return f"p = {self.tokens}, d = {self.dim}, at most {self.steps} steps ({less})"
+
+
+SIZES: Mapping[Budget, Size] = {
+    "quick": Size(31, 64, 1500),
+    "default": Size(59, 128, 4000),
+    "paper": Size(59, 128, 30000),
+}
+
+
+class UntilDecided:
+    """The `stop` of `nets.train`: a run ends once `StoppingRule` finds its survivors decided.
+
+    Parameters
+    ----------
+    audited : int, default 0
+        The first so many runs go on to the end: on them the error of the rule is measured.
+
+    Attributes
+    ----------
+    steps : list of int
+    signals : list of ndarray (runs, K)
+        Signals at these steps; zero for a run that has diverged.
+    """
+
+    def __init__(self, audited: int = 0) -> None:
+        self.audited = audited
+        self.steps: list[int] = []
+        self.signals: list[Array] = []
+
+    def __call__(self, step: int, embeddings: NDArray[Any], observables: Any) -> NDArray[np.bool_]:
+        """Remember the signals at a recorded step, and tell which runs (runs,) are decided."""
+        self.steps.append(step)
+        self.signals.append(fourier_signals(np.nan_to_num(embeddings)))
+        decided = np.array([RULE.decided(self.steps, run) for run in np.stack(self.signals, axis=1)])
+        decided[: self.audited] = False
+        return decided
+
+
+@dataclass(frozen=True)
+class Circles:
+    """Signals of an ensemble from its start to where each run has ended.
+
+    Attributes
+    ----------
+    steps : ndarray of int64, shape (frames,)
+    signals : ndarray of float64, shape (runs, frames, K)
+        Norms; those of a run that has been stopped stay as they were.
+    audited : int
+        How many of the first runs were not stopped.
+    """
+
+    steps: NDArray[np.int64]
+    signals: Array
+    audited: int
+
+    @property
+    def survived(self) -> NDArray[np.bool_]:
+        """Circles (runs, K) above twice the mean signal at the end."""
+        return survives(self.signals[:, -1])
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of circles (runs,) that survive."""
+        return self.survived.sum(axis=1)
+
+    @property
+    def decided(self) -> NDArray[np.bool_]:
+        """Runs (runs,) of which the rule decides before the end or at it."""
+        return np.array([RULE.first(self.steps, run) is not None for run in self.signals])
+
+
+def train_circles(
+    model: EmbeddingMLP, *, runs: int, steps: int, audited: int = 0, initial: Any = None, **options: Any
+) -> Circles:
+    """Train until the survivors are decided, the first `audited` runs to the end, and keep the signals.
+
+    `initial`: embeddings (p, d) or (runs, p, d) to begin with; other options are those of `nets.train`.
+    """
+    given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
+    clock: list[int] = []
+    signals = []
+    for first in range(0, runs, SHARD):
+        count = min(SHARD, runs - first)
+        stop = UntilDecided(max(audited - first, 0))
+        if initial is not None:
+            own = initial if np.ndim(initial) == 2 else initial[first : first + count]
+            given["initial"] = {"embedding": own}
+        train(model, runs=count, first_run=first, steps=steps, stop=stop, **given)
+        clock = stop.steps
+        signals.append(np.stack(stop.signals, axis=1))
+    return Circles(np.array(clock), np.concatenate(signals), audited)
+
+
+def audit(found: Sequence[Circles]) -> str:
+    """Say how often the stopping rule is wrong, by the runs of full length; they share p and the schedule."""
+    signals = np.concatenate([one.signals[: one.audited] for one in found])
+    steps = found[0].steps
+    error = decision_error(steps, signals, RULE)
+    stops = [steps[-1] if (step := RULE.first(steps, run)) is None else step for run in signals]
+    then = np.array([run[np.searchsorted(steps, step)] for run, step in zip(signals, stops, strict=True)])
+    many = mean(survives(then).sum(axis=1) - survives(signals[:, -1]).sum(axis=1))
+    return (
+        f"stopping rule, on {len(signals)} runs of {steps[-1]} steps: other survivors than at the end in "
+        f"{error.wrong.format(0, 100)} % of those decided, {error.circles.format(1, 100)} % of their "
+        f"circles,\n  {many.format(2)} circles a run too many; undecided "
+        f"{error.undecided.format(0, 100)} %; decided or ended at step {error.steps.format(0)} on average"
+    )
+
+
+def columns(name: str, value: Interval) -> dict[str, float | int]:
+    """An estimate, its 95 % interval and the number behind it as columns of a table."""
+    return {
+        name: value.estimate,
+        f"{name}_low": value.low,
+        f"{name}_high": value.high,
+        "count": value.count,
+    }
+
+
+def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) -> Axes:
+    """Draw estimates over x, with bars of 95 % where there is an interval."""
+    middle, low, high = (
+        np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")
+    )
+    bars = np.nan_to_num(np.clip([middle - low, high - middle], 0, None))
+    style: dict[str, Any] = {"marker": "o", "markersize": 4, "capsize": 2} | look
+    ax.errorbar(x, middle, bars, **style)
+    return ax

@@ -1,0 +1,106 @@
+"""What a result depends on: the modules of ours that its program imports, and the versions of libraries."""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from physics.examples import EXAMPLES, example_path
+
+HOUSE = ("physics", "nets", "analysis", "grokphys")
+LIBRARIES = {
+    "llvmlite": "llvmlite",
+    "numba": "numba",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "sympy": "sympy",
+    "torch": "torch",
+}
+"""Libraries whose version may change a number, by the name under which they are imported."""
+
+
+@cache
+def fingerprint(*modules: str) -> str:
+    """Return sixteen digits that change with what the results of some modules of ours depend on.
+
+    Parameters
+    ----------
+    *modules : str
+        Names such as "grokphys.papers.liu.theory". All modules of ours that they import count, wherever the
+        import stands, by their code without comments and docstrings; and so do the versions of those among
+        `LIBRARIES` that any of them imports; and the examples, where `physics.examples` is among them.
+    """
+    found, libraries = dependencies(*modules)
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        digest.update(f"{name} {_read(name)[0]}\n".encode())
+    for name in sorted(libraries):
+        digest.update(f"{name} {_version(LIBRARIES[name])}\n".encode())
+    if "physics.examples" in found:
+        for name in EXAMPLES:
+            digest.update(example_path(name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def dependencies(*modules: str) -> tuple[set[str], set[str]]:
+    """Modules of ours that some modules are and import, directly or not, and `LIBRARIES` that any imports."""
+    found: set[str] = set()
+    libraries: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        top = name.partition(".")[0]
+        if top in LIBRARIES:
+            libraries.add(top)
+        if name not in found and _source(name) is not None:
+            found.add(name)
+            waiting += _read(name)[1]
+    return found, libraries | ({"llvmlite"} if "numba" in libraries else set())  # which makes Numba's code
+
+
+@cache
+def _read(name: str) -> tuple[str, tuple[str, ...]]:
+    """What a module does, without comments, docstrings and layout; and the names that it imports."""
+    path = _source(name)
+    assert path is not None
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = tuple(_imported(tree))
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and ast.get_docstring(node) is not None
+        ):
+            node.body = node.body[1:]
+    return ast.dump(tree), imported
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    """Names that code imports; of ``from a import b`` the package too, unless all it takes are modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            if not all(map(_source, inside)):
+                yield node.module
+            yield from inside
+
+
+@cache
+def _source(name: str) -> Path | None:
+    """File of a module of ours, or None where there is no such module."""
+    if name.partition(".")[0] not in HOUSE:
+        return None
+    place = Path(__file__).parents[2].joinpath(*name.split("."))
+    files = (place.with_name(f"{place.name}.py"), place / "__init__.py")
+    return next((path for path in files if path.is_file()), None)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "absent"

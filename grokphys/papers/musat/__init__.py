@@ -1,0 +1,1 @@
+"""Musat, *Clustering and Alignment*: its tables, its figures, and our claims."""

@@ -1,0 +1,241 @@
+"""Networks over a plane of two hyper-parameters, as `phase_diagram` asks for them, and their phases."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+import nets
+from analysis.phases.axes import Axis
+from analysis.phases.classification import DELAY
+from analysis.phases.diagram import PhaseDiagram, Point, Refinement, phase_diagram
+from analysis.stats.intervals import Interval
+from grokphys.cli.train import PER_MEMBER
+from grokphys.output import directory_to_fill, write_csv
+from grokphys.papers.fingerprint import fingerprint
+from physics.checks import number, whole_number
+from physics.errors import FileFormatError, InputError
+from physics.trajectory import Trajectory
+from physics.trajectory.provenance import fields, plain
+
+SETTINGS = (*PER_MEMBER, "batch_size", "train_fraction", "epsilon")
+PACK = 128
+"""Networks of one ensemble, at most: its memory stays bounded."""
+LOOKS = 20
+"""How often the accuracies are looked at within the delay that tells grokking from comprehension."""
+ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
+"""What counts as fitted and as generalised (Liu, Table 1)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """Networks at any points of a plane of two hyper-parameters: what `phase_diagram` evaluates.
+
+    Run k of the diagram is network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, whatever
+    ensemble it was trained in; it stops once it has reached both thresholds.
+
+    Parameters
+    ----------
+    model : Model
+    x, y : Axis
+        Named after `SETTINGS`, or after a number among the fields of the model; "hidden" is the width of all
+        hidden layers.
+    steps : int
+        Longest training.
+    delay : float
+        Delay of grokking; the accuracies are looked at twenty times within it.
+    thresholds : mapping
+        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalised.
+    seed : int
+    options : mapping
+        Other arguments of `nets.train`.
+    store : Path, optional
+        Directory that keeps the ensembles: what is there is not trained again, what is unfinished goes on.
+        What other code or other libraries have made counts as not there.
+    progress : bool
+    """
+
+    model: Any
+    x: Axis
+    y: Axis
+    steps: int
+    delay: float = DELAY
+    thresholds: Mapping[str, float] = dataclasses.field(default_factory=lambda: ACCURACIES)
+    seed: int = 0
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    store: Path | None = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        for one in (self.x, self.y):
+            if is_whole(self.model, one.name) and not one.whole:
+                raise InputError(f"{one.name} takes whole numbers, got an axis without whole=True")
+        whole_number("steps", self.steps, 1)
+        number("delay", self.delay, above=0.0)
+        for name, value in self.thresholds.items():
+            if not 0.0 < number(name, value) <= 1.0:
+                raise InputError(f"{name} must be greater than 0 and at most 1, got {value:g}")
+
+    def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
+        """Map the phases of the plane."""
+        return phase_diagram(self.x, self.y, self, refinement, delay=self.delay)
+
+    def __call__(self, points: Sequence[Point], first: int) -> NDArray[np.float64]:
+        """Train a network at each point; return number and steps to both thresholds (runs, 3)."""
+        settings = [{self.x.name: x, self.y.name: y} for x, y in points]
+        keys = [
+            tuple(value for name, value in setting.items() if name not in PER_MEMBER) for setting in settings
+        ]
+        found = np.empty((len(points), 3))
+        for key in sorted(set(keys)):
+            members = [k for k, other in enumerate(keys) if other == key]
+            for part in range(0, len(members), PACK):
+                own = members[part : part + PACK]
+                found[own, 0] = np.arange(first, first + len(own))
+                found[own, 1:] = self._ensemble([settings[k] for k in own], first)
+                first += len(own)
+        return found
+
+    def _ensemble(self, settings: Sequence[Mapping[str, float]], first: int) -> NDArray[np.float64]:
+        """Train networks that differ in what members of an ensemble may differ in."""
+        own = {name: [setting[name] for setting in settings] for name in settings[0] if name in PER_MEMBER}
+        common = {name: value for name, value in settings[0].items() if name not in own}
+        model = _changed(self.model, common)
+        common = {name: value for name, value in common.items() if name in SETTINGS}
+        arguments = {
+            "runs": len(settings),
+            "first_run": first,
+            "steps": self.steps,
+            "seed": self.seed,
+            "record": [self.steps],
+            "observables": (),
+            "thresholds": dict(self.thresholds),
+            "track": max(int(self.delay // LOOKS), 1),
+            "stop": "thresholds",
+            "keep_start": False,
+            **self.options,
+            **common,
+            **own,
+        }
+        if self.store is None:
+            return _steps(nets.train(model, progress=self.progress, **arguments))
+        made = [fingerprint("nets"), type(model).__name__, fields(model), plain(arguments)]
+        what = json.dumps(made, sort_keys=True)
+        path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
+        if path.exists():
+            try:
+                return _steps(Trajectory.open(path))
+            except (FileFormatError, OSError):
+                path.unlink()  # damaged: the same networks are trained again
+        unfinished = path.with_name(path.name + ".partial").exists()
+        with directory_to_fill(self.store):
+            return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
+
+
+def _steps(trained: Trajectory) -> NDArray[np.float64]:
+    """Steps (runs, 2) to both thresholds."""
+    names = ("steps_to_train_accuracy", "steps_to_validation_accuracy")
+    return np.stack([np.asarray(trained.observables[name])[:, -1] for name in names], axis=1)
+
+
+def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
+    """Return the model with other values of its fields."""
+    own = {name: value for name, value in settings.items() if name not in SETTINGS}
+    if isinstance(getattr(model, "hidden", None), tuple) and "hidden" in own:
+        own["hidden"] = (own["hidden"],) * len(model.hidden)
+    return dataclasses.replace(model, **own) if own else model
+
+
+def is_whole(model: Any, name: str) -> bool:
+    """Whether a hyper-parameter takes whole numbers only; refuse what is none.
+
+    Raises
+    ------
+    InputError
+        If neither `nets.train` nor the model has a number of that name.
+    """
+    numbers = {
+        field.name: value
+        for field in dataclasses.fields(model)
+        if isinstance(value := getattr(model, field.name), int | float) and not isinstance(value, bool)
+    }
+    if isinstance(getattr(model, "hidden", None), tuple):
+        numbers["hidden"] = model.hidden[0]
+    if name not in SETTINGS and name not in numbers:
+        raise InputError(
+            f"hyper-parameters of {type(model).__name__} are {', '.join([*SETTINGS, *numbers])}, got {name!r}"
+        )
+    return name == "batch_size" or isinstance(numbers.get(name), int)
+
+
+def axis(
+    model: Any,
+    name: str,
+    low: float,
+    high: float,
+    cells: int = 6,
+    *,
+    scale: Literal["linear", "log"] | None = None,
+    label: str = "",
+) -> Axis:
+    """Return the axis of a hyper-parameter; logarithmic where it spans a decade and that is not said."""
+    if scale is None:
+        scale = "log" if 0 < 10 * low <= high else "linear"
+    return Axis(name, low, high, cells, scale, is_whole(model, name), label)
+
+
+# -- what became of it -------------------------------------------------------------------------------------
+
+
+def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -> list[Path]:
+    """Write cells, runs and shares of the phases of diagrams by title, as CSV."""
+    tables: dict[str, list[dict[str, Any]]] = {"": [], "-runs": [], "-shares": []}
+    for title, diagram in diagrams.items():
+        first = {"diagram": title} if len(diagrams) > 1 else {}
+        tables[""] += [first | row for row in diagram.rows()]
+        tables["-runs"] += [first | _said(row) for row in diagram.run_rows()]
+        tables["-shares"] += [
+            first
+            | {"phase": phase, "share": share.estimate, "share_low": share.low}
+            | {"share_high": share.high, "effective_runs": share.count}
+            for phase, share in diagram.shares().items()
+        ]
+    return [write_csv(out / f"{name}{part}.csv", rows) for part, rows in tables.items()]
+
+
+def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Put "never" where steps are NaN."""
+    steps = ("train_steps", "validation_steps")
+    return {**row, **{name: or_never(row[name]) for name in steps}}
+
+
+NEVER = "never"
+
+
+def or_never(steps: float) -> int | str:
+    """Return a number of steps as tables hold it."""
+    return NEVER if np.isnan(steps) else int(steps)
+
+
+def summary(diagram: PhaseDiagram) -> list[str]:
+    """Cells, runs, and shares of the phases in the plane, in sentences."""
+    cells = diagram.cells
+    unclear = sum(not diagram.decided(cell) for cell in cells)
+    each = [len(cell.runs) for cell in cells]
+    fine = 2 ** max(cell.level for cell in cells)
+    full = diagram.x.cells * diagram.y.cells * fine**2
+    lines = [
+        f"{len(cells)} cells ({full} of the smallest size would fill the plane), {unclear} undecided; "
+        f"{diagram.runs} networks, {min(each)} to {max(each)} a cell"
+        + ("" if diagram.complete else "; the budget of networks ended the refinement")
+    ]
+    return [*lines, "shares of the plane: " + ", ".join(_share(*item) for item in diagram.shares().items())]
+
+
+def _share(phase: str, share: Interval) -> str:
+    return f"{phase} {share.format(0, 100)} %"

@@ -1,0 +1,103 @@
+"""`grokphys compare`: two ensembles of files, and the page that holds them against each other."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.compare.comparison import compare
+from analysis.compare.ensembles import PLANAR
+from grokphys.batches import read_each
+from grokphys.output import refuse_existing
+from grokphys.progress import stages
+from grokphys.report.side_by_side import comparison_sections, write_comparison
+from nets.networks import training_sets
+from physics.errors import InputError
+from physics.theory.quality import predicted_accuracy
+from physics.trajectory import Trajectory
+from physics.trajectory.provenance import code_version
+
+NAMES = {"physics.simulate": "simulated", "nets.train": "trained"}
+
+
+def write_file_comparison(
+    first: str, second: str, *, align: str, delta: float, out: Path, overwrite: bool
+) -> int:
+    """Compare the files of two patterns, print the tables, and write the report."""
+    if out.suffix != ".html":
+        raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
+    for path in (out, out.with_suffix(".json")):
+        refuse_existing(path, overwrite, parents=True)
+    failed: list[Path] = []
+    ensembles = [_read(pattern, failed) for pattern in (first, second)]
+    if not all(ensembles):
+        return 1
+    with stages("compare", "predict accuracies", "compare", "draw", "write") as begin:
+        begin()
+        accuracies = predicted_and_measured(ensembles[1], delta)
+        begin()
+        comparison = compare(
+            *ensembles, names=_names(ensembles), align=align, delta=delta, accuracies=accuracies
+        )
+        begin()
+        sections = comparison_sections(comparison, *ensembles)
+        begin()
+        for section in sections:
+            for part in (*section.text, *(f"\n{table.text()}\n" for table in section.tables)):
+                print(part)
+        counts = f"{comparison.runs[0]} runs of {first} and {comparison.runs[1]} runs of {second}"
+        title = f"{comparison.names[0].capitalize()} against {comparison.names[1]}"
+        subtitle = f"grokphys {code_version()}, {counts}."
+        page, numbers = write_comparison(out, title, subtitle, comparison, sections)
+    print(f"report in {page}, numbers in {numbers}")
+    return 1 if failed else 0
+
+
+def predicted_and_measured(
+    trained: list[Trajectory], delta: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Accuracy of networks on all samples: what their final embeddings predict, and what it is (Liu, Fig. 3).
+
+    None where they are no networks whose examples are pairs that add up, in up to 4 dimensions.
+    """
+    pairs = [_accuracies(one, delta) for one in trained]
+    found = [pair for pair in pairs if pair is not None]
+    if len(found) < len(pairs):
+        return None
+    predicted, measured = (np.concatenate(values) for values in zip(*found, strict=True))
+    return predicted, measured
+
+
+def _accuracies(one: Trajectory, delta: float) -> Any:
+    if one.parameters.get("program") != "nets.train" or one.dim > PLANAR:
+        return None
+    names = ("train_accuracy", "validation_accuracy")
+    model, examples = training_sets(one)
+    theory = model.theory
+    if theory is None or not theory.operation.commutes or any(name not in one.observables for name in names):
+        return None
+    samples = theory.operation.samples
+    if len(samples) != len(model.task):
+        return None
+    part = examples.shape[1] / len(samples)
+    right, held = (one.observables[name][:, -1].astype(np.float64) for name in names)
+    predicted = np.full(one.runs, np.nan)
+    for k, (E, chosen) in enumerate(zip(one.final.astype(np.float64), examples, strict=True)):
+        if np.isfinite(E).all() and np.ptp(E, axis=0).all():
+            predicted[k] = predicted_accuracy(E, replace(theory, pairs=samples[chosen]), delta)
+    return predicted, part * right + (1 - part) * held
+
+
+def _read(pattern: str, failed: list[Path]) -> list[Trajectory]:
+    """Open the trajectories of a pattern; files that cannot be read are named and passed over."""
+    return [one for _, one, _ in read_each([pattern], lambda one: one.final, failed)]
+
+
+def _names(ensembles: list[list[Trajectory]]) -> tuple[str, str]:
+    """What made them, where that tells them apart; else A and B."""
+    made = [{NAMES.get(one.parameters.get("program", ""), "") for one in each} for each in ensembles]
+    if all(len(names) == 1 and "" not in names for names in made) and made[0] != made[1]:
+        return made[0].pop(), made[1].pop()
+    return "A", "B"

@@ -1,0 +1,212 @@
+"""Musat, *Clustering and Alignment*: the printed numbers, and ours beside them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+from analysis.compare.comparison import Structures, structures
+from analysis.plots import figures
+from analysis.stats.intervals import Interval, correlation, mean, proportion
+from grokphys.report.page import Picture, Section, Table
+from physics.particles.structures import circle_ratio
+from physics.trajectory import Trajectory
+
+PAPER_RUNS = 100
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of Table 1 or 2: circles of 100 runs, and the 95 % interval of the imperfections of the rest."""
+
+    circles: int
+    imperfections: Interval
+    circle_accuracy: float = np.nan
+    rest_accuracy: float = np.nan
+    correlation: Interval | float = np.nan
+
+
+def _plus_minus(centre: float, half: float) -> Interval:
+    return Interval(centre, centre - half, centre + half, PAPER_RUNS)
+
+
+TABLE_1: Mapping[float, PaperRow] = {  # by weight decay
+    0.0: PaperRow(0, _plus_minus(102.2, 6.1), np.nan, 18.2, Interval(-0.92, -0.95, -0.88, PAPER_RUNS)),
+    0.3: PaperRow(1, _plus_minus(72.7, 6.6), 77.4, 34.8, Interval(-0.90, -0.93, -0.85, PAPER_RUNS)),
+    0.6: PaperRow(12, _plus_minus(39.6, 4.0), 65.9, 51.6, Interval(-0.84, -0.89, -0.77, PAPER_RUNS)),
+    1.0: PaperRow(18, _plus_minus(31.6, 4.0), 60.4, 46.7, Interval(-0.64, -0.75, -0.49, PAPER_RUNS)),
+}
+TABLE_2: Mapping[float, PaperRow] = {  # by f_a
+    0.5: PaperRow(0, _plus_minus(35.5, 3.7)),
+    1.0: PaperRow(17, _plus_minus(36.3, 4.8)),
+    2.0: PaperRow(56, _plus_minus(42.9, 10.1)),
+}
+
+VERDICT = (
+    "A number is covered where our 95 % interval holds the paper's. Where ours come from more runs, the "
+    "intervals may meet all the same: the paper's own, or Wilson's for its circles, reaches ours."
+)
+
+
+def verdict(ours: Interval, paper: Interval | float) -> str:
+    """Whether our interval holds the paper's number, or meets its interval."""
+    theirs = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
+    if not np.isfinite(theirs.estimate):
+        return "not in the paper"
+    if not np.isfinite(ours.estimate):
+        return "none here"
+    if ours.covers(theirs.estimate):
+        return "covered"
+    return "intervals meet" if ours.low <= theirs.high and theirs.low <= ours.high else "not covered"
+
+
+def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
+    """Particles by f_a: circles, and grid imperfections of the rest (Table 2)."""
+    rows, circle_rows, imperfection_rows = [], [], []
+    for alignment, trajectory in ensembles.items():
+        paper, ours = TABLE_2[alignment], structures(trajectory.final)
+        rows.append(
+            [
+                f"{alignment:g}",
+                str(trajectory.runs),
+                f"{paper.circles}",
+                ours.circles.format(1, 100),
+                verdict(ours.circles, proportion(paper.circles, PAPER_RUNS)),
+                paper.imperfections.format(),
+                ours.grid_imperfections.format(),
+                verdict(ours.grid_imperfections, paper.imperfections),
+            ]
+        )
+        label = f"f_a = {alignment:g}"
+        circle_rows.append((label, float(paper.circles), _scaled(ours.circles, 100)))
+        imperfection_rows.append((label, paper.imperfections, ours.grid_imperfections))
+    with figures.style():
+        figure, axes = plt.subplots(1, 2, figsize=(9.5, 2.8))
+    figures.show_estimates(circle_rows, axes[0], xlabel="circles, % of runs", title="Circles")
+    figures.show_estimates(
+        imperfection_rows, axes[1], xlabel="grid imperfections of the rest", title="Grid imperfections"
+    )
+    plt.close(figure)
+    runs = ", ".join(sorted({str(t.runs) for t in ensembles.values()}))
+    return Section(
+        "Particles: Table 2",
+        [
+            "Seventeen particles in the plane, 100 steps from a normal start, with weights, step and "
+            "softening as fixed beforehand by a measurement of this table (the paper leaves them open).",
+            VERDICT,
+        ],
+        [
+            Table(
+                f"Circles and grid imperfections by alignment constant; {runs} runs each here, "
+                f"{PAPER_RUNS} in the paper; 95 % intervals in brackets.",
+                [
+                    "f_a",
+                    "runs",
+                    "circles %, paper",
+                    "circles %, here",
+                    "verdict",
+                    "imperfections, paper",
+                    "imperfections, here",
+                    "verdict",
+                ],
+                rows,
+            )
+        ],
+        [Picture("Paper and reproduction with 95 % intervals.", figure)],
+    )
+
+
+def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
+    """Networks by weight decay: structures, validation accuracy, and their correlation (Table 1)."""
+    rows: list[list[str]] = []
+    drawn: dict[str, list[tuple[str, Interval | float, Interval]]] = {}
+    for weight_decay, trajectory in ensembles.items():
+        paper, ours = TABLE_1[weight_decay], structures(trajectory.final)
+        accuracy = 100 * trajectory.observables["validation_accuracy"][:, -1]
+        circle, rest = mean(accuracy[ours.circle]), mean(accuracy[~ours.circle])
+        related = correlation(ours.imperfections[~ours.circle], accuracy[~ours.circle])
+        circles = _scaled(proportion(paper.circles, PAPER_RUNS), 100)
+        for name, theirs, own, digits in (
+            ("circles, %", circles, _scaled(ours.circles, 100), 1),
+            ("accuracy of circles, %", paper.circle_accuracy, circle, 1),
+            ("accuracy of the rest, %", paper.rest_accuracy, rest, 1),
+            ("grid imperfections of the rest", paper.imperfections, ours.grid_imperfections, 1),
+            ("correlation of imperfections and accuracy", paper.correlation, related, 2),
+        ):
+            number = theirs.estimate if isinstance(theirs, Interval) else theirs
+            rows.append(
+                [
+                    f"{weight_decay:g}",
+                    name,
+                    f"{number:.{digits}f}" if np.isfinite(number) else "-",
+                    own.format(digits),
+                    verdict(own, theirs),
+                ]
+            )
+            drawn.setdefault(name, []).append((f"decay {weight_decay:g}", theirs, own))
+    with figures.style():
+        figure, axes = plt.subplots(1, 5, figsize=(14.5, 3.2), sharey=True)
+    for ax, (name, estimates) in zip(axes, drawn.items(), strict=True):
+        figures.show_estimates(estimates, ax, xlabel=name.removesuffix(" of imperfections and accuracy"))
+    plt.close(figure)
+    runs = ", ".join(sorted({str(t.runs) for t in ensembles.values()}))
+    steps = ", ".join(sorted({f"{int(t.steps[-1])}" for t in ensembles.values()}))
+    return Section(
+        "Networks: Table 1",
+        [
+            f"Constant-attention networks trained for {steps} epochs on 122 of the 153 pairs modulo 17, full "
+            "batch, AdamW at learning rate 0.01. Validation accuracy is that of the remaining 31 pairs.",
+            VERDICT,
+        ],
+        [
+            Table(
+                f"Structures and validation accuracy; {runs} networks here, {PAPER_RUNS} in the paper; 95 % "
+                "intervals in brackets.",
+                ["weight decay", "quantity", "paper", "here", "verdict"],
+                rows,
+            )
+        ],
+        [Picture("Paper and reproduction with 95 % intervals, where there are such.", figure)],
+    )
+
+
+def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
+    """Circles, the best grid and an imperfect one, of particles above and of networks below."""
+    with figures.style():
+        figure, axes = plt.subplots(2, 3, figsize=(9.5, 6.6))
+    for row, (name, trajectory) in zip(axes, (("particles", particles), ("networks", networks)), strict=True):
+        found = structures(trajectory.final)
+        for ax, (kind, run) in zip(row, typical_runs(trajectory, found).items(), strict=False):
+            measure = (
+                f"ratio {circle_ratio(trajectory.final[run]):.2f}"
+                if kind == "circle"
+                else str(found.imperfections[run])
+            )
+            figures.show_embedding(trajectory.final[run], ax, title=f"{name} {run}: {kind} ({measure})")
+        for ax in row[len(typical_runs(trajectory, found)) :]:
+            ax.set_axis_off()
+    plt.close(figure)
+    return Picture(
+        "Final positions of the tokens, coloured around their cycle: a circle with its ratio of largest to "
+        "smallest norm, the grid with the fewest imperfections, and the median one, with their number.",
+        figure,
+    )
+
+
+def typical_runs(trajectory: Trajectory, found: Structures) -> dict[str, int]:
+    """The roundest circle, the grid with the fewest imperfections, and the median grid; those there are."""
+    chosen = {}
+    circles, grids = np.flatnonzero(found.circle), np.flatnonzero(~found.circle)
+    if len(circles):
+        chosen["circle"] = int(circles[np.argmin(circle_ratio(trajectory.final[circles]))])
+    if len(grids):
+        order = grids[np.argsort(found.imperfections[grids], kind="stable")]
+        chosen["grid"] = int(order[0])
+        if len(order) > 1:
+            chosen["imperfect grid"] = int(order[len(order) // 2])
+    return chosen
+
+
+def _scaled(interval: Interval, factor: float) -> Interval:
+    return Interval(factor * interval.estimate, factor * interval.low, factor * interval.high, interval.count)

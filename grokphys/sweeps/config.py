@@ -1,0 +1,287 @@
+"""What a sweep declares: a kind of run, parameters held fixed, and grids and lists of others.
+
+A configuration is TOML or JSON::
+
+    kind = "train"            # or "simulate"
+    pack = 64                 # at most so many runs a file; by default as many as memory and time allow
+
+    [fixed]                   # parameters as on the command line of that kind; runs and seed among them
+    tokens = 17
+    runs = 20
+
+    [grid]                    # every combination of these values is a cell
+    learning_rate = [0.001, 0.01]
+
+    [[list]]                  # and of these tables
+    hidden = [100]
+"""
+
+import difflib
+import inspect
+import itertools
+import json
+import math
+import tomllib
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from grokphys.cli import commands
+from grokphys.cli import train as training
+from physics.checks import choice, flag, number, whole_number
+from physics.errors import FileFormatError, InputError
+from physics.particles.system import ParticleSystem
+from physics.theory.system import EffectiveTheory
+
+Values = dict[str, Any]
+SystemName = Literal["particles", "effective-theory"]
+SYSTEMS: dict[str, Callable[..., Any]] = {"particles": ParticleSystem, "effective-theory": EffectiveTheory}
+SECTIONS = ("kind", "pack", "fixed", "grid", "list")
+EXECUTION = ("out", "overwrite", "resume")
+"""Options of the command lines that say how a run is stored, not what it is."""
+MOST_RUNS = 10**8
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Type and default of a parameter."""
+
+    annotation: Any
+    default: Any
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of parameters, to be run with several seeds.
+
+    Attributes
+    ----------
+    coordinates : dict
+        Where it stands: the value on each axis of the sweep.
+    parameters : dict
+        Every parameter of the kind, defaults filled in, but the runs.
+    numbers : range
+        Which children of the seed its runs are.
+    """
+
+    coordinates: Values
+    parameters: Values
+    numbers: range
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A sweep as it is declared; see the module."""
+
+    kind: str
+    fixed: Values
+    grid: dict[str, list[Any]]
+    tables: list[Values]
+    pack: int | None = None
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of what differs between cells; ``entry`` counts the tables of the list."""
+        return (*(("entry",) if self.tables else ()), *self.grid)
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """All cells, the last axis of the grid the fastest.
+
+        Raises
+        ------
+        InputError
+            If a value is not of its parameter's type, two cells are the same, or there are too many.
+        """
+        tables = self.tables or [{}]
+        count = len(tables) * math.prod(map(len, self.grid.values()))
+        if count > MOST_RUNS:
+            raise InputError(f"grid must span at most {MOST_RUNS} cells, got {count}")
+        cells, seen = [], set()
+        for entry, table in enumerate(tables):
+            for values in itertools.product(*self.grid.values()):
+                place = dict(zip(self.grid, values, strict=True))
+                parameters = resolved(self.kind, {**self.fixed, **table, **place})
+                if (key := canonical(parameters)) in seen:
+                    raise InputError(f"list and grid must name each cell once, got {table | place} again")
+                seen.add(key)
+                coordinates = {"entry": entry} if self.tables else {}
+                coordinates |= {name: parameters[name] for name in (*table, *place)}
+                first, runs = parameters.pop("first_run"), whole_number("runs", parameters.pop("runs"), 1)
+                cells.append(Cell(coordinates, parameters, range(first, first + runs)))
+        whole = sum(len(cell.numbers) for cell in cells)
+        if whole > MOST_RUNS:
+            raise InputError(f"runs must be at most {MOST_RUNS} in all cells together, got {whole}")
+        return cells
+
+    @property
+    def text(self) -> str:
+        """The declaration as canonical JSON."""
+        parts = {"kind": self.kind, "fixed": self.fixed, "grid": self.grid, "list": self.tables}
+        return canonical(parts | {"pack": self.pack})
+
+
+def read_declaration(path: Path) -> Declaration:
+    """Read a configuration.
+
+    Raises
+    ------
+    FileNotFoundError, FileFormatError
+        If there is no such file, or it is neither TOML nor JSON.
+    InputError
+        If it declares something that is not there, or nothing.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except RecursionError:
+        raise FileFormatError(f"{path} is nested too deeply for a configuration") from None
+    except ValueError as error:
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise FileFormatError(f"{path} is not {kind}: {error}") from None
+    if not isinstance(content, dict):
+        raise FileFormatError(f"{path} must hold a table, got {type(content).__name__}")
+    return declaration(content)
+
+
+def declaration(content: Mapping[str, Any]) -> Declaration:
+    """Return what a configuration's content declares; see `read_declaration` for what is refused."""
+    for name in content:
+        if name not in SECTIONS:
+            raise InputError(_unknown(name, "a section of a sweep", SECTIONS))
+    kind = choice("kind", content.get("kind"), tuple(KINDS))
+    fixed = _table("fixed", content.get("fixed", {}))
+    grid = {name: _values(name, values) for name, values in _table("grid", content.get("grid", {})).items()}
+    tables = content.get("list", [])
+    if not isinstance(tables, list):
+        raise InputError(f"list must hold tables, each under [[list]], got {type(tables).__name__}")
+    tables = [_table("list", table) for table in tables]
+    if ("grid" in content and not grid) or ("list" in content and not all([tables, *tables])):
+        empty = "grid" if "grid" in content and not grid else "list"
+        raise InputError(f"{empty} must name at least one parameter with its values, got none")
+    for name in (*fixed, *grid, *itertools.chain(*tables)):
+        _check_name(kind, name)
+    for name in grid:
+        if name in fixed or any(name in table for table in tables):
+            raise InputError(f"{name} must stand in one of fixed, grid and list, got it in grid and another")
+    for name in itertools.chain(*tables):
+        if name in fixed:
+            raise InputError(f"{name} must stand in one of fixed, grid and list, got it in fixed and list")
+    pack = content.get("pack")
+    return Declaration(kind, fixed, grid, tables, None if pack is None else whole_number("pack", pack, 1))
+
+
+def resolved(kind: str, given: Mapping[str, Any]) -> Values:
+    """Return every parameter of a cell, each of its own type, defaults filled in."""
+    if "model" in given:
+        given = {**given, "model": training.model_name(given["model"])}
+    table = KINDS[kind](given)
+    for name in given:
+        if name not in table:
+            raise InputError(_unknown(name, f"a parameter of {given.get('system', kind)}", table))
+    return {
+        name: coerced(name, given[name], parameter.annotation) if name in given else parameter.default
+        for name, parameter in table.items()
+    }
+
+
+def coerced(name: str, value: Any, annotation: Any) -> Any:
+    """Return a value of a configuration as the type that its parameter has on the command line."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        if value is None and types.NoneType in inner:
+            return None
+        return coerced(name, value, next(one for one in inner if one is not types.NoneType))
+    if origin is Literal:
+        return choice(name, value, inner)
+    if origin is tuple:
+        items = value if isinstance(value, list | tuple) else [value]
+        return tuple(coerced(name, item, inner[0]) for item in items)
+    if annotation is str:
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise InputError(f"{name} must be text, got {value!r}")
+        return str(value)
+    checks: dict[Any, Callable[[str, Any], Any]] = {
+        bool: flag,
+        int: lambda name, value: whole_number(name, value, 0),
+        float: number,
+    }
+    return checks[annotation](name, value) if annotation in checks else value
+
+
+def canonical(value: Any) -> str:
+    """Return JSON that is the same for the same content."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
+    system = choice("system", given.get("system", "particles"), get_args(SystemName))
+    whole = _parameters(commands.simulate) | _parameters(SYSTEMS[system])
+    return whole | {"system": Parameter(SystemName, system)}
+
+
+def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
+    """As on the command line, but one rate a cell, and by default the processor that every machine has."""
+    table = dict(_parameters(training.train))
+    for name in training.PER_MEMBER:
+        default = table[name].default
+        one = Parameter(float, default[0]) if default else Parameter(float | None, None)
+        table[name] = one
+    own = training.defaults(given.get("model", table["model"].default))
+    table |= {name: Parameter(type(value), value) for name, value in own.items()}
+    return table | {"device": Parameter(str, "cpu")}
+
+
+KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Parameter]]] = {
+    "simulate": _simulate_parameters,
+    "train": _train_parameters,
+}
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
+    """Parameters of a command, or fields of a system."""
+    hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
+    return {
+        name: Parameter(hints.get(name, Any), one.default)
+        for name, one in inspect.signature(function).parameters.items()
+        if name not in EXECUTION
+    }
+
+
+def _check_name(kind: str, name: str) -> None:
+    """Refuse what no variant of a kind knows, before any cell is made."""
+    variants = [{"system": system} for system in SYSTEMS] if kind == "simulate" else [{}]
+    known = list(dict.fromkeys(itertools.chain(*(KINDS[kind](variant) for variant in variants))))
+    if name not in known:
+        raise InputError(_unknown(name, f"a parameter of {kind}", known))
+
+
+def _unknown(name: str, what: str, known: Iterable[str]) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"{name} is not {what}; " + (
+        f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    )
+
+
+def _table(name: str, value: Any) -> Values:
+    if not isinstance(value, dict):
+        raise InputError(f"{name} must be a table of parameters, got {type(value).__name__}")
+    return dict(value)
+
+
+def _values(name: str, values: Any) -> list[Any]:
+    """Return the values of a parameter in the grid."""
+    if not isinstance(values, list) or not values:
+        raise InputError(f"{name} of the grid must list at least one value, got {values!r}")
+    texts = [canonical(value) for value in values]
+    for k, text in enumerate(texts):
+        if text in texts[:k]:
+            raise InputError(f"{name} of the grid must name each value once, got {text} again")
+    return values

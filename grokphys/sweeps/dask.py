@@ -1,0 +1,223 @@
+"""Who runs the packs of a sweep: the workers of a Dask cluster."""
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import queue
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+from grokphys.sweeps.pack import Pack, program
+from grokphys.sweeps.run import cores
+from grokphys.sweeps.work import Outcome, load, settle, warm
+from physics.errors import InputError
+from physics.trajectory.provenance import code_version
+
+ANSWER_SECONDS = 10.0
+"""How long a scheduler has to answer, and then its first worker to show."""
+GONE = "scheduler no longer answers; run the same sweep again to go on with it"
+AHEAD = 2
+"""Packs handed over for each thread of a worker, so that none waits for the next."""
+
+
+class DaskCluster:
+    """Runs packs on the workers of a scheduler, which see the directory of the sweep under the same name.
+
+    Dask begins the packs of a worker that died anew on another one, which goes on with their files.
+
+    Parameters
+    ----------
+    directory : Path
+    address : str
+        Of the scheduler, such as ``tcp://host:8786``.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed, the scheduler does not answer or has no workers, or one of them has another
+        version of this package or of the libraries it computes with, or does not see the directory.
+    """
+
+    def __init__(self, directory: Path, address: str) -> None:
+        self._directory = directory.absolute()
+        self._running: dict[Any, Pack] = {}
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._client = _connected(address)
+        try:
+            self._workers = self._checked(address)
+        except BaseException:
+            self._client.close()
+            raise
+        self._version = version_here()
+        self._attempts: Counter[str] = Counter()
+
+    def free(self) -> bool:
+        """Whether another pack may be handed over."""
+        return len(self._running) < AHEAD * max(1, sum(self._slots().values()))
+
+    def submit(self, pack: Pack) -> None:
+        """Hand a pack over."""
+        self._attempts[pack.name] += 1
+        key = f"{pack.name}-{self._attempts[pack.name]}"
+        arguments = (pack, self._directory, self._threads, self._version)
+        with _sentence():
+            future = self._client.submit(settle_there, *arguments, key=key, pure=False)
+        self._running[future] = pack
+        future.add_done_callback(self._done.put)
+
+    def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
+        """Packs that have come back."""
+        with contextlib.suppress(queue.Empty):
+            future = self._done.get(timeout=seconds)
+            if future.status not in ("finished", "error"):
+                raise InputError(GONE)
+            with _sentence():
+                return [(self._running.pop(future), _outcome(future))]
+        self._slots()
+        return []
+
+    def warm(self, packs: list[Pack]) -> None:
+        """Let all workers import at once, and one compile while the others wait."""
+        with contextlib.suppress(Exception):  # what is wrong, the packs will tell
+            self._client.run(load, packs)
+            self._client.submit(warm, packs, pure=False).result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.close()
+
+    def _slots(self) -> dict[str, int]:
+        """Threads of each worker, as the scheduler knows them now."""
+        with _sentence():
+            return dict(self._client.nthreads())
+
+    @property
+    def _threads(self) -> int:
+        """Threads for one pack: the cores of a worker's machine, shared among all that run there."""
+        hosts: Counter[str] = Counter()
+        threads = self._slots()
+        for worker, count in threads.items():
+            hosts[_host(worker)] += count
+        shares = [self._workers.get(worker, 1) // hosts[_host(worker)] for worker in threads]
+        return max(1, min(shares, default=1))
+
+    def _checked(self, address: str) -> dict[str, int]:
+        """Cores of each worker, after a look at whether they are fit."""
+        try:
+            self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+        except TimeoutError:
+            raise InputError(f"scheduler {address} has no workers; start some with `dask worker`") from None
+        versions = self._everywhere(version_here)
+        for worker, version in versions.items():
+            if version != version_here():
+                raise InputError(
+                    f"scheduler must have workers with GrokPhys {version_here()}, got one with {version} "
+                    f"({worker})"
+                )
+        for worker, sees in self._everywhere(sees_directory, str(self._directory)).items():
+            if not sees:
+                raise InputError(
+                    f"directory must be one that all workers see; {worker} does not see {self._directory}"
+                )
+        return dict(self._everywhere(cores))
+
+    def _everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """Call a function on every worker."""
+        answers = self._client.run(function, *arguments, on_error="return")
+        for worker, answer in answers.items():
+            if isinstance(answer, Exception):
+                raise InputError(
+                    f"scheduler must have workers with GrokPhys {version_here()}; {worker} cannot load it "
+                    f"({answer})"
+                )
+        return dict(answers)
+
+
+def version_here() -> str:
+    """Version of this package, and fingerprints of the code and the libraries that make runs."""
+    return f"{code_version()} (code and libraries {program('simulate')}, {program('train')})"
+
+
+def settle_there(pack: Pack, directory: Path, threads: int, version: str) -> Outcome:
+    """Run `settle` on a worker, which may have come after the others were looked at."""
+    if version_here() != version:
+        return Outcome("failed", error=f"a worker has GrokPhys {version_here()}, and not {version}")
+    return settle(pack, directory, threads)
+
+
+def sees_directory(directory: str) -> bool:
+    """Whether a worker sees the sweep."""
+    return (Path(directory) / "sweep.json").is_file()
+
+
+def _outcome(future: Any) -> Outcome:
+    if future.status == "finished":
+        return future.result()
+    return Outcome("failed", error=f"{type(future.exception()).__name__}: {future.exception()}")
+
+
+@contextlib.contextmanager
+def _sentence() -> Iterator[None]:
+    """Turn what Dask says when its scheduler is gone into a sentence."""
+    try:
+        yield
+    except (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, CancelledError):
+        raise InputError(GONE) from None
+
+
+async def _greet(address: str) -> None:
+    """Open a connection as Dask does, and close it."""
+    from distributed.comm import connect
+
+    comm = await asyncio.wait_for(connect(address, timeout=ANSWER_SECONDS), ANSWER_SECONDS)
+    await comm.close()
+
+
+def _host(worker: str) -> str:
+    return worker.rpartition(":")[0]
+
+
+def _connected(address: str) -> Any:
+    """Client of the scheduler at an address."""
+    greet(address)
+    import distributed
+
+    try:
+        return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError):
+        raise InputError(_silent(address)) from None
+
+
+def greet(address: str) -> None:
+    """See whether a scheduler answers at an address.
+
+    Raises
+    ------
+    InputError
+        If it does not, Dask is not installed, or this is no address.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise InputError("scheduler needs Dask: pip install 'grokphys[cluster]'")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in our sentences
+    if not re.fullmatch(r"(\w+://)?.+:\d+", address):
+        raise InputError(f"scheduler must be an address such as tcp://host:8786, got {address!r}")
+    try:
+        if not address.startswith("tls://"):  # a client waits for one that takes calls and says nothing
+            with ThreadPoolExecutor(1) as thread:  # a notebook has a loop running in its own
+                thread.submit(lambda: asyncio.run(_greet(address))).result()
+    except (OSError, ValueError, TimeoutError):
+        raise InputError(_silent(address)) from None
+
+
+def _silent(address: str) -> str:
+    return (
+        f"scheduler {address} does not answer within {ANSWER_SECONDS:g} s; give the address that "
+        "`dask scheduler` shows"
+    )

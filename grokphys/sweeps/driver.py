@@ -1,0 +1,144 @@
+"""The driver of a sweep: which packs are left, who runs them, and the index of what they gave."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from grokphys.output import make_directory, refuse_unwritable, write_text
+from grokphys.sweeps.config import Declaration
+from grokphys.sweeps.dask import DaskCluster, greet
+from grokphys.sweeps.index import Known, index_path, read_known, write_index
+from grokphys.sweeps.pack import Pack, packs, shard_of
+from grokphys.sweeps.run import Executor, LocalPool, Serial, flavours, settle_all
+from grokphys.sweeps.work import Outcome
+from physics.checks import whole_number
+from physics.errors import InputError
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a sweep has done.
+
+    Attributes
+    ----------
+    index : Path
+        The index file.
+    packs, runs : int
+        How many there are.
+    counts : dict of str to int
+        Packs by what has become of them: "known" from the index, or the status of `Outcome`.
+    failures : dict of str to str
+        Why a file could not be made.
+    """
+
+    index: Path
+    packs: int
+    runs: int
+    counts: dict[str, int]
+    failures: dict[str, str]
+
+
+def run_sweep(
+    declared: Declaration,
+    directory: Path,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    shard: str | None = None,
+    retries: int = 2,
+    verify: bool = False,
+    progress: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Report:
+    """Run what a sweep declares into the files of a directory, and write its index.
+
+    Nothing but these files is kept: a sweep that was killed goes on when it is run again, by whom and in how
+    many processes ever, to the same bits.
+
+    Parameters
+    ----------
+    declared : Declaration
+        See `grokphys.sweeps.config`.
+    directory : Path
+        Made if it is not there.
+    workers, scheduler, shard, retries, verify
+        See `sweep`.
+    progress : bool, default False
+        Show a bar on stderr, if that is a terminal.
+    tell : callable, optional
+        Takes sentences for the user; by default they go to stderr.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError
+        If an argument or a declared value is not allowed, or the scheduler or a worker is not fit.
+    OutputError
+        If the directory or the index cannot be written.
+    """
+    tell = _tell if tell is None else tell
+    whole_number("workers", workers, 1)
+    whole_number("retries", retries, 0)
+    if scheduler is not None and workers != 1:
+        raise InputError(f"workers must be 1 where a scheduler has its own, got {workers}")
+    chosen = chosen_packs(declared, shard)
+    refuse_unwritable(directory)
+    if scheduler is not None:
+        greet(scheduler)
+    make_directory(directory)
+    write_text(directory / "sweep.json", declared.text)
+    known, notes = read_known(directory, declared)
+    for note in notes:
+        tell(note)
+    if verify:
+        known = Known()
+    left = [pack for pack in chosen if pack.name not in known.finals]
+    counts, failures = Counter({"known": len(chosen) - len(left)}), {}
+
+    with tqdm(
+        total=sum(len(pack.numbers) for pack in chosen),
+        initial=sum(len(pack.numbers) for pack in chosen if pack.name in known.finals),
+        unit="run",
+        desc="sweep",
+        disable=None if progress else True,
+    ) as bar:
+
+        def done(pack: Pack, outcome: Outcome) -> None:
+            counts[outcome.status] += 1
+            if outcome.stamp is None:
+                failures[pack.name] = outcome.error
+            else:
+                known.add(pack.name, outcome.finals, outcome.stamp)
+            bar.update(len(pack.numbers))
+
+        if left:
+            with _executor(directory, workers, scheduler) as executor:
+                executor.warm(flavours(left))
+                settle_all(left, executor, retries=retries, tell=tell, done=done)
+    index = index_path(directory, shard)
+    write_index(index, declared, chosen, known)
+    runs = sum(len(pack.numbers) for pack in chosen)
+    return Report(index, len(chosen), runs, {k: n for k, n in counts.items() if n}, failures)
+
+
+def _executor(directory: Path, workers: int, scheduler: str | None) -> Executor:
+    if scheduler is not None:
+        return DaskCluster(directory, scheduler)
+    return Serial(directory) if workers == 1 else LocalPool(directory, workers)
+
+
+def chosen_packs(declared: Declaration, shard: str | None = None) -> list[Pack]:
+    """Return all packs of a sweep, or those of one shard."""
+    whole = packs(declared)
+    return whole if shard is None else shard_of(whole, shard)
+
+
+def _tell(note: str) -> None:
+    tqdm.write(f"grokphys: {note}", file=sys.stderr)

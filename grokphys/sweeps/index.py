@@ -1,0 +1,264 @@
+"""The index of a sweep: one row a run, as one xarray dataset, made from the files, and again from them."""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from grokphys.output import write_bytes
+from grokphys.sweeps.config import Declaration, canonical
+from grokphys.sweeps.pack import Pack, program
+from grokphys.sweeps.work import Finals, Stamp, stamp_of
+from physics.errors import FileFormatError
+from physics.trajectory.file import attach, scale
+from physics.trajectory.locks import claim
+
+if TYPE_CHECKING:
+    import xarray
+
+SCHEMA, SCHEMA_VERSION = "grokphys-sweep", 1
+ABSENT = (-1, -1)
+"""Stamp of a file that is not complete."""
+FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What an index file holds: attributes, columns, and the stamp and outcomes of each file, in order."""
+
+    attributes: dict[str, Any]
+    columns: dict[str, NDArray[Any]]
+    files: dict[str, tuple[Stamp | None, list[str]]]
+
+
+@dataclass
+class Known:
+    """What is known of complete files: where their runs ended, and their stamps."""
+
+    finals: dict[str, Finals] = field(default_factory=dict)
+    stamps: dict[str, Stamp] = field(default_factory=dict)
+
+    def add(self, name: str, finals: Finals, stamp: Stamp) -> None:
+        """Note a complete file."""
+        self.finals[name], self.stamps[name] = finals, stamp
+
+
+def index_path(directory: Path, shard: str | None = None) -> Path:
+    """Return the index file of a sweep, or of one of its shards."""
+    return directory / ("index.h5" if shard is None else f"index-{shard.replace('/', '-of-')}.h5")
+
+
+def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
+    """Collect what the indices of a sweep and its shards say of files that have not changed since.
+
+    Returns
+    -------
+    known : Known
+    notes : list of str
+        What is wrong with an index, in sentences.
+    """
+    known, notes = Known(), []
+    for path in sorted(directory.glob("index*.h5")):
+        try:
+            index = _read(path)
+        except FileFormatError as error:
+            notes.append(f"{error}; it is made again from the files")
+            continue
+        if index.attributes["declaration"] != sweep.text and path == index_path(directory):
+            notes.append(f"{path} is of another configuration; it is made again for this one")
+        if index.attributes.get("program") != program(sweep.kind):
+            notes.append(
+                f"{path} and its {len(index.files)} files are of other code or other libraries; the files "
+                "stay, and the runs are made again under other names"
+            )
+        stamps = {name: stamp for name, (stamp, _) in index.files.items() if stamp is not None}
+        changed = [name for name, stamp in stamps.items() if stamp_of(directory / name) != stamp]
+        if changed:
+            notes.append(
+                f"{path} disagrees with {len(changed)} of its {len(stamps)} files ({changed[0]}"
+                f"{', …' if changed[1:] else ''}); it is made again from the files"
+            )
+        _collect(known, index, changed)
+    return known, notes
+
+
+def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known) -> None:
+    """Write the index of the runs of these packs in one atomic step; NaN for runs that are not complete."""
+    rows = np.sort(np.concatenate([pack.rows for pack in packs]))
+    columns = {name: values[rows] for name, values in _columns(sweep, packs, known).items()}
+    names = [pack.name for pack in packs]
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
+        file.attrs["schema"], file.attrs["schema_version"] = SCHEMA, SCHEMA_VERSION
+        file.attrs["kind"], file.attrs["declaration"] = sweep.kind, sweep.text
+        file.attrs["program"] = program(sweep.kind)
+        file.attrs["axes"] = canonical(sweep.axes)
+        file.attrs["outcomes"] = canonical(_outcome_names(packs, known))
+        file.attrs["digest"] = _digest(columns)
+        row = scale(file, "row", rows)
+        number = scale(file, "file_number", np.arange(len(names)))
+        attach(_dataset(file, "file_name", np.array(names, object)), number)
+        for name, values in columns.items():
+            attach(_dataset(file, name, values), row)
+        stamps = np.array([known.stamps.get(name, ABSENT) for name in names], np.int64)
+        outcomes = [canonical(sorted(known.finals.get(name, {}))) for name in names]
+        files = file.create_group("files")
+        attach(_dataset(files, "stamp", stamps), number, scale(files, "part", np.arange(2)))
+        attach(_dataset(files, "outcomes", np.array(outcomes, object)), number)
+    with claim(path, wait=True):
+        write_bytes(path, buffer.getvalue())
+
+
+def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarray.Dataset":
+    """Read the index of a sweep.
+
+    Parameters
+    ----------
+    path : path
+        The directory of a sweep, or an index in it.
+    unstack : bool, default False
+        Spread the rows over the axes of the sweep and the runs, ``(learning_rate, weight_decay, run)``.
+
+    Returns
+    -------
+    xarray.Dataset
+        One row a run. Coordinates: `cell`, `run` (its number, which child of the seed it is) and what cells
+        differ in. Variables: `file` and `member`, which name the trajectory file and the run in it,
+        `complete`, and the last value of every observable: NaN where a run is not complete or has diverged.
+
+    Raises
+    ------
+    FileNotFoundError, FileFormatError
+        If there is no index, or it is damaged.
+    ImportError
+        If xarray or h5netcdf is not installed.
+    """
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError("open_sweep needs xarray: pip install 'grokphys[cluster]'") from None
+    path = index_path(Path(path)) if Path(path).is_dir() else Path(path)
+    attributes = _read(path).attributes
+    axes = json.loads(attributes["axes"])
+    data = xarray.load_dataset(path, engine="h5netcdf").drop_vars("row")
+    data["file"] = ("row", data["file_name"].values[data["file"].values])
+    data = data.drop_vars(["file_name", "file_number"])
+    outcomes = {*json.loads(attributes["outcomes"]), "file", "member", "complete"}
+    data = data.set_coords([name for name in data.data_vars if name not in outcomes])
+    if not unstack:
+        return data
+    return data.set_index(row=[*axes, "run"]).unstack("row") if axes else data.swap_dims(row="run")
+
+
+def _columns(sweep: Declaration, packs: list[Pack], known: Known) -> dict[str, NDArray[Any]]:
+    """Every column of the index, one entry for each run of the sweep."""
+    cells = sweep.cells
+    lengths = [len(cell.numbers) for cell in cells]
+    columns: dict[str, NDArray[Any]] = {
+        "cell": np.repeat(np.arange(len(cells)), lengths),
+        "run": np.concatenate([np.array(cell.numbers, np.int64) for cell in cells]),
+        "file": np.zeros(sum(lengths), np.int64),
+        "member": np.zeros(sum(lengths), np.int64),
+        "complete": np.zeros(sum(lengths), bool),
+    }
+    for name in dict.fromkeys(name for cell in cells for name in cell.coordinates):
+        places = [cell.coordinates.get(name, cell.parameters.get(name)) for cell in cells]
+        columns[name] = np.repeat(_array(places), lengths)
+    columns |= {name: np.full(sum(lengths), np.nan) for name in _outcome_names(packs, known)}
+    for k, pack in enumerate(packs):
+        columns["file"][pack.rows], columns["member"][pack.rows] = k, np.arange(len(pack.rows))
+        columns["complete"][pack.rows] = pack.name in known.finals
+        for name, values in known.finals.get(pack.name, {}).items():
+            columns[name][pack.rows] = values
+    return columns
+
+
+def _outcome_names(packs: list[Pack], known: Known) -> list[str]:
+    return sorted({name for pack in packs for name in known.finals.get(pack.name, {})})
+
+
+def _array(values: list[Any]) -> NDArray[Any]:
+    """Return one array of a parameter's values in all cells: of one kind of number, or of text."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {bool, int, float}:
+        return np.array(values)
+    if kinds <= {int, float, type(None)}:
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+    return np.array([value if isinstance(value, str) else canonical(value) for value in values], object)
+
+
+def _dataset(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
+    """Store a column as xarray reads it."""
+    if values.dtype == object:
+        return file.create_dataset(name, data=values, dtype=h5py.string_dtype())
+    if values.dtype == bool:
+        dataset = file.create_dataset(name, data=values.astype(np.int8), **FILTERS)
+        dataset.attrs["dtype"] = "bool"
+        return dataset
+    return file.create_dataset(name, data=values, **FILTERS)
+
+
+def _digest(columns: Mapping[str, NDArray[Any]]) -> str:
+    """Fingerprint of all columns."""
+    total = hashlib.sha256()
+    for name in sorted(columns):
+        values = columns[name]
+        total.update(f"{name} {values.dtype} {len(values)}\n".encode())
+        total.update(canonical(values.tolist()).encode() if values.dtype == object else values.tobytes())
+    return total.hexdigest()
+
+
+def _read(path: Path) -> Stored:
+    """Read an index.
+
+    Raises
+    ------
+    FileNotFoundError, FileFormatError
+        If there is none, or it is damaged, or not ours.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no index {path}; grokphys sweep makes it")
+    try:
+        with h5py.File(path, "r") as file:
+            attributes = dict(file.attrs)
+            if attributes.get("schema") != SCHEMA:
+                raise FileFormatError(f"{path} is no index of a sweep")
+            if attributes["schema_version"] > SCHEMA_VERSION:
+                raise FileFormatError(
+                    f"{path} has schema version {attributes['schema_version']}; this version of GrokPhys "
+                    f"reads up to {SCHEMA_VERSION}, please upgrade"
+                )
+            others = ("row", "file_number", "file_name", "files")
+            columns = {name: _values(file[name]) for name in file if name not in others}
+            names, stamps = _values(file["file_name"]), file["files/stamp"][:].tolist()
+            outcomes = map(json.loads, _values(file["files/outcomes"]))
+    except (OSError, KeyError, RuntimeError) as error:
+        raise FileFormatError(f"{path} is damaged ({error})") from None
+    if _digest(columns) != attributes.get("digest"):
+        raise FileFormatError(f"{path} is damaged: its content is not what was written")
+    found = [None if stamp == list(ABSENT) else (stamp[0], stamp[1]) for stamp in stamps]
+    return Stored(attributes, columns, dict(zip(names, zip(found, outcomes, strict=True), strict=True)))
+
+
+def _values(dataset: h5py.Dataset) -> NDArray[Any]:
+    if h5py.check_string_dtype(dataset.dtype) is not None:
+        return np.asarray(dataset.asstr()[:], object)
+    return np.asarray(dataset[:], bool if dataset.attrs.get("dtype") == "bool" else None)
+
+
+def _collect(known: Known, index: Stored, changed: Collection[str]) -> None:
+    """Add what an index says of the files that have not changed."""
+    order = np.lexsort((index.columns["member"], index.columns["file"]))
+    starts = np.searchsorted(index.columns["file"][order], np.arange(len(index.files) + 1))
+    for number, (name, (stamp, outcomes)) in enumerate(index.files.items()):
+        if stamp is not None and name not in changed:
+            rows = order[starts[number] : starts[number + 1]]
+            known.add(name, {outcome: index.columns[outcome][rows] for outcome in outcomes}, stamp)

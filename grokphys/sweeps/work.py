@@ -1,0 +1,208 @@
+"""What a worker does with a pack: find its file, go on with it or make it, and say where its runs ended."""
+
+import contextlib
+import importlib
+import os
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from grokphys.options import sentence
+from grokphys.sweeps.pack import Pack
+from physics.errors import FileFormatError, InputError, InUseError, OutputError, SimulationError
+from physics.particles.structures import grid_imperfections, is_circle
+from physics.particles.system import ParticleSystem
+from physics.trajectory import Trajectory
+from physics.trajectory.locks import claim
+
+Finals = dict[str, NDArray[np.float64]]
+Stamp = tuple[int, int]
+"""Size and time of change (ns) of a file."""
+MOST_THREADS = numba.get_num_threads()
+LARGE = ("gradient", "layers")
+"""Observables that are no number."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What has become of a pack.
+
+    Attributes
+    ----------
+    status : str
+        "found" whole, "computed", "resumed" and completed, "busy" in another process, or "failed".
+    finals : dict of ndarray of float64, shape (runs,)
+        The observables at the last frame of each run, NaN where a run diverged.
+    stamp : Stamp or None
+        Of the file that holds them.
+    notes : list of str
+        What the user should know.
+    error : str
+        Why it failed, in a sentence.
+    again : bool
+        Whether another attempt may end better.
+    """
+
+    status: Literal["found", "computed", "resumed", "busy", "failed"]
+    finals: Finals = field(default_factory=dict)
+    stamp: Stamp | None = None
+    notes: list[str] = field(default_factory=list)
+    error: str = ""
+    again: bool = True
+
+
+def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
+    """See to it that the file of a pack is whole; never raises what a pack may raise, but tells.
+
+    Parameters
+    ----------
+    pack : Pack
+    directory : Path
+        Where the files of the sweep are.
+    threads : int, optional
+        Threads that this process may take; all that it has by default.
+    """
+    if threads is not None:
+        numba.set_num_threads(min(threads, MOST_THREADS))
+    notes: list[str] = []
+    try:
+        with claim(directory / f"{pack.name}.pack") as ours, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            outcome = _settled(pack, directory / pack.name, notes) if ours else Outcome("busy")
+        notes += [f"{pack.name}: {warning.message}" for warning in caught]
+    except InUseError:
+        return Outcome("busy")
+    except (InputError, SimulationError) as error:  # the same again, however often it is tried
+        return Outcome("failed", notes=notes, error=str(error), again=False)
+    except (FileFormatError, OSError, MemoryError) as error:
+        return Outcome("failed", notes=notes, error=sentence(error) or type(error).__name__)
+    except Exception as error:
+        return Outcome("failed", notes=notes, error=f"{type(error).__name__}: {error}")
+    return outcome
+
+
+def load(packs: list[Pack]) -> None:
+    """Import what these packs need."""
+    if any(pack.kind == "train" for pack in packs):
+        importlib.import_module("nets")
+
+
+def warm(packs: list[Pack]) -> None:
+    """Compile the kernels of these packs, so that their code is on disk before many processes want it.
+
+    What a pack refuses, it says itself when it is run.
+    """
+    for pack in packs:
+        with contextlib.suppress(InputError, SimulationError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pack.tiny().run(None)
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Size and time of change of a file, or None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
+    if path.exists():
+        try:
+            return _outcome("found", pack, _read_through(path, pack), notes)
+        except FileFormatError as error:
+            notes.append(f"{error}; it is now {_put_aside(path).name} and is made again")
+    partial = path.with_name(path.name + ".partial")
+    resumed = partial.exists()
+    if resumed:
+        try:
+            pack.run(path)
+            return _outcome("resumed", pack, _read_through(path, pack), notes)
+        except (OutputError, SimulationError, MemoryError):
+            raise
+        except Exception as error:  # whatever a damaged file leads to; what is wrong without it, comes again
+            notes.append(f"{path.name} cannot be resumed ({error}); it is begun anew")
+            for left in (path, partial, path.with_name(path.name + ".checkpoint")):
+                if left.exists():
+                    _put_aside(left)
+    return _outcome("computed", pack, pack.run(path), notes)
+
+
+def _outcome(status: Any, pack: Pack, trajectory: Trajectory, notes: list[str]) -> Outcome:
+    return Outcome(status, finals(trajectory, pack), stamp_of(trajectory.path), notes)  # type: ignore[attr-defined]
+
+
+def _read_through(path: Path, pack: Pack) -> Trajectory:
+    """Open a file that should be complete, and read all of it, so that its checksums are looked at.
+
+    Raises
+    ------
+    FileFormatError
+        If it is damaged, not complete, or not of this pack.
+    """
+    trajectory = Trajectory.open(path)
+    if not trajectory.complete:
+        raise FileFormatError(f"{path} is not complete")
+    if trajectory.runs != len(pack.numbers) or not pack.made(trajectory.parameters):
+        raise FileFormatError(f"{path} holds other runs than its name says")
+    try:
+        with h5py.File(path, "r", locking="best-effort") as file:
+            file.visititems(_read_chunks)
+    except (OSError, RuntimeError) as error:
+        raise FileFormatError(f"{path} is damaged: {error}") from None
+    return trajectory
+
+
+def _read_chunks(_: str, item: Any) -> None:
+    """Read a dataset, part by part."""
+    if isinstance(item, h5py.Dataset):
+        step = item.chunks[0] if item.chunks else max(1, len(item))
+        for start in range(0, len(item), step):
+            item[start : start + step]
+
+
+def _put_aside(path: Path) -> Path:
+    """Give a damaged file a name that nobody looks for, and no other file has."""
+    k, aside = 1, path.with_name(path.name + ".damaged")
+    while aside.exists():
+        k, aside = k + 1, path.with_name(f"{path.name}.damaged-{k + 1}")
+    os.replace(path, aside)  # noqa: PTH105
+    return aside
+
+
+def finals(trajectory: Trajectory, pack: Pack) -> Finals:
+    """Return the numbers that the last frame says of each run."""
+    names = [name for name in trajectory.observables if not name.startswith(LARGE)]
+    found = {name: trajectory.observables[name][:, -1] for name in names}
+    found = {name: np.asarray(values, np.float64) for name, values in found.items() if values.ndim == 1}
+    points = trajectory.final
+    sound = np.isfinite(points).all(axis=(1, 2))
+    rule = _class_rule(pack, trajectory)
+    if rule is not None:
+        found["circle"] = _where(sound, is_circle, points)
+        found["grid_imperfections"] = _where(sound, lambda sets: grid_imperfections(sets, **rule), points)
+    return found
+
+
+def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
+    """Which pair sums are of one class, or None where circles and grids say nothing of the task."""
+    if pack.kind == "train":
+        shaped = trajectory.parameters["model"]["type"] == "ConstantAttention" and trajectory.tokens >= 3
+        return {} if shaped else None
+    system = pack.system
+    return {"modulus": system.modulus, "group": system.group} if isinstance(system, ParticleSystem) else None
+
+
+def _where(sound: NDArray[np.bool_], measure: Any, points: NDArray[Any]) -> NDArray[np.float64]:
+    """Measure the runs that are sound; NaN for the others."""
+    values = np.full(len(points), np.nan)
+    if sound.any():
+        values[sound] = measure(points[sound])
+    return values

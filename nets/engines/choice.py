@@ -1,0 +1,70 @@
+"""Which engine trains an ensemble, and with which optimiser: the arguments of `train`, checked."""
+
+from typing import Any
+
+import torch
+
+from nets.engines.ensemble import AdamW, Ensemble, per_member
+from nets.engines.fused import FusedEngine
+from nets.engines.torch import BatchedEngine
+from nets.observing import Engine
+from physics.checks import choice, number, whole_number
+from physics.errors import InputError
+
+
+def optimiser(
+    runs: int,
+    learning_rate: Any,
+    weight_decay: Any,
+    embedding_learning_rate: Any,
+    embedding_weight_decay: Any,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> AdamW:
+    """Check the optimiser's settings, and spread them over the members."""
+    if len(betas) != 2 or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
+        raise InputError(f"betas must be two numbers of at least 0 and less than 1, got {betas!r}")
+    if embedding_learning_rate is None:
+        embedding_learning_rate = learning_rate
+    if embedding_weight_decay is None:
+        embedding_weight_decay = weight_decay
+    return AdamW(
+        per_member("learning_rate", learning_rate, runs, 0.0),
+        per_member("weight_decay", weight_decay, runs, 0.0),
+        per_member("embedding_learning_rate", embedding_learning_rate, runs, 0.0),
+        per_member("embedding_weight_decay", embedding_weight_decay, runs, 0.0),
+        (float(betas[0]), float(betas[1])),
+        number("epsilon", epsilon, above=0.0),
+    )
+
+
+def choose_engine(
+    name: str, ensemble: Ensemble, optimiser: AdamW, dtype: str, device: str, chunk: int | None
+) -> Engine:
+    """Return the engine that was asked for, or the best there is; see `nets.train` for the arguments."""
+    choice("dtype", dtype, ("float32", "float64"))
+    choice("engine", name, ("auto", "fused", "torch"))
+    place = _device(device)
+    if chunk is not None:
+        chunk = whole_number("chunk", chunk, 1)
+    can = ensemble.model.architecture is not None and place.type == "cpu"
+    if name == "fused" and not can:
+        raise InputError(
+            f"engine 'fused' trains models with an architecture on a CPU, got "
+            f"{type(ensemble.model).__name__} on {place}; use 'torch'"
+        )
+    if name == "torch" or not can:
+        return BatchedEngine(ensemble, optimiser, dtype, place, chunk)
+    return FusedEngine(ensemble, optimiser, dtype)
+
+
+def _device(device: str) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        place = torch.device(device)
+    except RuntimeError:
+        raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from None
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device {device!r} was asked for, but this machine or this PyTorch has no CUDA")
+    return place

@@ -1,0 +1,176 @@
+"""The engine for a CPU: one fused kernel a step, one member at a time, a member a thread."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nets.architecture import EMBEDDING
+from nets.engines import kernels
+from nets.engines.ensemble import AdamW, Ensemble
+
+COMBINE = {"sum": kernels.SUM, "concatenate": kernels.CONCATENATE, "product": kernels.PRODUCT}
+ACTIVATION = {"relu": kernels.RELU, "silu": kernels.SILU, "tanh": kernels.TANH}
+TASKS_A_THREAD = 4
+"""More tasks than threads, so that a core which others use takes fewer of them."""
+
+
+class FusedEngine:
+    """Trains an ensemble of one architecture in Numba kernels; the bits do not depend on the threads.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Of a model that has an architecture.
+    optimiser : AdamW
+    dtype : {"float32", "float64"}
+    """
+
+    name = "fused"
+
+    def __init__(self, ensemble: Ensemble, optimiser: AdamW, dtype: str) -> None:
+        self._ensemble = ensemble
+        model, architecture = ensemble.model, ensemble.model.architecture
+        assert architecture is not None
+        data = architecture.combine == "data"
+        self._places, size = {}, 0
+        for name, value in ensemble.parameters.items():
+            self._places[name] = slice(size, size + value[0].size)
+            size += value[0].size
+        stacked = [value.reshape(ensemble.runs, -1) for value in ensemble.parameters.values()]
+        self._parameters = np.concatenate(stacked, axis=1).astype(dtype)
+        self._first = np.zeros_like(self._parameters)
+        self._second = np.zeros_like(self._parameters)
+        encoded = [self._places[name].stop for name in model.encoder]
+        self._sizes = np.array(architecture.sizes)
+        self._shape = kernels.Shape(
+            COMBINE.get(architecture.combine, kernels.DATA),
+            ACTIVATION[architecture.activation],
+            kernels.CROSS_ENTROPY if architecture.loss == "cross_entropy" else kernels.SQUARED_ERROR,
+            0 if data else model.tokens,
+            0 if data else model.dim,
+            max(encoded),
+            float(architecture.embedding_penalty),
+        )
+        task = model.task
+        targets = np.empty((ensemble.runs, 0, 0)) if ensemble.targets is None else ensemble.targets
+        self._sets = {
+            part: kernels.Examples(
+                (index[..., None] if data else task.inputs[index]).astype(np.int32),
+                task.labels[index].astype(np.int32),
+                task.inputs.astype(dtype) if data else np.empty((0, 0), dtype),
+                targets.astype(dtype),
+            )
+            for part, index in (("train", ensemble.train), ("validation", ensemble.validation))
+        }
+        self.set_rates(optimiser)
+        self._training = np.arange(ensemble.runs)
+        self._threads = ThreadPoolExecutor(numba.get_num_threads())
+
+    # -- what the driver asks ----------------------------------------------------------------------------
+
+    def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
+        """Take `count` optimiser steps, the first of them number `step`, with every member that trains."""
+        if batches is None:
+            batches = np.empty((1, 1, 0), np.int32)
+        self._spread(
+            self._training,
+            lambda members: kernels.train_members(
+                members,
+                self._parameters,
+                self._first,
+                self._second,
+                self._shape,
+                self._sizes,
+                self._sets["train"],
+                batches,
+                step,
+                count,
+                self._rates,
+                self._betas,
+            ),
+        )
+
+    def set_rates(self, optimiser: AdamW) -> None:
+        """Take the steps from here on with other rates; the moments stay."""
+        rates = [*optimiser.rates(encoder=True), *optimiser.rates(encoder=False)]
+        self._rates = np.stack(rates, axis=1)
+        self._betas = np.array([*optimiser.betas, optimiser.epsilon])
+
+    def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean loss and accuracy (runs,) on the training or the validation set."""
+        loss, accuracy = np.empty(self._ensemble.runs), np.empty(self._ensemble.runs)
+        self._spread(
+            np.arange(self._ensemble.runs),
+            lambda members: kernels.evaluate(
+                members, self._parameters, self._shape, self._sizes, self._sets[part], loss, accuracy
+            ),
+        )
+        return loss, accuracy
+
+    def gradient(self, name: str) -> NDArray[Any]:
+        """Gradient of the training loss by one parameter, (runs, ...)."""
+        gradients = np.empty_like(self._parameters)
+        self._spread(
+            np.arange(self._ensemble.runs),
+            lambda members: kernels.gradients(
+                members, self._parameters, gradients, self._shape, self._sizes, self._sets["train"]
+            ),
+        )
+        return gradients[:, self._places[name]].reshape(self._ensemble.parameters[name].shape)
+
+    def point_sets(self) -> NDArray[Any]:
+        """Copy of what is recorded as positions, (runs, tokens, dim)."""
+        if EMBEDDING in self._places:
+            return self._own(EMBEDDING)
+        model, task = self._ensemble.model, self._ensemble.model.task
+        found = []
+        for member, train in enumerate(self._ensemble.train):
+            parameters = {name: torch.as_tensor(self._own(name, member)) for name in self._places}
+            inputs = torch.as_tensor(task.inputs[train][None].astype(self._parameters.dtype))
+            found.append(model.point_sets(parameters, (inputs, torch.as_tensor(task.labels[train][None]))))
+        return torch.cat(found).numpy()
+
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Copy of the parameters, (runs, ...) each."""
+        return {name: self._own(name) for name in self._places}
+
+    def _own(self, name: str, member: int | None = None) -> NDArray[Any]:
+        """Copy of one parameter, (runs, ...), of all members or of one."""
+        members = slice(None) if member is None else slice(member, member + 1)
+        shape = self._ensemble.parameters[name].shape[1:]
+        return self._parameters[members, self._places[name]].reshape(-1, *shape).copy()
+
+    def stop(self, members: NDArray[np.bool_]) -> None:
+        """Train only the members that are not marked."""
+        self._training = np.flatnonzero(~members)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that a resumed run needs."""
+        return {
+            "parameters": self._parameters.copy(),
+            "first": self._first.copy(),
+            "second": self._second.copy(),
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go back to a state."""
+        self._parameters[:] = state["parameters"]
+        self._first[:] = state["first"]
+        self._second[:] = state["second"]
+
+    # -- how it is done ----------------------------------------------------------------------------------
+
+    def _spread(self, members: NDArray[np.int64], task: Callable[[NDArray[np.int64]], None]) -> None:
+        """Run a task for all members, in pieces that whichever thread is free takes."""
+        threads = numba.get_num_threads()
+        if threads == 1 or len(members) <= 1:
+            task(members)
+            return
+        pieces = np.array_split(members, min(len(members), TASKS_A_THREAD * threads))
+        for _ in self._threads.map(task, pieces):
+            pass

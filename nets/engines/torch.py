@@ -1,0 +1,277 @@
+"""The engine that runs anywhere: the PyTorch models, all members as one batch."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nets.engines.ensemble import AdamW, Ensemble, dropout_seed
+from nets.engines.graphs import CapturedStep
+from physics.errors import InputError
+
+CPU_BYTES = 2**31
+"""Activations beyond it gain nothing on a CPU."""
+
+
+class Dropout:
+    """Masks of some members at one step, each drawn from a seed of its own."""
+
+    def __init__(self, seeds: list[int], device: torch.device) -> None:
+        self._generators = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
+        self._device = device
+
+    def __call__(self, states: Tensor, rate: float) -> Tensor:
+        """Zero a part `rate` of `states` (runs, ...) and scale the rest up."""
+        shape = states.shape[1:]
+        keep = torch.stack([torch.rand(shape, generator=own) >= rate for own in self._generators])
+        return states * keep.to(self._device) / (1 - rate)
+
+
+class BatchedEngine:
+    """Trains an ensemble with PyTorch; autograd gives the gradients, members never mix.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    optimiser : AdamW
+    dtype : {"float32", "float64"}
+    device : torch.device
+    chunk : int, optional
+        Members whose activations exist at the same time; by default as many as fit into free memory.
+    graphs : bool, default False
+        Capture a full-batch step without dropout as a CUDA graph; it holds the memory of its activations.
+    """
+
+    name = "torch"
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        optimiser: AdamW,
+        dtype: str,
+        device: torch.device,
+        chunk: int | None,
+        *,
+        graphs: bool = False,
+    ) -> None:
+        self._ensemble, self._device = ensemble, device
+        self._graphs = graphs and not ensemble.model.dropout
+        self._bias = torch.ones(2, dtype=torch.float64, device=device)
+        self._dtype = getattr(torch, dtype)
+        self._parameters = {name: self._tensor(value) for name, value in ensemble.parameters.items()}
+        self._first = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
+        self._second = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
+        task = ensemble.model.task
+        data = torch.as_tensor(task.inputs)
+        self._inputs = (data if data.dtype is torch.int64 else data.to(self._dtype)).to(device)
+        self._labels = torch.as_tensor(task.labels, device=device)
+        self._targets = None if ensemble.targets is None else self._tensor(ensemble.targets)
+        self._sets = {
+            "train": torch.as_tensor(ensemble.train, device=device),
+            "validation": torch.as_tensor(ensemble.validation, device=device),
+        }
+        self._training = torch.arange(ensemble.runs, device=device)
+        self._stopped = np.zeros(ensemble.runs, bool)
+        self._chunk = chunk or self._affordable()
+        self.set_rates(optimiser)
+
+    # -- what the driver asks ----------------------------------------------------------------------------
+
+    def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
+        """Take `count` optimiser steps, the first of them number `step`, with every member that trains."""
+        for offset in range(count if len(self._training) else 0):
+            self._correct_bias(step + offset + 1)
+            if batches is None and self._captured is not None:
+                self._captured.take(lambda: self._update(self._gradients(None, None)))
+                continue
+            batch = None if batches is None else torch.as_tensor(batches[:, offset], device=self._device)
+            self._update(self._gradients(step + offset, batch))
+
+    def set_rates(self, optimiser: AdamW) -> None:
+        """Take the steps from here on with other rates; the moments stay."""
+        self._optimiser = optimiser
+        self._rates = {  # of encoder and decoder; in float64, as PyTorch computes its scalars
+            encoder: tuple(torch.as_tensor(part, device=self._device) for part in optimiser.rates(encoder))
+            for encoder in (True, False)
+        }
+        self._capture_anew()
+
+    def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean loss and accuracy (runs,) on the training or the validation set."""
+        found: list[tuple[Tensor, Tensor]] = []
+        with torch.no_grad():
+            for members in torch.arange(self._ensemble.runs, device=self._device).split(self._chunk):
+                index = self._sets[part][members]
+                outputs = self._outputs(self._of(members), index)
+                found.append((self._loss(outputs, index, members), self._hits(outputs, index, members)))
+        loss, accuracy = (torch.cat(column).double().cpu().numpy() for column in zip(*found, strict=True))
+        return loss, accuracy
+
+    def gradient(self, name: str) -> NDArray[Any]:
+        """Gradient of the training loss by one parameter, (runs, ...)."""
+        training, self._training = self._training, torch.arange(self._ensemble.runs, device=self._device)
+        gradient = self._gradients(None, None)[name]
+        self._training = training
+        return gradient.cpu().numpy()
+
+    def point_sets(self) -> NDArray[Any]:
+        """Copy of what is recorded as positions, (runs, tokens, dim)."""
+        found = []
+        with torch.no_grad():
+            for members in torch.arange(self._ensemble.runs, device=self._device).split(self._chunk):
+                index = self._sets["train"][members]
+                examples = (self._inputs[index], self._labels[index])
+                found.append(self._ensemble.model.point_sets(self._of(members), examples))
+        return np.array(torch.cat(found).cpu().numpy())
+
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Copy of the parameters, (runs, ...) each."""
+        return {name: np.array(value.cpu().numpy()) for name, value in self._parameters.items()}
+
+    def stop(self, members: NDArray[np.bool_]) -> None:
+        """Train only the members that are not marked."""
+        if not np.array_equal(members, self._stopped):
+            self._stopped = members.copy()
+            self._training = torch.as_tensor(np.flatnonzero(~members), device=self._device)
+            self._capture_anew()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that a resumed run needs."""
+        return {
+            f"{kind}/{name}": np.array(value.cpu().numpy())
+            for kind, tensors in self._stores()
+            for name, value in tensors.items()
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go back to a state."""
+        for kind, tensors in self._stores():
+            for name in tensors:
+                tensors[name].copy_(torch.as_tensor(state[f"{kind}/{name}"]))
+
+    # -- how it is done ----------------------------------------------------------------------------------
+
+    def _gradients(self, step: int | None, batch: Tensor | None) -> dict[str, Tensor]:
+        """Gradients of the members that train; with dropout where a step is given."""
+        found: list[dict[str, Tensor]] = []
+        for members in self._training.split(self._chunk):
+            parameters = {name: value.requires_grad_() for name, value in self._of(members).items()}
+            index = self._sets["train"][members]
+            if batch is not None:
+                index = index.gather(1, batch[members].long())
+            dropout = None if step is None else self._dropout(members, step)
+            loss = self._loss(self._outputs(parameters, index, dropout), index, members)
+            penalty = self._ensemble.model.embedding_penalty
+            if penalty:
+                loss = loss + penalty * parameters["embedding"].abs().mean((1, 2))
+            gradients = torch.autograd.grad(loss.sum(), list(parameters.values()))
+            found.append(dict(zip(parameters, gradients, strict=True)))
+        return {name: torch.cat([part[name] for part in found]) for name in self._parameters}
+
+    def _correct_bias(self, number: int) -> None:
+        """Take the divisors that AdamW has at a step, in float64; a tensor, as a captured step reads them."""
+        for divisor, beta in zip(self._bias, self._optimiser.betas, strict=True):
+            divisor.fill_(1 - beta**number)
+
+    def _capture_anew(self) -> None:
+        """Forget the captured step, which knows the rates and the members of its time alone."""
+        self._captured = CapturedStep(self._device) if self._graphs else None
+
+    @torch.no_grad()
+    def _update(self, gradients: dict[str, Tensor]) -> None:
+        """AdamW, decoupled, as PyTorch's; rates differ by member and between encoder and decoder."""
+        beta1, beta2 = self._optimiser.betas
+        first_bias, second_bias = self._bias
+        everybody = len(self._training) == self._ensemble.runs
+        factors = {
+            encoder: (
+                (1 - rate * decay)[self._training].to(self._dtype),
+                (rate / first_bias)[self._training].to(self._dtype),
+            )
+            for encoder, (rate, decay) in self._rates.items()
+        }
+        for name, gradient in gradients.items():
+            stores = (self._parameters, self._first, self._second)
+            value, first, second = (
+                store[name] if everybody else store[name][self._training] for store in stores
+            )
+            shrink, size = (
+                factor.reshape(-1, *[1] * (value.ndim - 1))
+                for factor in factors[name in self._ensemble.model.encoder]
+            )
+            first.lerp_(gradient, 1 - beta1)
+            second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+            divisor = (second.sqrt() / second_bias.sqrt()).add_(self._optimiser.epsilon)
+            value.mul_(shrink).sub_(size * (first / divisor))
+            if not everybody:
+                for store, changed in zip(stores, (value, first, second), strict=True):
+                    store[name][self._training] = changed
+
+    def _of(self, members: Tensor) -> dict[str, Tensor]:
+        """Parameters of some members, detached; of all of them without a copy."""
+        if len(members) == self._ensemble.runs:
+            return {name: value.detach() for name, value in self._parameters.items()}
+        return {name: value[members] for name, value in self._parameters.items()}
+
+    def _outputs(
+        self,
+        parameters: dict[str, Tensor],
+        index: Tensor,
+        dropout: Callable[[Tensor, float], Tensor] | None = None,
+    ) -> Tensor:
+        return self._ensemble.model.outputs(parameters, self._inputs[index], dropout)
+
+    def _loss(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
+        """Mean loss of each member, (runs,)."""
+        labels = self._labels[index]
+        if self._targets is None:
+            losses = torch.nn.functional.cross_entropy(
+                outputs.flatten(0, 1), labels.flatten(), reduction="none"
+            )
+            return losses.reshape(labels.shape).mean(-1)
+        targets = self._targets[members[:, None], labels]
+        return (outputs - targets).square().mean((1, 2))
+
+    def _hits(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
+        """Fraction of right answers, (runs,): the largest logit, or the nearest target."""
+        if self._targets is not None:
+            targets = self._targets[members]
+            outputs = outputs @ targets.transpose(1, 2) - targets.square().sum(-1)[:, None] / 2
+        return (outputs.argmax(-1) == self._labels[index]).double().mean(-1)
+
+    def _dropout(self, members: Tensor, step: int) -> Dropout | None:
+        if not self._ensemble.model.dropout:  # a seed of each member costs more than a small network's step
+            return None
+        noise = self._ensemble.noise
+        return Dropout([dropout_seed(noise[run], step) for run in members.tolist()], self._device)
+
+    def _stores(self) -> Iterator[tuple[str, dict[str, Tensor]]]:
+        yield "parameters", self._parameters
+        yield "first", self._first
+        yield "second", self._second
+
+    def _tensor(self, value: NDArray[np.float64]) -> Tensor:
+        return torch.as_tensor(value, device=self._device).to(self._dtype, copy=True)
+
+    def _affordable(self) -> int:
+        """Members whose activations fit into half of the free memory of the device."""
+        cuda = self._device.type == "cuda"
+        free = _free_bytes(self._device) if cuda else CPU_BYTES
+        runs = self._ensemble.runs
+        examples = max(index.shape[1] for index in self._sets.values())
+        need = self._ensemble.model.activation_numbers * examples * self._dtype.itemsize
+        if cuda and need > free / 2:
+            raise InputError(
+                f"runs need {need / 2**30:.1f} GiB of activations each, and the device has "
+                f"{free / 2**30:.1f} GiB free; take batches (batch_size) or the CPU"
+            )
+        return max(1, min(runs, int(free / 2 / max(need, 1))))
+
+
+def _free_bytes(device: torch.device) -> int:
+    """Free memory of a CUDA device, and what PyTorch keeps of it for later."""
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + kept

@@ -1,0 +1,338 @@
+"""Affine flows `dx/dt = A x + b`, solved exactly (Ding, Eq. 4), and a linear network (Liu, Appendix L)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.blas import one_blas_thread
+from physics.checks import finite_array, number, whole_number
+from physics.errors import InputError
+from physics.values import Value
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class AffineFlow(Value):
+    """K components that obey `dx/dt = A x + b`, such as Fourier signals, or coordinates in a linear theory.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+        Generator; it may be singular.
+    b : array_like, shape (K,) or (K, dim)
+        Constant drift. With a second axis, each axis is a system of its own with the same A.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree or a value is not finite.
+
+    Notes
+    -----
+    The solution is that of the augmented matrix ``exp(t [[A, b], [0, 0]])``, exact for every A, where the
+    paper adds 1e-8 I to invert it. The components are the tokens of a trajectory.
+    """
+
+    A: Any
+    b: Any
+
+    default_step_size: ClassVar[float] = 0.1
+
+    def __post_init__(self) -> None:
+        A, b = finite_array("A", self.A), finite_array("b", self.b)
+        if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
+            raise InputError(f"A must have the shape (K, K) with K of at least 1, got {A.shape}")
+        if b.ndim not in (1, 2) or len(b) != len(A) or not b.size:
+            raise InputError(f"b must have the shape ({len(A)},) or ({len(A)}, dim), got {b.shape}")
+        for name, array in (("A", A.copy()), ("b", b.copy())):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @property
+    def tokens(self) -> int:
+        """Number of components K."""
+        return len(self.A)
+
+    @property
+    def dim(self) -> int:
+        """Number of axes."""
+        return 1 if self.b.ndim == 1 else self.b.shape[1]
+
+    def start(self, generator: np.random.Generator) -> Array:
+        """Draw a start (tokens, dim) from the standard normal distribution."""
+        return generator.standard_normal((self.tokens, self.dim))
+
+    @one_blas_thread
+    def advance(self, positions: Array, step_size: float, steps: int) -> None:
+        """Move `positions` (runs, tokens, dim) in place by the exact flow over ``steps * step_size``."""
+        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out
+            linear, shift = self._map(step_size * steps)
+            positions[:] = linear @ positions + shift
+
+    @one_blas_thread
+    def solve(self, initial: Any, times: Any) -> Array:
+        """Solve the flow in closed form.
+
+        Parameters
+        ----------
+        initial : array_like, shape (K,) or (K, dim), as `b`
+            State at time 0.
+        times : array_like, shape (n,)
+            Of either sign, in any order.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K) or (n, K, dim)
+
+        Raises
+        ------
+        InputError
+            If shapes do not agree or a value is not finite.
+        """
+        from scipy.linalg import expm
+
+        state, clock = finite_array("initial", initial), finite_array("times", times)
+        if state.shape != self.b.shape or clock.ndim != 1:
+            raise InputError(
+                f"initial and times must have the shapes {self.b.shape} and (n,), got {state.shape} and "
+                f"{clock.shape}"
+            )
+        powers = expm(clock[:, None, None] * self._augmented)
+        columns = np.concatenate([state.reshape(self.tokens, -1), np.eye(self.dim)])
+        return np.asarray((powers[:, : self.tokens] @ columns).reshape(len(clock), *state.shape))
+
+    @property
+    def _augmented(self) -> Array:
+        K, dim = self.tokens, self.dim
+        matrix = np.zeros((K + dim, K + dim))
+        matrix[:K, :K] = self.A
+        matrix[:K, K:] = self.b.reshape(K, dim)
+        return matrix
+
+    @cached_property
+    def _map(self) -> Callable[[float], tuple[Array, Array]]:
+        return lru_cache(maxsize=4)(self._propagator)
+
+    def _propagator(self, time: float) -> tuple[Array, Array]:
+        """Matrix (K, K) and shift (K, dim) of the map over `time`."""
+        from scipy.linalg import expm
+
+        power = expm(time * self._augmented)
+        return power[: self.tokens, : self.tokens], power[: self.tokens, self.tokens :]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearNetwork(Value):
+    """The gradient flow of `D(r) = A r + b` and of its inputs r, for fixed labels y (Eqs. 36, 37, 39).
+
+    The loss is ``Σ_s (½|A r_s + b - y_s|² + ½ decay |A|²)`` over samples s. A and b move at `network_rate`
+    η_A, the inputs at `input_rate` η_x. An input is a point of its own, as in the paper, or, with `pairs`,
+    the sum of two embeddings E_i + E_j, which then move.
+
+    Parameters
+    ----------
+    labels : array_like, shape (samples, outputs)
+        y_s.
+    inputs : int, default 2
+        Dimension of r, at least 1.
+    pairs : array_like of int, shape (samples, 2), optional
+        Which two symbols each sample adds; they are 0 … the largest one.
+    network_rate : float, default 0.1
+        η_A, at least 0; 0 is the adiabatic limit, in which A and b stand still.
+    input_rate : float, default 1.0
+        η_x, at least 0.
+    decay : float, default 0.0
+        γ, for each sample, as in Eq. 39.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree or a value is out of its range.
+
+    Notes
+    -----
+    The whole state is one point set, so that trajectories hold it: first the moving points (r_s, 0), then a
+    row (A_k, b_k) for each output; `unpack` takes it apart. Steps are Runge-Kutta of fourth order.
+
+    For every state, the difference of two samples with the same label obeys ``d(r - r')/dt = -η_x AᵀA (r -
+    r')`` exactly: no term of the label, or of b, remains. Where AᵀA = I and η_A → 0, that is the descent of
+    ½|r - r'|², the interaction of Eq. 41. `internal_energy` states it for any training set. Without decay,
+    ``AᵀA/η_A - Σ x xᵀ/η_x`` over the moving points x is conserved.
+
+    The paper solves b alone as ``b = (1 - exp(-2 η_A t)) y`` below Eq. 37, for one sample; the factor 2 is
+    that of two samples, and n samples of one label have n.
+    """
+
+    labels: Any
+    inputs: int = 2
+    pairs: Any = None
+    network_rate: float = 0.1
+    input_rate: float = 1.0
+    decay: float = 0.0
+
+    default_step_size: ClassVar[float] = 0.01
+
+    def __post_init__(self) -> None:
+        labels = finite_array("labels", self.labels).copy()
+        if labels.ndim != 2 or not labels.size:
+            raise InputError(f"labels must have the shape (samples, outputs), got {labels.shape}")
+        labels.setflags(write=False)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "inputs", whole_number("inputs", self.inputs, 1))
+        for name in ("network_rate", "input_rate", "decay"):
+            object.__setattr__(self, name, number(name, getattr(self, name), 0.0))
+        if self.pairs is not None:
+            pairs = np.array(self.pairs)
+            if pairs.dtype.kind not in "iu" or pairs.shape != (len(labels), 2) or pairs.min() < 0:
+                raise InputError(
+                    f"pairs must be whole numbers of at least 0 in the shape ({len(labels)}, 2), got "
+                    f"{pairs.dtype} of shape {pairs.shape}"
+                )
+            pairs = pairs.astype(np.int64)
+            pairs.setflags(write=False)
+            object.__setattr__(self, "pairs", pairs)
+
+    @property
+    def points(self) -> int:
+        """Number of points that move: samples, or symbols where `pairs` add them."""
+        return len(self.labels) if self.pairs is None else int(self.pairs.max()) + 1
+
+    @property
+    def outputs(self) -> int:
+        """Dimension of the labels."""
+        return int(self.labels.shape[1])
+
+    @property
+    def tokens(self) -> int:
+        """Rows of the state: moving points and outputs."""
+        return self.points + self.outputs
+
+    @property
+    def dim(self) -> int:
+        """Columns of the state: inputs, and one for b."""
+        return self.inputs + 1
+
+    @cached_property
+    def design(self) -> Array:
+        """Matrix (samples, points) that makes the inputs of all samples from the moving points."""
+        design = np.zeros((len(self.labels), self.points))
+        rows = np.arange(len(self.labels))
+        for column in (rows,) if self.pairs is None else self.pairs.T:
+            np.add.at(design, (rows, column), 1.0)
+        return design
+
+    @one_blas_thread
+    def start(self, generator: np.random.Generator) -> Array:
+        """Draw a start (tokens, dim): standard normal points, A with orthonormal columns or rows, b = 0.
+
+        The paper's initialisation is one with AᵀA ≈ I; here AᵀA = I, where there are enough outputs.
+        """
+        x = generator.standard_normal((self.points, self.inputs))
+        size = max(self.outputs, self.inputs)
+        A = np.linalg.qr(generator.standard_normal((size, size)))[0][: self.outputs, : self.inputs]
+        return self.pack(A, np.zeros(self.outputs), x)
+
+    def pack(self, A: Any, b: Any, x: Any) -> Array:
+        """Return the state (..., tokens, dim) of A (..., outputs, inputs), b (..., outputs) and points x."""
+        A, b, x = finite_array("A", A), finite_array("b", b), finite_array("x", x)
+        wanted = (self.outputs, self.inputs), (self.outputs,), (self.points, self.inputs)
+        if (A.shape[-2:], b.shape[-1:], x.shape[-2:]) != wanted:
+            raise InputError(
+                f"A, b and x must end in the shapes {wanted}, got {A.shape}, {b.shape} and {x.shape}"
+            )
+        batch = np.broadcast_shapes(A.shape[:-2], b.shape[:-1], x.shape[:-2])
+        state = np.zeros((*batch, self.tokens, self.dim))
+        state[..., : self.points, :-1] = x
+        state[..., self.points :, :-1] = A
+        state[..., self.points :, -1] = b
+        return state
+
+    def unpack(self, state: Any) -> tuple[Array, Array, Array]:
+        """Return A (..., outputs, inputs), b (..., outputs) and the points x (..., points, inputs)."""
+        array = finite_array("state", state)
+        if array.shape[-2:] != (self.tokens, self.dim):
+            raise InputError(f"state must have the shape (..., {self.tokens}, {self.dim}), got {array.shape}")
+        return (
+            array[..., self.points :, :-1],
+            array[..., self.points :, -1],
+            array[..., : self.points, :-1],
+        )
+
+    @one_blas_thread
+    def loss(self, state: Any) -> Array:
+        """Loss of states (..., tokens, dim) (Eq. 35, summed over samples), of shape (...)."""
+        A, b, x = self.unpack(state)
+        error = self._errors(A, b, x)
+        return np.asarray(
+            0.5 * np.sum(error**2, axis=(-2, -1))
+            + 0.5 * self.decay * len(self.labels) * np.sum(A**2, axis=(-2, -1))
+        )
+
+    @one_blas_thread
+    def velocity(self, state: Any) -> Array:
+        """Time derivative of states (..., tokens, dim) (Eq. 37), of the same shape."""
+        return self._velocity(finite_array("state", state))
+
+    @one_blas_thread
+    def internal_energy(self, state: Any) -> Array:
+        """Part of the loss that is left when every class has the best constant of its own, of shape (...).
+
+        ``½ Σ_c (1/m_c) Σ_{a<b in c} |A (r_a - r_b)|²`` over the classes c of m_c samples with equal labels.
+        No label enters. With AᵀA = I and classes of one size m it is ``|P_0(D)|/(2m)`` times ℓ_0 of the
+        effective theory: this is how the effective loss emerges from the true one.
+        """
+        A, _, x = self.unpack(state)
+        r = self.design @ x
+        label = np.unique(self.labels, axis=0, return_inverse=True)[1].ravel()
+        average = (label[:, None] == label) / np.bincount(label)[label][:, None]
+        spread = (r - average @ r) @ A.swapaxes(-1, -2)
+        return np.asarray(0.5 * np.sum(spread**2, axis=(-2, -1)))
+
+    @one_blas_thread
+    def adiabatic(self, A: Any, b: Any) -> AffineFlow:
+        """Return the flow of the points in the limit η_A → 0, in which A and b stand still.
+
+        It is affine, so it has a closed solution: the components are the entries of x, row by row.
+        """
+        A, b, _ = self.unpack(self.pack(A, b, np.zeros((self.points, self.inputs))))
+        M = self.design
+        generator = -self.input_rate * np.kron(M.T @ M, A.T @ A)
+        drift = self.input_rate * (M.T @ (self.labels - b) @ A).ravel()
+        return AffineFlow(generator, drift)
+
+    @one_blas_thread
+    def advance(self, positions: Array, step_size: float, steps: int) -> None:
+        """Move `positions` (runs, tokens, dim) in place by `steps` Runge-Kutta steps of fourth order."""
+        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out
+            for _ in range(steps):
+                k1 = self._velocity(positions)
+                k2 = self._velocity(positions + 0.5 * step_size * k1)
+                k3 = self._velocity(positions + 0.5 * step_size * k2)
+                k4 = self._velocity(positions + step_size * k3)
+                positions += step_size / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+    def observables(self, positions: Array) -> dict[str, Array]:
+        """Measure what `simulate` records: ``loss`` (Eq. 35) and ``internal_energy``, each (runs,)."""
+        return {"loss": self.loss(positions), "internal_energy": self.internal_energy(positions)}
+
+    def _errors(self, A: Array, b: Array, x: Array) -> Array:
+        """Return A r + b - y of every sample, (..., samples, outputs)."""
+        return np.asarray(self.design @ x @ A.swapaxes(-1, -2) + b[..., None, :] - self.labels)
+
+    def _velocity(self, state: Array) -> Array:
+        n = self.points
+        A, b, x = state[..., n:, :-1], state[..., n:, -1], state[..., :n, :-1]
+        error = self._errors(A, b, x)
+        r = self.design @ x
+        velocity = np.zeros_like(state)
+        velocity[..., n:, :-1] = -self.network_rate * (
+            error.swapaxes(-1, -2) @ r + len(self.labels) * self.decay * A
+        )
+        velocity[..., n:, -1] = -self.network_rate * error.sum(axis=-2)
+        velocity[..., :n, :-1] = -self.input_rate * self.design.T @ (error @ A)
+        return velocity

@@ -1,1 +1,0 @@
-"""Numba kernels: plain arrays in and out, one file a kernel family, no validation."""

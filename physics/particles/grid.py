@@ -1,0 +1,163 @@
+"""The repulsion d/(d² + ε²) of many points in the plane as one convolution, to a tolerance.
+
+The softened push is smooth on the scale of the softening ε: its transform falls as exp(-ε|ξ|), so a grid of
+spacing h resolves it to about exp(-πε/h). Unit charges are spread onto the grid by a Kaiser-Bessel window,
+convolved by FFT, and the field is read off through the same window, whose transform is divided out twice.
+Free space is a box twice as wide as the points plus a strip in which the push is tapered to zero, smoothly on
+a scale far above ε. The cost is that of the FFTs: it depends on extent over softening, not on how the points
+lie in it, and only linearly on their number. The push is not harmonic: no textbook multipole applies.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.particles import grid_kernels as kernels
+
+Array = NDArray[np.float64]
+
+SAFETY = 3.0
+"""Part of the tolerance that the spacing may use up; tested on many configurations."""
+TASKS = 8
+"""Grids that charges are spread on side by side."""
+SHARPEST = 1e-12
+"""Smallest tolerance of the sum over points, relative to the largest push; rounding is not far below."""
+MEMORY = 16_000_000
+"""Largest number of grid cells: about 1 GB in all."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A grid that honours a tolerance for points of an extent, and what it costs."""
+
+    spacing: float
+    width: int
+    """Grid points under the window, along an axis."""
+    shape: tuple[int, int]
+    taper: float
+    """Width of the strip in which the push falls to zero."""
+    sharpness: float
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the grid."""
+        return self.shape[0] * self.shape[1]
+
+
+def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
+    """Choose the grid for points that spread over `extent` (2,).
+
+    Extents are rounded up to an eighth of an octave, so that a moving system uses one grid for many steps.
+    Where the points have collapsed within the softening they push less, and what is left of it cancels: the
+    tolerance is tightened for both. None where rounding then stands in the way, or memory.
+    """
+    from scipy import fft  # half a second that `import physics` does without
+
+    widest = float(extent.max())
+    tolerance *= min(1.0, widest / (4.0 * softening)) ** 2
+    if not (tolerance >= SHARPEST and widest < 1e6 * softening):
+        return None
+    z = 1.0
+    for _ in range(
+        30
+    ):  # 2 √(πz/2) exp(-z) = tolerance / SAFETY: what lies beyond the band, of the largest push
+        z = math.log(2.0 * SAFETY / tolerance * math.sqrt(math.pi * z / 2.0))
+    spacing = math.pi * softening / z
+    width = math.ceil(0.42 * z) + 1
+    sharpness = 0.5 + math.sqrt(math.log(SAFETY / tolerance))
+    rounded = [2.0 ** (math.ceil(8.0 * math.log2(max(e, softening))) / 8.0) for e in extent]
+    taper = 5.0 * sharpness * softening
+    shape = [
+        int(fft.next_fast_len(math.ceil((2.0 * e + taper) / spacing) + 3 * width + 4, real=True))
+        for e in rounded
+    ]
+    chosen = Plan(spacing, width, (shape[0], shape[1]), taper, sharpness)
+    return chosen if chosen.cells <= MEMORY else None
+
+
+def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
+    """Return the sum of d/(d² + ε²) over all other points, for every point (2, count)."""
+    from scipy import fft  # half a second that `import physics` does without
+
+    table = _window(chosen.width)
+    low = points.min(axis=1, keepdims=True)
+    scaled = (points - low) / chosen.spacing + (chosen.width / 2 + 1)
+    rows, columns = (int(scaled[k].max()) + chosen.width // 2 + 3 for k in range(2))
+    partial = np.zeros((TASKS, rows, columns))
+    kernels.spread(scaled, table, partial)
+    charge = partial.sum(axis=0)
+    del partial
+    workers = numba.get_num_threads()
+    # Rows without points are not transformed, nor brought back.
+    lines = fft.rfft(charge, chosen.shape[1], axis=1, workers=workers)
+    spectrum = fft.fft(lines, chosen.shape[0], axis=0, workers=workers, overwrite_x=True)
+    fields = []
+    for push in _push_spectra(chosen, softening):
+        lines = fft.ifft(spectrum * push, axis=0, workers=workers, overwrite_x=True)[:rows]
+        fields.append(fft.irfft(lines, chosen.shape[1], axis=1, workers=workers))
+    out = np.empty_like(points)
+    kernels.gather(scaled, table, fields[0], fields[1], 1.0, out)
+    return out
+
+
+@lru_cache(maxsize=1)
+def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the transforms of both components of the tapered push, over the window's transform squared."""
+    from scipy import fft, special  # half a second that `import physics` does without
+
+    axes, tapers, inverses = [], [], []
+    for k, size in enumerate(chosen.shape):
+        difference = fft.fftfreq(size, 1.0 / size) * chosen.spacing
+        box = size * chosen.spacing
+        images = np.stack([difference, difference - np.where(difference < 0.0, -box, box)])
+        edge = 2.0 * (np.abs(images) - (box - chosen.taper) / 2.0) / chosen.taper - 1.0
+        tapers.append(np.where(edge < 1.0, 0.5 * special.erfc(chosen.sharpness * edge), 0.0))
+        axes.append(images)
+        frequency = fft.rfftfreq(size) if k else fft.fftfreq(size)
+        inverses.append(1.0 / _window_transform(2.0 * np.pi * frequency, chosen.width) ** 2)
+    push = np.empty((2, *chosen.shape))
+    kernels.push_samples(axes[0], axes[1], tapers[0], tapers[1], softening**2, push)
+    workers = numba.get_num_threads()
+    result = []
+    for component in push:
+        spectrum = fft.rfft2(component, workers=workers)
+        spectrum *= inverses[0][:, None]
+        spectrum *= inverses[1]
+        result.append(spectrum)
+    return result[0], result[1]
+
+
+def _shape(width: int) -> float:
+    """Kaiser-Bessel parameter, chosen by measurement: aliases and the fall of the push then match."""
+    return 0.62 * math.pi * width
+
+
+def _window_transform(frequency: Array, width: int) -> Array:
+    from scipy import special
+
+    beta = _shape(width)
+    root = np.sqrt((beta**2 - (width * frequency / 2.0) ** 2).astype(complex))
+    return np.real(width * np.sinh(root) / root) / special.i0(beta)
+
+
+@lru_cache(maxsize=8)
+def _window(width: int) -> Array:
+    """Return the window as polynomials (degree + 1, width), good to a few ulp."""
+    from scipy import special  # half a second that `import physics` does without
+
+    degree = width + 5
+    nodes = np.cos(np.pi * (np.arange(2 * degree) + 0.5) / (2 * degree)) / 2.0
+    table = np.zeros((degree + 1, width))
+    beta = _shape(width)
+    for k in range(width):
+        z = 2.0 * (nodes + k + 0.5 - width / 2.0) / width
+        values = special.i0(beta * np.sqrt(np.maximum(1.0 - z * z, 0.0))) / special.i0(beta)
+        series = np.polynomial.Chebyshev.fit(nodes, values, degree, domain=[-0.5, 0.5])
+        power = series.convert(kind=np.polynomial.Polynomial).coef[::-1]
+        table[degree + 1 - power.size :, k] = power
+    return table

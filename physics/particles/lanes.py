@@ -1,0 +1,344 @@
+"""Small systems in the plane, eight runs side by side: every run has its own lane of the vectors.
+
+In systems of a hundred pair sums loops are short, and their ends and horizontal sums cost more than their
+middle. Here the loops run over pair sums, and each of their operations serves eight runs: no ends, no
+horizontal sums, and no test of the class, as all runs have the same classes: pair sums of a class stand
+together. Repulsion and alignment are one pass over all pairs of different classes, some twenty operations and
+a division each, so that the multipliers are as busy as the divider. Two rows at a time were not worth a
+second loop; a sort for the alignment does not pay where it must be done lane by lane.
+
+Operations of one lane do not depend on the others and have one order: a run has the same bits in every lane,
+whatever runs stand beside it. `Lanes` is a vector of eight floats, a type of Numba's that this file defines;
+LLVM splits it where the processor's own vectors are shorter.
+"""
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
+from numba import prange, types
+from numba.core import cgutils
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+from physics.particles.direct import Law
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+primitive: Any = (
+    intrinsic  # what it returns has the arguments of the kernel's call, which Python does not see
+)
+WIDTH = 8
+"""Runs side by side."""
+TILE = 32
+"""Pair sums that all others meet while they stay in the nearest cache (12 KiB)."""
+COINCIDENT = 1e-13
+"""Spread of an axis, relative to the distance from the origin, up to which it is rounding."""
+
+
+class Classes(NamedTuple):
+    """Pair sums, those of a class together."""
+
+    first: Integers
+    """(P,): i of the pair (i, j) in every slot."""
+    second: Integers
+    """(P,): j of it."""
+    end: Integers
+    """(P,): the slot after the last one of its class."""
+
+
+# -- the vector type -------------------------------------------------------------------------------------
+
+
+class LanesType(types.Type):
+    """A vector of `WIDTH` floats."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
+
+
+lanes = LanesType()
+VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, VECTOR)
+
+
+def _define(function: Any, instruction: str) -> None:
+    @infer_global(function)
+    class _Typing(ConcreteTemplate):
+        cases = [signature(lanes, lanes, lanes)]  # noqa: RUF012 - Numba's way to say it
+
+    @lower_builtin(function, lanes, lanes)
+    def _lower(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+        return getattr(builder, instruction)(*arguments)
+
+
+for _function, _instruction in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
+    _define(_function, _instruction)
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    """Pointer to row `index` of an array (n, WIDTH) as a vector."""
+    data = context.make_array(kind)(context, builder, array).data
+    offset = builder.mul(index, ir.Constant(index.type, WIDTH))
+    return builder.bitcast(builder.gep(data, [offset]), VECTOR.as_pointer())
+
+
+def _call(builder: Any, name: str, arguments: Any) -> Any:
+    """Call one of LLVM's own functions of vectors."""
+    kind = ir.FunctionType(VECTOR, [VECTOR] * len(arguments))
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{WIDTH}f64")
+    return builder.call(function, arguments)
+
+
+@primitive
+def load(typing: Any, array: Any, index: Any) -> Any:
+    """Return row `index` of a contiguous array (n, WIDTH)."""
+
+    def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+        pointer = _place(context, builder, kind.args[0], *arguments)
+        return builder.load(pointer, align=8)
+
+    return lanes(array, types.intp), generate
+
+
+@primitive
+def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write row `index` of a contiguous array (n, WIDTH)."""
+
+    def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+        pointer = _place(context, builder, kind.args[0], *arguments[:2])
+        builder.store(arguments[2], pointer, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), generate
+
+
+@primitive
+def spread(typing: Any, value: Any) -> Any:
+    """Return the same number in all lanes."""
+
+    def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+        one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), arguments[0], ir.IntType(32)(0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+        return builder.shuffle_vector(one, ir.Constant(VECTOR, ir.Undefined), zeros)
+
+    return lanes(types.float64), generate
+
+
+@primitive
+def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a·b + c, rounded once where the processor can."""
+
+    def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+        return _call(builder, "fmuladd", arguments)
+
+    return lanes(lanes, lanes, lanes), generate
+
+
+@primitive
+def root(typing: Any, a: Any) -> Any:
+    """Return the square roots."""
+
+    def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+        return _call(builder, "sqrt", arguments)
+
+    return lanes(lanes), generate
+
+
+@primitive
+def where_greater(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+    """Return `then` where a > b, and `otherwise` elsewhere, also where one is NaN."""
+
+    def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *arguments[:2]), *arguments[2:])
+
+    return lanes(lanes, lanes, lanes, lanes), generate
+
+
+# -- forces ----------------------------------------------------------------------------------------------
+
+
+@kernel()
+def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Array, v: Array) -> None:
+    """Write the pair sums (s, t) and their directions (u, v): zero at the origin, NaN on overflow."""
+    zero, one = spread(0.0), spread(1.0)
+    for a in range(classes.first.size):
+        i, j = classes.first[a], classes.second[a]
+        sx, sy = load(x, i) + load(x, j), load(y, i) + load(y, j)
+        squared = sx * sx + sy * sy
+        inverse = where_greater(squared, zero, one / root(squared), zero) + (squared - squared)
+        store(s, a, sx)
+        store(t, a, sy)
+        store(u, a, sx * inverse)
+        store(v, a, sy * inverse)
+
+
+@kernel()
+def _within_class(
+    a: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
+) -> None:
+    """Add what pair sum `a` and those behind it, of its class, feel of each other."""
+    softening, pull, align = (
+        spread(law.softening_squared),
+        spread(law.attraction),
+        spread(law.alignment_same),
+    )
+    zero = spread(0.0)
+    x, y, ux, uy = load(s, a), load(t, a), load(u, a), load(v, a)
+    fx, fy = load(f, a), load(g, a)
+    for b in range(a + 1, end):
+        xb, yb = load(s, b), load(t, b)
+        dx, dy = xb - x, yb - y
+        pulled = pull / root(fused(dx, dx, fused(dy, dy, softening)))
+        ahead = where_greater(x * xb + y * yb, zero, align, zero)
+        fx = fused(pulled, dx, fused(ahead, load(u, b), fx))
+        fy = fused(pulled, dy, fused(ahead, load(v, b), fy))
+        store(f, b, fused(ahead, ux, load(f, b)) - pulled * dx)
+        store(g, b, fused(ahead, uy, load(g, b)) - pulled * dy)
+    store(f, a, fx)
+    store(g, a, fy)
+
+
+@kernel()
+def _across_classes(
+    a: int, begin: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
+) -> None:
+    """Add what pair sum `a` and those from `begin` to `end`, of other classes, feel of each other.
+
+    Pushes and directions have sums of their own: in one sum each addition would wait for the last.
+    """
+    softening, push, align = (
+        spread(law.softening_squared),
+        spread(law.repulsion),
+        spread(-law.alignment_diff),
+    )
+    zero = spread(0.0)
+    x, y = load(s, a), load(t, a)
+    ux, uy = align * load(u, a), align * load(v, a)
+    fx, fy, hx, hy = zero, zero, zero, zero
+    for b in range(begin, end):
+        xb, yb = load(s, b), load(t, b)
+        dx, dy = x - xb, y - yb
+        pushed = push / fused(dx, dx, fused(dy, dy, softening))
+        product = x * xb + y * yb
+        fx, fy = fused(pushed, dx, fx), fused(pushed, dy, fy)
+        hx = where_greater(product, zero, hx + load(u, b), hx)
+        hy = where_greater(product, zero, hy + load(v, b), hy)
+        gx, gy = load(f, b) - pushed * dx, load(g, b) - pushed * dy
+        store(f, b, where_greater(product, zero, gx + ux, gx))
+        store(g, b, where_greater(product, zero, gy + uy, gy))
+    store(f, a, load(f, a) + fused(align, hx, fx))
+    store(g, a, load(g, a) + fused(align, hy, fy))
+
+
+@kernel()
+def _forces(
+    x: Array,
+    y: Array,
+    classes: Classes,
+    law: Law,
+    work: Array,
+    force_x: Array,
+    force_y: Array,
+) -> None:
+    """Write the forces on the particles of eight runs; `work` (6, P, WIDTH) is scratch."""
+    s, t, u, v, f, g = work[0], work[1], work[2], work[3], work[4], work[5]
+    _pair_sums(x, y, classes, s, t, u, v)
+    f[:] = 0.0
+    g[:] = 0.0
+    count = classes.first.size
+    for a in range(count):
+        _within_class(a, classes.end[a], s, t, u, v, law, f, g)
+    for begin in range(0, count, TILE):
+        end = min(begin + TILE, count)
+        for a in range(end):
+            if classes.end[a] < end:
+                _across_classes(a, max(begin, classes.end[a]), end, s, t, u, v, law, f, g)
+    force_x[:] = 0.0
+    force_y[:] = 0.0
+    for a in range(classes.first.size):  # a pair (i, i) counts twice
+        i, j = classes.first[a], classes.second[a]
+        fx, fy = load(f, a), load(g, a)
+        store(force_x, i, load(force_x, i) + fx)
+        store(force_y, i, load(force_y, i) + fy)
+        store(force_x, j, load(force_x, j) + fx)
+        store(force_y, j, load(force_y, j) + fy)
+
+
+@kernel()
+def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
+    """Advance one axis of eight runs, as `move` of the kernels for larger systems does."""
+    tokens = len(x)
+    zero, one, size = spread(0.0), spread(1.0), spread(step_size)
+    mean, farthest = zero, zero
+    for i in range(tokens):
+        moved = load(x, i) + size * load(force, i)
+        store(x, i, moved)
+        mean = mean + moved
+        squared = moved * moved
+        farthest = where_greater(squared, farthest, squared, farthest)
+    if not normalise:
+        return
+    count = spread(1.0 * tokens)
+    mean = mean / count
+    variance = zero
+    for i in range(tokens):
+        centred = load(x, i) - mean
+        store(x, i, centred)
+        variance = variance + centred * centred
+    variance = variance / count
+    least = farthest * spread(COINCIDENT * COINCIDENT)
+    scale = where_greater(variance, least, one / root(variance), zero) + (variance - variance)
+    for i in range(tokens):
+        store(x, i, load(x, i) * scale)
+
+
+@kernel(parallel=True)
+def advance(
+    positions: Array,
+    classes: Classes,
+    law: Law,
+    step_size: float,
+    steps: int,
+    normalise: bool,
+    forces: Array,
+) -> None:
+    """Take `steps` steps of every run in the plane and leave the last forces in `forces`.
+
+    `positions` and `forces` are (runs, tokens, 2). With `steps` = 0 forces are computed and nothing moves.
+    Lanes without a run of their own repeat the last one.
+    """
+    runs, tokens, _ = positions.shape
+    for batch in prange(-(-runs // WIDTH)):
+        x, force = np.empty((2, tokens, WIDTH)), np.empty((2, tokens, WIDTH))
+        work = np.empty((6, classes.first.size, WIDTH))
+        for lane in range(WIDTH):
+            run = min(batch * WIDTH + lane, runs - 1)
+            for i in range(tokens):
+                for k in range(2):
+                    x[k, i, lane] = positions[run, i, k]
+        for step in range(max(steps, 1)):
+            _forces(x[0], x[1], classes, law, work, force[0], force[1])
+            if step < steps:
+                for k in range(2):
+                    _move(x[k], force[k], step_size, normalise)
+        for lane in range(min(WIDTH, runs - batch * WIDTH)):
+            run = batch * WIDTH + lane
+            for i in range(tokens):
+                for k in range(2):
+                    positions[run, i, k] = x[k, i, lane]
+                    forces[run, i, k] = force[k, i, lane]

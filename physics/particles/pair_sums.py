@@ -1,0 +1,61 @@
+"""How pair sums are laid out for the kernels."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.particles.direct import STREAM, Pairs
+from physics.particles.lanes import Classes
+from physics.theory.operations import Mask, Operation
+
+Integers = NDArray[np.int64]
+
+
+def pair_layout(operation: Operation, mask: Mask) -> Pairs:
+    """Lay out the pair sums of a training set by rank within their class, and list who meets whom.
+
+    Larger classes come first within a rank, so that those which have a member of a rank stand together.
+    """
+    first, second = operation.samples[mask].T.astype(np.int64)
+    label = operation.label[mask].astype(np.int64)
+    sizes = np.bincount(label)
+    place = np.empty(sizes.size, np.int64)
+    place[np.argsort(-sizes, kind="stable")] = np.arange(sizes.size)
+    rank = np.empty_like(label)
+    rank[np.argsort(label, kind="stable")] = np.arange(label.size) - np.repeat(
+        np.cumsum(sizes) - sizes, sizes
+    )
+    slots = np.lexsort((place[label], rank))
+    layout = Pairs(first[slots], second[slots], label[slots], _meetings(np.bincount(rank)))
+    for array in layout:
+        array.setflags(write=False)
+    return layout
+
+
+def class_layout(operation: Operation, mask: Mask) -> Classes:
+    """Lay out the pair sums of a training set class by class."""
+    label = operation.label[mask]
+    slots = np.argsort(label, kind="stable")
+    first, second = operation.samples[mask][slots].T.astype(np.int64)
+    end = np.searchsorted(label[slots], label[slots], side="right").astype(np.int64)
+    return Classes(np.ascontiguousarray(first), np.ascontiguousarray(second), end)
+
+
+def _meetings(members: Integers) -> Integers:
+    """Streams (a, b, length) in which the slots of every rank meet those of every later one.
+
+    `members` counts the classes that have a rank. Streams that continue each other are joined, and long ones
+    cut to what the kernel takes at once.
+    """
+    starts = np.cumsum(members) - members
+    m, n = np.triu_indices(members.size, 1)
+    by_distance = np.lexsort((m, n - m))
+    a, b, length = starts[m][by_distance], starts[n][by_distance], members[n][by_distance]
+    follows = (a[1:] == a[:-1] + length[:-1]) & (b[1:] == b[:-1] + length[:-1])
+    begins = np.flatnonzero(np.concatenate([[True], ~follows])[: a.size])
+    a, b, length = a[begins], b[begins], np.add.reduceat(length, begins) if a.size else length
+    parts = -(-length // STREAM)
+    which = np.repeat(np.arange(a.size), parts)
+    offset = (np.arange(which.size) - np.repeat(np.cumsum(parts) - parts, parts)) * STREAM
+    return np.stack(
+        [a[which] + offset, b[which] + offset, np.minimum(length[which] - offset, STREAM)], axis=1
+    )

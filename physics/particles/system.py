@@ -1,0 +1,389 @@
+"""Particles that cluster and align: Musat §5-6, as a system to simulate."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import choice, flag, number, point_sets, whole_number
+from physics.errors import InputError
+from physics.particles import direct as kernels
+from physics.particles import grid as convolution
+from physics.particles import lanes
+from physics.particles.adaptive import integrate
+from physics.particles.pair_sums import class_layout, pair_layout
+from physics.particles.potential import clustering
+from physics.particles.structures import circle_ratio, grid_imperfections
+from physics.theory.groups import as_group
+from physics.theory.operations import Mask, Operation, class_rule, tokens_of
+from physics.values import Value
+
+Array = NDArray[np.float64]
+Integrator = Literal["euler", "adaptive"]
+Observable = Literal["circle_ratio", "grid_imperfections", "mean_force", "potential"]
+
+SOFT = 1e-3
+"""Softening from which the repulsion of same-class pairs may be added and taken off again."""
+LANES_BELOW = 300
+"""Pair sums in the plane below which eight runs go side by side."""
+BY_ROW, BY_ROW_ALWAYS = 1500, 20_000
+"""Pair sums from which a run may be spread over the cores, where there are not enough runs for all of them,
+and from which it always is, to save memory; the bits are the same."""
+FAST_ABOVE = 31_375
+"""Pair sums from which the fast sum may pay; how much it costs then is estimated for each state:"""
+CELL_COST, POINT_COST = 450.0, 4000.0
+"""Time for a cell of the grid and for a point, in pairs of the direct sum (measured)."""
+SHARPEST = 1e-10
+"""Smallest tolerance of the fast sum."""
+LARGEST = 1e150
+"""Largest coordinate of which squares and products stay within the numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParticleSystem(Value):
+    """N particles whose pair sums attract, repel and align.
+
+    Pair sums of the same class (i + j) mod N attract each other, others repel; both feel or oppose the
+    direction of every pair sum on their side of the origin. After each step the particles are shifted to
+    zero mean and scaled to unit variance on every axis. The defaults are the paper's setting.
+
+    Parameters
+    ----------
+    tokens : int, optional
+        Number of particles N, at least 3; 17, or the order of the group, where it is not given.
+    dim : int, default 2
+        Dimension D of the space, at least 1.
+    attraction : float, default 1.0
+        g_a, the constant pull within a class.
+    repulsion : float, default 1.0
+        g_r, the push across classes at unit distance.
+    alignment : float, default 1.0
+        f_a, the constant of the alignment force.
+    softening : float, default 0.1
+        Length ε in |d|² → |d|² + ε², in both clustering terms; 0 is allowed.
+    pairs : array_like of int, shape (n, 2), optional
+        The training set: only its pair sums interact. All P = N(N+1)/2 by default.
+    modulus : int, optional
+        The class of (i, j) is (i + j) mod `modulus`, at least 2; N by default.
+    group : FiniteGroup or array_like (N, N), optional
+        The class is the product i·j in this group, which must commute, instead.
+    normalise : bool, default True
+        Shift and scale after every step, as the paper does. Without, the steps are plain Euler steps.
+    integrator : {"euler", "adaptive"}, default "euler"
+        "euler" takes the paper's steps. "adaptive" follows the flow that they approximate, `velocity`,
+        by a Runge-Kutta pair of order 5 with steps of its own; the step size is then but a unit of time.
+    relative_tolerance : float, default 1e-4
+        Error of an adaptive step relative to the largest coordinate; from 1e-12 to 0.1.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range, `tokens` is not the order of the group, a pair is not one of tokens or
+        is repeated, or no two of them are of the same class, or all are.
+
+    Notes
+    -----
+    The weights of the two kinds of interaction are P/n_same and P/n_diff, where P counts the pair sums and n
+    ordered pairs of them, so that each kind contributes the same in total. The paper leaves weights, step and
+    softening open; these values reproduce its Table 2.
+
+    The alignment force jumps where s·s' changes sign. An adaptive step that meets a jump is cut until its
+    error is allowed, and where the flow slides along a jump steps shrink with the tolerance: of the paper's
+    setting to time 2, 1e-4 takes hundreds, 1e-6 ten thousand. Without alignment the flow is smooth.
+    """
+
+    if TYPE_CHECKING:
+        tokens: int = 17
+    else:
+        tokens: int | None = None  # not given; a whole number from __post_init__ on
+    dim: int = 2
+    attraction: float = 1.0
+    repulsion: float = 1.0
+    alignment: float = 1.0
+    softening: float = 0.1
+    pairs: Any = None
+    modulus: int | None = None
+    group: Any = None
+    normalise: bool = True
+    integrator: Integrator = "euler"
+    relative_tolerance: float = 1e-4
+
+    default_step_size: ClassVar[float] = 0.02
+    operation: ClassVar[Operation]  # both are set for each instance, and are no fields
+    mask: ClassVar[Mask]
+
+    def __post_init__(self) -> None:
+        if self.group is not None:
+            object.__setattr__(self, "group", as_group(self.group))
+            whole_number("the order of the group", self.group.order, 3)
+        tokens = tokens_of(self.tokens, self.group, 17, minimum=3)
+        object.__setattr__(self, "tokens", tokens)
+        object.__setattr__(self, "dim", whole_number("dim", self.dim, 1))
+        for name in ("attraction", "repulsion", "alignment"):
+            object.__setattr__(self, name, number(name, getattr(self, name)))
+        object.__setattr__(self, "softening", number("softening", self.softening, 0.0))
+        object.__setattr__(self, "operation", class_rule(tokens, self.modulus, self.group))
+        if self.modulus is not None:
+            object.__setattr__(self, "modulus", self.operation.modulus)
+        object.__setattr__(self, "mask", self.operation.mask(self.pairs))
+        if self.pairs is not None:
+            pairs = self.operation.samples[self.mask]
+            pairs.setflags(write=False)
+            object.__setattr__(self, "pairs", pairs)
+        object.__setattr__(self, "normalise", flag("normalise", self.normalise))
+        choice("integrator", self.integrator, get_args(Integrator))
+        object.__setattr__(
+            self, "relative_tolerance", number("relative_tolerance", self.relative_tolerance, 1e-12)
+        )
+        if self.relative_tolerance > 0.1:
+            raise InputError(f"relative_tolerance must be at most 0.1, got {self.relative_tolerance:g}")
+        self._count_kinds()
+
+    @property
+    def pair_count(self) -> int:
+        """Number P of pair sums that interact."""
+        return int(np.count_nonzero(self.mask))
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """P/n_same and P/n_diff."""
+        same, diff = self._count_kinds()
+        return self.pair_count / same, self.pair_count / diff
+
+    def start(self, generator: np.random.Generator) -> Array:
+        """Draw a start (tokens, dim) from the standard normal distribution."""
+        return generator.standard_normal((self.tokens, self.dim))
+
+    def forces(self, positions: Array, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
+        """Return the forces on `positions` (runs, tokens, dim), which are trusted; see `physics.forces`."""
+        forces = np.empty_like(positions)
+        for run, chosen in _in_parts(positions, self, method, tolerance):
+            if chosen is None:
+                self._direct(positions[run], 0.0, 0, forces[run])
+            else:
+                self._fast(positions[run], chosen, forces[run])
+        return forces
+
+    def velocity(self, positions: Array) -> Array:
+        """Time derivative of positions (runs, tokens, dim) in the flow that the steps approximate.
+
+        Without `normalise` it is the force F. With it, it is what a normalised step does as its size goes to
+        zero: on each axis F without its mean, and without its part along the centred positions, so that mean
+        and variance stand still.
+        """
+        force = self.forces(positions, tolerance=min(1e-6, max(SHARPEST, 0.01 * self.relative_tolerance)))
+        if not self.normalise:
+            return force
+        force -= force.mean(axis=1, keepdims=True)
+        centred = positions - positions.mean(axis=1, keepdims=True)
+        variance = (centred * centred).mean(axis=1, keepdims=True)
+        along = (centred * force).mean(axis=1, keepdims=True)
+        force -= centred * np.divide(along, variance, out=np.zeros_like(along), where=variance > 0.0)
+        return force
+
+    def advance(self, positions: Array, step_size: float, steps: int) -> None:
+        """Move `positions` (runs, tokens, dim) in place by `steps` steps.
+
+        Large systems in the plane take the fast sum where it pays, to 1e-6 of the largest force.
+        """
+        if self.integrator == "adaptive":
+            self._normalise(positions)
+            integrate(self.velocity, positions, step_size * steps, self.relative_tolerance)
+            self._normalise(positions)
+        elif not self._may_be_fast:
+            self._direct(positions, step_size, steps, np.empty_like(positions))
+        else:
+            for _ in range(steps):
+                forces = self.forces(positions)
+                for position, force in zip(positions, forces, strict=True):
+                    kernels.move(position, force, step_size, self.normalise)
+
+    def largest_step_size(self, positions: Array) -> float:
+        """Step in which no particle of positions (runs, tokens, dim) goes far; 0 where the forces overflow.
+
+        Far is a tenth of the distance of the farthest one from the origin.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            sizes = np.abs(positions).max(axis=(1, 2)) / np.abs(self.forces(positions)).max(axis=(1, 2))
+        return 0.1 * float(np.nan_to_num(sizes, nan=0.0, posinf=np.inf).min())
+
+    @property
+    def measures(self) -> dict[Observable, Callable[[Array], NDArray[Any]]]:
+        """What `simulate` records on request: functions of positions (runs, tokens, dim) with values (runs,).
+
+        `circle_ratio` and `grid_imperfections` are those of `physics`, the latter over all pair sums, with
+        the class rule of the system; `mean_force` and `potential` are methods.
+        """
+        return {
+            "circle_ratio": circle_ratio,
+            "grid_imperfections": lambda positions: grid_imperfections(
+                positions, modulus=self.modulus, group=self.group
+            ),
+            "mean_force": self.mean_force,
+            "potential": self.potential,
+        }
+
+    def mean_force(self, positions: Array) -> Array:
+        """Mean length of the forces on the particles of positions (runs, tokens, dim), of shape (runs,)."""
+        return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
+
+    def potential(self, positions: Array) -> Array:
+        """Energy of the clustering terms at positions (runs, tokens, dim), of shape (runs,).
+
+        ``g_a w_same Σ √(d² + ε²) - g_r w_diff Σ ½ log(d² + ε²)``, over pairs of pair sums of the same class
+        and of different ones, each pair once. Its negative gradient is the force without alignment. The
+        alignment force has none. It costs several times a direct sum of the forces.
+        """
+        layout, law = self._layout, self._law()
+        sums = np.ascontiguousarray((positions[:, layout.first] + positions[:, layout.second]).swapaxes(1, 2))
+        # Products of eight squares must stay within the numbers.
+        safe = self.softening > 1e-19 and self.dim * np.ptp(sums, axis=2).max() ** 2 < 1e38
+        partial = np.empty((len(positions), 16, 2))
+        clustering(sums, layout.label, law.softening_squared, 8 if safe else 1, partial)
+        pull, logarithms = partial.sum(axis=1).T
+        return np.asarray(
+            law.attraction * pull - (0.5 * law.repulsion * logarithms if law.repulsion else 0.0)
+        )
+
+    @cached_property
+    def _classes(self) -> lanes.Classes:
+        return class_layout(self.operation, self.mask)
+
+    @cached_property
+    def _layout(self) -> kernels.Pairs:
+        return pair_layout(self.operation, self.mask)
+
+    @property
+    def _may_be_fast(self) -> bool:
+        return self.dim == 2 and self.pair_count >= FAST_ABOVE
+
+    def _count_kinds(self) -> tuple[int, int]:
+        """Ordered pairs of pair sums of the same class, and of different classes."""
+        members = np.bincount(self.operation.label[self.mask]).astype(np.int64)
+        same = int((members * (members - 1)).sum())
+        diff = self.pair_count * (self.pair_count - 1) - same
+        for count, kind in ((same, "the same class"), (diff, "different classes")):
+            if not count:
+                raise InputError(
+                    f"pairs must hold two pairs of {kind} for their interaction to have a weight, got none "
+                    f"among {self.pair_count}"
+                )
+        return same, diff
+
+    def _law(self) -> kernels.Law:
+        same, diff = self.weights
+        return kernels.Law(
+            self.attraction * same,
+            self.repulsion * diff,
+            self.alignment * same,
+            self.alignment * diff,
+            self.softening**2,
+            self.dim != 2 or self.softening < SOFT,
+        )
+
+    def _normalise(self, positions: Array) -> None:
+        if self.normalise:
+            for position in positions:
+                kernels.move(position, np.zeros_like(position), 0.0, True)
+
+    def _direct(self, positions: Array, step_size: float, steps: int, forces: Array) -> None:
+        law, P = self._law(), self.pair_count
+        if self.dim == 2 and P < LANES_BELOW and not law.apart:
+            lanes.advance(positions, self._classes, law, step_size, steps, self.normalise, forces)
+            return
+        options = (positions, self._layout, law, step_size, steps, self.normalise, _tasks(P), forces, True)
+        if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
+            kernels.advance_runs(*options)
+        else:
+            kernels.advance_rows(*options)
+
+    def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
+        layout, law = self._layout, self._law()._replace(apart=False)
+        tasks = _tasks(self.pair_count)
+        kernels.advance_rows(positions, layout, law, 0.0, 0, False, tasks, forces, False)
+        first, second = layout.first, layout.second
+        for position, force in zip(positions, forces, strict=True):
+            points = np.ascontiguousarray((position[first] + position[second]).T)
+            push = convolution.repulsion(points, self.softening, chosen)
+            for k in range(2):
+                found = np.bincount(first, push[k], self.tokens) + np.bincount(second, push[k], self.tokens)
+                force[:, k] += law.repulsion * found
+
+
+def _tasks(pair_count: int) -> int:
+    """Parts that the work of a run is cut into: few, where adding them up would be felt."""
+    return 1 if pair_count < BY_ROW else 4 if pair_count < 5000 else 16
+
+
+def _in_parts(
+    positions: Array, system: ParticleSystem, method: str, tolerance: float
+) -> list[tuple[slice, convolution.Plan | None]]:
+    """Cut an ensemble into slices with the grid of their fast sum, or None for the direct sum."""
+    if method == "direct" or (method == "auto" and not system._may_be_fast):
+        return [(slice(None), None)]
+    if system.dim != 2 or not system.softening > 0.0:
+        raise InputError(
+            "method 'fast' needs dim = 2 and softening greater than 0, "
+            f"got dim = {system.dim} and softening = {system.softening:g}"
+        )
+    parts: list[tuple[slice, convolution.Plan | None]] = []
+    for run, position in enumerate(positions):
+        chosen = convolution.plan(2.0 * np.ptp(position, axis=0), system.softening, tolerance)
+        if chosen is not None and method == "auto":
+            work = CELL_COST * chosen.cells + POINT_COST * system.pair_count
+            if work > system.pair_count**2 / 2 or system.softening < SOFT:
+                chosen = None
+        parts.append((slice(run, run + 1), chosen))
+    return parts
+
+
+def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
+    """Force on every particle (Musat, equation of §6).
+
+    Parameters
+    ----------
+    positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
+        Particle positions, finite.
+    system : ParticleSystem
+        The constants, and the number of tokens and dimensions that `positions` must have.
+    method : {"auto", "direct", "fast"}, default "auto"
+        "direct" sums over all pairs of pair sums; "fast" convolves on a grid, in the plane and with
+        softening, wherever a grid of less than 1 GB honours the tolerance, and is direct elsewhere; "auto"
+        takes it where it is expected to be faster.
+    tolerance : float, default 1e-6
+        Largest error of the fast sum, relative to the largest force; from 1e-10 to 1e-2. The direct sum is
+        exact to rounding.
+
+    Returns
+    -------
+    ndarray of float64, the shape of `positions`
+
+    Raises
+    ------
+    InputError
+        If an argument is not of that kind.
+    """
+    choice("method", method, ("auto", "direct", "fast"))
+    tolerance = number("tolerance", tolerance, above=0.0)
+    if method == "fast" and tolerance < SHARPEST:
+        raise InputError(f"tolerance must be at least {SHARPEST:g} for method 'fast', got {tolerance:g}")
+    if not isinstance(system, ParticleSystem):
+        raise InputError(f"system must be a ParticleSystem, got {type(system).__name__}")
+    array = point_sets("positions", positions)
+    expected = (system.tokens, system.dim)
+    if array.ndim > 3 or array.shape[-2:] != expected:
+        raise InputError(
+            f"positions must have the shape {expected} or (runs, {expected[0]}, {expected[1]}), "
+            f"got {array.shape}"
+        )
+    size = np.abs(array).max(initial=0.0)
+    if size > LARGEST:
+        raise InputError(f"positions must be at most {LARGEST:g} in size, got {size:g}")
+    if tolerance < SHARPEST:
+        method = "direct"
+    result = system.forces(array.reshape(-1, *expected), method=method, tolerance=min(tolerance, 1e-2))
+    return result.reshape(array.shape)

@@ -1,1 +1,0 @@
-"""Systems to simulate: one frozen dataclass a file."""

@@ -1,0 +1,232 @@
+"""What a training set implies: the exact closure P(D), and the bounds it sets (Liu, Appendix E)."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import whole_number
+from physics.errors import InputError
+from physics.seeds import Seed
+from physics.theory import closure_kernels as linear
+from physics.theory import deduction_kernels as deduction
+from physics.theory.operations import Mask, Operation, operation_of, random_orders
+
+LARGEST_PRIME = 2**26
+"""The kernels keep residues in float64, whose products are exact below this."""
+
+
+@dataclass(frozen=True)
+class Closures:
+    """What each of many training sets implies.
+
+    Attributes
+    ----------
+    kind : {"linear", "deduction", "chains"}
+        Which closure it is; see `closures`.
+    nullity : ndarray of int32, shape (sets,), or None
+        n_0, the number of degrees of freedom of the ground states; None where the operation does not commute.
+    implied : ndarray of int64, shape (sets,)
+        |P(D)|, the number of implied parallelograms (Eq. 14).
+    augmented : ndarray of bool, shape (sets, |D_0|)
+        D-bar, the samples that are trained or follow from the trained ones (Eq. 12).
+    quality : ndarray of float64, shape (sets,)
+        RQI-bar = |P(D)|/|P_0| (Eq. 16); NaN where the operation has no parallelogram at all.
+    accuracy : ndarray of float64, shape (sets,)
+        Acc-bar = |D-bar|/|D_0| (Eq. 17).
+    complete : ndarray of bool, shape (sets,)
+        Whether P(D) = P_0: the training set determines as much as the complete data set does. For plain
+        addition that is the linear representation, unique up to translation and scale (n_0 = 2).
+    groups : ndarray of int32, shape (sets, |D_0|), or None
+        Two samples of a class form an implied parallelogram iff their numbers agree; kept on request.
+    """
+
+    kind: str
+    nullity: NDArray[np.int32] | None
+    implied: NDArray[np.int64]
+    augmented: Mask
+    quality: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    complete: Mask
+    groups: NDArray[np.int32] | None = None
+
+
+def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool = True) -> Closures:
+    """Close many training sets exactly, on all cores.
+
+    Where the operation commutes, this is the **linear closure** of Eq. 14: a parallelogram is implied iff its
+    equation is a linear combination of those of P_0(D). Where it does not, this is the **deduction** of
+    Appendix H, taken to its end: three parallelograms that share their quotients give a fourth, equal
+    products are equal to one another, and both are repeated until nothing new follows. That is sound for
+    every embedding by invertible matrices; it is not claimed to find all that matrices imply.
+
+    Parameters
+    ----------
+    theory : EffectiveTheory or Operation
+        The operation; the training set of a theory does not matter.
+    masks : array_like of bool, shape (sets, |D_0|)
+        Training sets as marked samples, such as `random_training_sets` returns.
+    groups : bool, default False
+        Keep the partition of the samples as well.
+    transitive : bool, default True
+        False leaves out, where the operation does not commute, that equal products are equal to one another,
+        and keeps only the step that the paper draws (Figure 16). Much less follows then, and the bound of
+        Eq. 16 no longer holds: embeddings cannot but have transitive equalities.
+
+    Returns
+    -------
+    Closures
+
+    Raises
+    ------
+    InputError
+        If `masks` are not of that kind, or a set is empty, or transitivity is to be left out of a linear
+        closure, or of a partition.
+
+    Notes
+    -----
+    The linear closure is exact by proof, without a tolerance. A nonzero minor of the system is at most
+    c^(p-1) in absolute value (Hadamard), where c is the largest length of a row, √6 or √8; ranks are taken
+    modulo as many primes as it takes for their product to exceed that. So every minor that decides a rank
+    survives modulo one of them. A set whose nullity modulo one prime is already that of the complete data set
+    needs no other, because a rank modulo a prime never exceeds the true one.
+    """
+    operation = operation_of(theory)
+    marked = operation.masks(masks)
+    if not transitive and (operation.commutes or groups):
+        raise InputError(
+            "transitive must be True where the operation commutes, or groups are kept, got False"
+        )
+    sets, count = marked.shape
+    implied = np.empty(sets, np.int64)
+    augmented = np.empty((sets, count), bool)
+    kept = np.empty((sets if groups else 0, count), np.int32)
+    nullity = None
+    members, starts = operation.by_class
+    if operation.commutes:
+        nullity = np.empty(sets, np.int32)
+        linear.closures(
+            marked,
+            operation.samples,
+            members,
+            starts,
+            primes_for(operation),
+            least_nullity(operation),
+            nullity,
+            implied,
+            augmented,
+            kept,
+        )
+    elif not transitive:
+        deduction.chains(marked, operation.samples, members, starts, implied, augmented)
+    else:
+        deduction.closures(marked, operation.samples, members, starts, implied, augmented, kept)
+    everything = operation.parallelogram_count
+    return Closures(
+        "linear" if operation.commutes else "deduction" if transitive else "chains",
+        nullity,
+        implied,
+        augmented,
+        implied / everything if everything else np.full(sets, np.nan),
+        augmented.mean(axis=1),
+        implied == everything,
+        kept if groups else None,
+    )
+
+
+def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any = None) -> NDArray[np.int64]:
+    """Let samples arrive in random order, and count how many it takes until P(D) = P_0.
+
+    The first k samples of a random order are a random training set of size k, so the fraction of counts up
+    to k is the probability that such a set is complete, for all k at once.
+
+    Parameters
+    ----------
+    theory : EffectiveTheory or Operation
+    sets : int, default 1000
+        Number of orders.
+    seed : int or numpy.random.SeedSequence, default 0
+    orders : array_like of int, shape (sets, |D_0|), optional
+        These orders instead of random ones.
+
+    Returns
+    -------
+    ndarray of int64, shape (sets,)
+
+    Raises
+    ------
+    InputError
+        If `sets` is out of range, or a row of `orders` is not an order of the samples.
+    """
+    operation = operation_of(theory)
+    if orders is None:
+        rows = random_orders(operation, sets=sets, seed=seed)
+    else:
+        rows = np.ascontiguousarray(np.asarray(orders), np.int32)
+        count = len(operation.samples)
+        if rows.ndim != 2 or not np.array_equal(
+            np.sort(rows, axis=1), np.tile(np.arange(count), (len(rows), 1))
+        ):
+            raise InputError(
+                f"orders must hold rearrangements of 0 … {count - 1}, got the shape {rows.shape}"
+            )
+    size = np.empty(len(rows), np.int64)
+    members, starts = operation.by_class
+    if operation.commutes:
+        primes, floor = primes_for(operation), least_nullity(operation)
+        linear.critical_sizes(rows, operation.samples, operation.label, primes, floor, size)
+    else:
+        everything = operation.parallelogram_count
+        deduction.critical_sizes(rows, operation.samples, members, starts, everything, size)
+    return size
+
+
+def least_nullity(operation: Operation) -> int:
+    """Nullity of the complete data set under the linear closure, the least of all training sets.
+
+    It is 2 for plain addition, where (0, k+1, 1, k) makes all steps E_{k+1} - E_k equal, and 1 for a finite
+    group, where E_i - E_0 is a homomorphism to the reals, hence zero. Other moduli are computed.
+    """
+    if operation.modulus is None and operation.group is None:
+        return 2
+    if operation.group is not None or operation.modulus == operation.tokens:
+        return 1
+    nullity = np.empty(1, np.int32)
+    linear.closures(
+        operation.mask(None)[None],
+        operation.samples,
+        *operation.by_class,
+        primes_for(operation),
+        1,  # constants solve every such system, so no nullity is less
+        nullity,
+        np.empty(1, np.int64),
+        np.empty((1, len(operation.samples)), bool),
+        np.empty((0, len(operation.samples)), np.int32),
+    )
+    return int(nullity[0])
+
+
+def primes_for(operation: Operation) -> NDArray[np.float64]:
+    """Return primes whose product exceeds every minor of the operation's system, as float64."""
+    i, j = operation.samples.T
+    doubles = np.bincount(operation.label[i == j])
+    # (i, i, m, m) has the length √8, (i, i, m, n) √6, (i, j, m, n) 2; constants keep the rank below p.
+    longest = 8 if doubles.max(initial=0) > 1 else 6
+    bits = (operation.tokens - 1) / 2 * math.log2(longest)
+    return np.array(_primes(int(bits / math.log2(LARGEST_PRIME - 2**16)) + 1), np.float64)
+
+
+@lru_cache
+def _primes(count: int) -> tuple[int, ...]:
+    """Return the largest primes below `LARGEST_PRIME`, at most some 1800, by trial division."""
+    divisors = np.arange(3, math.isqrt(LARGEST_PRIME) + 1, 2)
+    found: list[int] = []
+    candidate = LARGEST_PRIME - 1
+    while len(found) < whole_number("count", count, 1):
+        if (candidate % divisors).all():
+            found.append(candidate)
+        candidate -= 2
+    return tuple(found)

@@ -1,0 +1,240 @@
+"""What is learned: an operation on symbols, its samples, and the training sets drawn from them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import whole_number
+from physics.errors import InputError
+from physics.seeds import Seed, parent_seed
+from physics.theory.groups import FiniteGroup, as_group
+from physics.values import Value
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Operation(Value):
+    """A binary operation on `tokens` symbols, and its complete data set D_0.
+
+    Parameters
+    ----------
+    tokens : int, optional
+        Number of symbols p, at least 2; 10, or the order of the group, where it is not given.
+    modulus : int, optional
+        The class of (i, j) is (i + j) mod `modulus`, instead of i + j.
+    group : FiniteGroup or array_like (n, n), optional
+        The class of (i, j) is the product i·j in this group, or in the group of this Cayley table. `tokens`
+        must be its order, where it is given.
+
+    Attributes
+    ----------
+    samples : ndarray of int32, shape (|D_0|, 2)
+        Pairs of symbols in lexicographic order: i ≤ j where the operation commutes, all p² where not.
+    label : ndarray of int32, shape (|D_0|,)
+        Class of each sample.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range, `tokens` is not the order of the group, or both a modulus and a group
+        are given.
+    """
+
+    if TYPE_CHECKING:
+        tokens: int = 10
+    else:
+        tokens: int | None = None  # not given; a whole number from __post_init__ on
+    modulus: int | None = None
+    group: FiniteGroup | None = None
+
+    def __post_init__(self) -> None:
+        if self.modulus is not None:
+            object.__setattr__(self, "modulus", whole_number("modulus", self.modulus, 2))
+        if self.group is not None:
+            if self.modulus is not None:
+                raise InputError("modulus and group exclude each other, got both")
+            group = as_group(self.group)
+            if group.order < 2:
+                raise InputError(f"group must have at least 2 elements, got {group.order}")
+            object.__setattr__(self, "group", group)
+        object.__setattr__(self, "tokens", tokens_of(self.tokens, self.group, 10, minimum=2))
+
+    @property
+    def name(self) -> str:
+        """What figures call it."""
+        if self.group is not None:
+            return self.group.name
+        return f"addition, p = {self.tokens}" + ("" if self.modulus is None else f", mod {self.modulus}")
+
+    @cached_property
+    def commutes(self) -> bool:
+        """Whether (i, j) and (j, i) are one sample."""
+        return self.group is None or self.group.commutes
+
+    @cached_property
+    def samples(self) -> NDArray[np.int32]:  # noqa: D102 (an attribute of the class docstring)
+        p = self.tokens
+        pairs = np.triu_indices(p) if self.commutes else np.divmod(np.arange(p * p), p)
+        return read_only(np.stack(pairs, axis=1).astype(np.int32))
+
+    @cached_property
+    def label(self) -> NDArray[np.int32]:  # noqa: D102 (as above)
+        i, j = self.samples.T
+        if self.group is not None:
+            return read_only(self.group.table[i, j].astype(np.int32))
+        return read_only(i + j if self.modulus is None else (i + j) % np.int32(self.modulus))
+
+    @cached_property
+    def by_class(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Samples sorted by class, and where each class starts among them (with the end as last entry)."""
+        sizes = np.bincount(self.label)
+        starts = np.append(0, np.cumsum(sizes))
+        members = np.argsort(self.label, kind="stable")
+        return read_only(members.astype(np.int32)), read_only(starts.astype(np.int32))
+
+    @cached_property
+    def parallelogram_count(self) -> int:
+        """Number of all permissible parallelograms, |P_0|."""
+        sizes = np.bincount(self.label).astype(np.int64)
+        return int((sizes * (sizes - 1) // 2).sum())
+
+    def mask(self, pairs: Any) -> Mask:
+        """Mark the samples that `pairs` (n, 2) names; all of them where it is None.
+
+        Raises
+        ------
+        InputError
+            If there is none, one is not a pair of symbols, or one is repeated ((i, j) and (j, i) are the
+            same sample where the operation commutes).
+        """
+        if pairs is None:
+            return read_only(np.ones(len(self.samples), bool))
+        array = np.asarray(pairs)
+        if array.size == 0:
+            raise InputError("pairs must hold at least 1 pair of symbols, got an empty training set")
+        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+            raise InputError(
+                f"pairs must be whole numbers of the shape (n, 2), got {array.dtype} of shape {array.shape}"
+            )
+        outside = np.argwhere(((array < 0) | (array >= self.tokens)).any(axis=1))
+        if len(outside):
+            i, j = array[outside[0, 0]]
+            raise InputError(f"pairs must hold symbols from 0 to {self.tokens - 1}, got ({i}, {j})")
+        i, j = array.astype(np.int64).T
+        if self.commutes:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        place = self._place[i, j]
+        times = np.bincount(place, minlength=len(self.samples))
+        if times.max() > 1:
+            twice = int(np.argmax(times > 1))
+            a, b = self.samples[twice]
+            also = f", of which ({b}, {a}) is the same sample" if self.commutes and a != b else ""
+            raise InputError(f"pairs must not repeat a sample, got ({a}, {b}) {times[twice]} times{also}")
+        return read_only(times > 0)
+
+    def masks(self, masks: Any) -> Mask:
+        """Return training sets given as marked samples (sets, |D_0|), read-only, checked: none is empty."""
+        array = np.asarray(masks)
+        if array.dtype != np.bool_ or array.ndim != 2 or array.shape[1] != len(self.samples):
+            raise InputError(
+                f"masks must be bool of the shape (sets, {len(self.samples)}), got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+        empty = np.flatnonzero(~array.any(axis=1))
+        if len(empty):
+            raise InputError(f"masks must mark at least 1 sample in each set, got none in set {empty[0]}")
+        return read_only(array)
+
+    @cached_property
+    def _place(self) -> NDArray[np.int64]:
+        place = np.full((self.tokens, self.tokens), -1)
+        place[self.samples[:, 0], self.samples[:, 1]] = np.arange(len(self.samples))
+        return place
+
+
+def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: int) -> int:
+    """Return the number of tokens, where None stands for the order of the group, or for the default."""
+    if tokens is None:
+        return default if group is None else group.order
+    tokens = whole_number("tokens", tokens, minimum)
+    if group is not None and tokens != group.order:
+        raise InputError(f"tokens must be {group.order}, the order of the group, got {tokens}")
+    return tokens
+
+
+def operation_of(theory: Any) -> Operation:
+    """Return the operation of an `EffectiveTheory`, or `theory` itself if it is one."""
+    found = theory if isinstance(theory, Operation) else getattr(theory, "operation", None)
+    if not isinstance(found, Operation):
+        raise InputError(f"theory must be an EffectiveTheory or an Operation, got {type(theory).__name__}")
+    return found
+
+
+def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Operation:
+    """Return the commutative operation that classes pair sums: addition modulo `tokens` by default.
+
+    Raises
+    ------
+    InputError
+        If `modulus` is below 2, or `group` does not commute or has another order, or both are given.
+    """
+    if group is None:
+        return Operation(tokens, tokens if modulus is None else modulus)
+    group = as_group(group)
+    if not group.commutes:
+        raise InputError(f"group must commute, as E_i + E_j does, and {group.name} does not")
+    return Operation(tokens, modulus, group)
+
+
+def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 0) -> Mask:
+    """Draw training sets of `size` distinct samples, every one as likely as any other.
+
+    Parameters
+    ----------
+    theory : EffectiveTheory or Operation
+        Whose samples are drawn; its own training set does not matter.
+    size : int
+        Between 1 and the number of samples.
+    sets : int, default 1
+        Number of training sets. A longer ensemble begins with the shorter one of the same seed.
+    seed : int or numpy.random.SeedSequence, default 0
+
+    Returns
+    -------
+    ndarray of bool, shape (sets, |D_0|)
+        Which samples each set holds.
+
+    Raises
+    ------
+    InputError
+        If `size` or `sets` is out of range.
+    """
+    operation = operation_of(theory)
+    size = whole_number("size", size, 1)
+    samples = len(operation.samples)
+    if size > samples:
+        raise InputError(f"size must be at most {samples}, the number of samples, got {size}")
+    masks = np.zeros((whole_number("sets", sets, 1), samples), bool)
+    masks[:, :size] = True
+    return np.random.default_rng(parent_seed(seed)).permuted(masks, axis=1)
+
+
+def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.int32]:
+    """Draw orders (sets, |D_0|) in which the samples may arrive, every one as likely as any other.
+
+    The first k samples of an order are a random training set of size k, so one order serves all sizes.
+    """
+    samples = len(operation_of(theory).samples)
+    orders = np.tile(np.arange(samples, dtype=np.int32), (whole_number("sets", sets, 1), 1))
+    return np.random.default_rng(parent_seed(seed)).permuted(orders, axis=1)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view: a kernel is compiled once for such arrays, and once more for others."""
+    array = np.ascontiguousarray(array).view()
+    array.setflags(write=False)
+    return array

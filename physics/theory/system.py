@@ -1,0 +1,368 @@
+"""The effective theory of representation learning (Liu §3, Appendices E and F), as a system to simulate."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.blas import one_blas_thread
+from physics.checks import choice, finite_array, number, whole_number
+from physics.errors import InputError
+from physics.theory import flow_kernels as kernels
+from physics.theory.closure import Closures, closures, least_nullity
+from physics.theory.operations import Mask, Operation
+from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
+from physics.values import Value
+
+Array = NDArray[np.float64]
+ORDERS = {"euler": 1, "midpoint": 2, "rk4": 4}
+BATCH_BYTES = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class EffectiveTheory(Value):
+    """Embeddings that descend the effective loss ℓ_eff = ℓ_0/Z_0 of a training set (Eqs. 4, 5).
+
+    ℓ_0 is the mean of |E_i + E_j - E_m - E_n|² over the parallelograms P_0(D) that the training set permits,
+    unordered pairs of distinct training samples with the same result; Z_0 = Σ|E_k|².
+
+    Parameters
+    ----------
+    tokens : int, optional
+        Number of symbols p, at least 2; 10, or the order of the group, where it is not given.
+    dim : int, default 1
+        Dimension of the embeddings, at least 1.
+    pairs : array_like of int, shape (n, 2), optional
+        The training set D; all samples by default. Without a parallelogram the loss is undefined, everything
+        is a ground state and nothing moves.
+    modulus : int, optional
+        Learn (i + j) mod `modulus` instead of i + j.
+    group : FiniteGroup or array_like (n, n), optional
+        Learn the product in this group, or in the group of this Cayley table. Where it does not commute, sums
+        of vectors cannot represent it: parallelograms, closure, quality and accuracy are those of matrix
+        embeddings (Appendix H), and there is no loss and no flow.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range, a pair is not one of symbols or is repeated, `group` is no group, or
+        `tokens` is not its order.
+
+    Notes
+    -----
+    With ℓ_0 = tr(EᵀQE) the gradient flow has the closed solution ``E(t) = √Z_0 G/‖G‖``, ``G = exp(-2Qt/Z_0)
+    E(0)``, for every Q, start and dimension; `simulate` uses it, so frames are exact however far they are
+    apart. Z_0 is conserved. C = Σ E_k is not, unless it is zero: ``dC/dt = (2 ℓ_0/Z_0²) C``, a term that the
+    paper's Eq. 27 drops.
+    """
+
+    if TYPE_CHECKING:
+        tokens: int = 10
+    else:
+        tokens: int | None = None  # not given; a whole number from __post_init__ on
+    dim: int = 1
+    pairs: Any = None
+    modulus: int | None = None
+    group: Any = None
+
+    default_step_size: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        operation = Operation(self.tokens, self.modulus, self.group)
+        object.__setattr__(self, "operation", operation)
+        for name in ("tokens", "modulus", "group"):
+            object.__setattr__(self, name, getattr(operation, name))
+        object.__setattr__(self, "dim", whole_number("dim", self.dim, 1))
+        object.__setattr__(self, "mask", operation.mask(self.pairs))
+        if self.pairs is not None:
+            pairs = operation.samples[self.mask]
+            pairs.setflags(write=False)
+            object.__setattr__(self, "pairs", pairs)
+
+    operation: ClassVar[Operation]  # both are set for each instance, and are no fields
+    mask: ClassVar[Mask]
+
+    # -- parallelograms ----------------------------------------------------------------------------------
+
+    @cached_property
+    def parallelogram_count(self) -> int:
+        """|P_0(D)|, counted without making the list."""
+        return count_parallelograms(self)
+
+    @cached_property
+    def parallelograms(self) -> NDArray[np.int32]:
+        """P_0(D), (n, 4): permitted by the training set."""
+        return list_parallelograms(self)
+
+    @cached_property
+    def implied_parallelograms(self) -> NDArray[np.int32]:
+        """P(D), (n, 4): all that follow from P_0(D), itself included; see `physics.closures` for how."""
+        return list_implied(self)
+
+    @cached_property
+    def closure(self) -> Closures:
+        """The closure of the training set, as a batch of one."""
+        return closures(self, self.mask[None])
+
+    @property
+    def ground_state_dimension(self) -> int:
+        """n_0, the exact number of degrees of freedom of the ground states in one dimension (Eq. 7)."""
+        self._linear()
+        assert self.closure.nullity is not None
+        return int(self.closure.nullity[0])
+
+    # -- energy ------------------------------------------------------------------------------------------
+
+    def loss(self, E: Any) -> NDArray[np.float64]:
+        """Effective loss ℓ_0/Z_0 (Eq. 5) of embeddings (..., tokens, dim), of shape (...)."""
+        states, shape = self._states(E)
+        loss, _, norm = self._descend(states)
+        return np.asarray((loss / norm).reshape(shape[:-2]))
+
+    def gradient(self, E: Any) -> Array:
+        """Gradient of the effective loss at embeddings (..., tokens, dim), of the same shape."""
+        states, shape = self._states(E)
+        loss, gradient, norm = self._descend(states)
+        gradient -= (2 * loss / norm)[:, None, None] * states
+        gradient /= norm[:, None, None]
+        return gradient.reshape(shape)
+
+    def hessian(self, norm: float | None = None) -> Array:
+        """H = (1/Z_0) ∂²ℓ_0/∂E_i∂E_j = 2Q/Z_0 (Eq. 8), (tokens, tokens), the same for every axis.
+
+        `norm` is Z_0; by default `tokens`, that of embeddings of unit variance in one dimension.
+        """
+        self._linear(loss=True)
+        norm = self.tokens if norm is None else number("norm", norm, above=0.0)
+        return 2 / norm * self._quadratic_form
+
+    # -- spectrum ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def spectrum(self) -> Array:
+        """Eigenvalues λ_i of H for Z_0 = tokens, ascending; the first n_0 are zero, exactly."""
+        self._linear()
+        return 2 / self.tokens * self._modes[0]
+
+    @property
+    def grokking_rate(self) -> float:
+        """λ_3, the third smallest eigenvalue of H for Z_0 = tokens; 0 where n_0 > 2."""
+        return float(self.spectrum[2]) if self.tokens > 2 else 0.0
+
+    @property
+    def relaxation_rate(self) -> float:
+        """Slowest rate at which anything decays that the complete data set forbids.
+
+        That is `grokking_rate` for plain addition, whose complete data set leaves two degrees of freedom.
+        Modulo p it leaves one, and this is λ_2. It is 0 where the training set leaves more than that.
+        """
+        free = least_nullity(self.operation)
+        return float(self.spectrum[free]) if free < self.tokens else 0.0
+
+    def grokking_steps(self, step_size: float = 1e-3) -> float:
+        """Return the steps n_h = 1/(λ_3 η) in which the slowest mode falls by e; infinite where λ_3 = 0."""
+        step_size = number("step_size", step_size, above=0.0)
+        return 1 / (self.grokking_rate * step_size) if self.grokking_rate else math.inf
+
+    @property
+    def ground_states(self) -> Array:
+        """Orthonormal basis of the ground states, (tokens, n_0)."""
+        return self._modes[1][:, : self.ground_state_dimension].copy()
+
+    # -- dynamics ----------------------------------------------------------------------------------------
+
+    def start(self, generator: np.random.Generator) -> Array:
+        """Draw a start (tokens, dim) from the standard normal distribution.
+
+        It is scaled to zero mean and unit variance on every axis, as the paper's normalised embeddings are.
+        """
+        E = generator.standard_normal((self.tokens, self.dim))
+        E -= E.mean(axis=0)
+        return E / np.sqrt(np.mean(E**2, axis=0))
+
+    def advance(self, positions: Array, step_size: float, steps: int) -> None:
+        """Move `positions` (runs, tokens, dim) in place by the closed flow over ``steps * step_size``."""
+        if not positions.any(axis=(1, 2)).all():
+            raise InputError("initial must not be zero everywhere, where the effective loss is undefined")
+        positions[:] = self._flow(positions, np.array([step_size * steps]))[:, 0]
+
+    def solve(self, initial: Any, times: Any) -> Array:
+        """Solve the flow in closed form.
+
+        Parameters
+        ----------
+        initial : array_like, shape (..., tokens, dim)
+            Embeddings at time 0, not zero everywhere.
+        times : array_like, shape (n,)
+            At least 0, in any order.
+
+        Returns
+        -------
+        ndarray of float64, shape (..., n, tokens, dim)
+
+        Raises
+        ------
+        InputError
+            If shapes do not agree, a value is not finite, or a time is negative.
+        """
+        states, shape = self._states(initial, "initial")
+        clock = finite_array("times", times)
+        if clock.ndim != 1 or (clock < 0).any():
+            raise InputError(
+                f"times must be of shape (n,) and at least 0, got {clock.shape} from {clock.min():g}"
+            )
+        return self._flow(states, clock).reshape(*shape[:-2], len(clock), *shape[-2:])
+
+    def step(self, E: Any, step_size: float, steps: int = 1, method: str = "rk4") -> Array:
+        """Step the flow numerically: an oracle for `solve`, which is exact and faster.
+
+        Parameters
+        ----------
+        E : array_like, shape (..., tokens, dim)
+        step_size : float
+            Greater than 0.
+        steps : int, default 1
+        method : {"rk4", "midpoint", "euler"}
+            Of order 4, 2 and 1.
+
+        Returns
+        -------
+        ndarray of float64, the shape of `E`
+
+        Raises
+        ------
+        InputError
+            If an argument is not of that kind, or the loss is undefined.
+        """
+        self._linear(loss=True)
+        states, shape = self._states(E)
+        order = ORDERS[choice("method", method, tuple(ORDERS))]
+        step_size = number("step_size", step_size, above=0.0)
+        axes = states.swapaxes(1, 2).copy()
+        kernels.step(axes, *self._sorted_samples, step_size, whole_number("steps", steps, 1), order)
+        return np.ascontiguousarray(axes.swapaxes(1, 2)).reshape(shape)
+
+    def observables(self, positions: Array) -> dict[str, Array]:
+        """Measure what `simulate` records beside the positions (runs, tokens, dim).
+
+        ``Z_0`` (runs,), which is conserved, ``C`` = Σ E_k (runs, dim), which grows by ``dC/dt = (2ℓ_0/Z_0²)
+        C``, and ``loss`` = ℓ_0/Z_0 (runs,), NaN where there is no parallelogram.
+        """
+        loss = self.loss(positions) if self.parallelogram_count else np.full(len(positions), np.nan)
+        return {"loss": loss, "Z_0": np.sum(positions**2, axis=(1, 2)), "C": positions.sum(axis=1)}
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _quadratic_form(self) -> Array:
+        """Q of ℓ_0 = tr(EᵀQE), (tokens, tokens); zero where there is no parallelogram."""
+        return _forms(self.operation, self.mask[None])[0]
+
+    @cached_property
+    @one_blas_thread
+    def _modes(self) -> tuple[Array, Array]:
+        """Eigenvalues (tokens,) of Q, ascending, and eigenvectors as columns; the null ones exactly zero."""
+        values, vectors = np.linalg.eigh(self._quadratic_form)
+        values[: self.ground_state_dimension] = 0.0
+        return values, vectors
+
+    @cached_property
+    def _sorted_samples(self) -> tuple[NDArray[np.int32], NDArray[np.int32], float]:
+        """Training samples sorted by class (n, 2), where each class starts, and 1/|P_0(D)|."""
+        members, starts = self.operation.by_class
+        trained = self.mask[members]
+        counts = np.append(0, np.cumsum(trained))
+        return (
+            self.operation.samples[members[trained]],
+            counts[starts].astype(np.int32),
+            1 / self.parallelogram_count,
+        )
+
+    def _descend(self, states: Array) -> tuple[Array, Array, Array]:
+        """ℓ_0 (runs,), its gradient (runs, tokens, dim) and Z_0 (runs,)."""
+        self._linear(loss=True)
+        runs, tokens, dim = states.shape
+        axes = np.ascontiguousarray(states.swapaxes(1, 2)).reshape(runs * dim, tokens)
+        loss, gradient = np.empty(runs * dim), np.empty_like(axes)
+        kernels.loss_and_gradient(axes, *self._sorted_samples, loss, gradient)
+        gradient = np.ascontiguousarray(gradient.reshape(runs, dim, tokens).swapaxes(1, 2))
+        return loss.reshape(runs, dim).sum(axis=1), gradient, np.sum(states**2, axis=(1, 2))
+
+    @one_blas_thread
+    def _flow(self, states: Array, times: Array) -> Array:
+        """Move states (runs, tokens, dim) by the closed solution, (runs, times, tokens, dim)."""
+        self._linear()
+        if not self.parallelogram_count:
+            return np.repeat(states[:, None], len(times), axis=1)
+        rates, modes = self._modes
+        out = np.empty((len(states), len(times), self.tokens, states.shape[2]))
+        kernels.relax(modes.T @ states, rates, times, np.sum(states**2, axis=(1, 2)), out)
+        return modes @ out
+
+    def _states(self, E: Any, name: str = "E") -> tuple[Array, tuple[int, ...]]:
+        """Return E as (runs, tokens, dim), checked, and the shape it came in."""
+        array = finite_array(name, E)
+        if array.ndim < 2 or array.shape[-2] != self.tokens or array.shape[-1] < 1:
+            raise InputError(f"{name} must have the shape (..., {self.tokens}, dim), got {array.shape}")
+        states = array.reshape(-1, *array.shape[-2:])
+        if not states.any(axis=(1, 2)).all():
+            raise InputError(f"{name} must not be zero everywhere, where the effective loss is undefined")
+        return states, array.shape
+
+    def _linear(self, *, loss: bool = False) -> None:
+        if not self.operation.commutes:
+            raise InputError(
+                f"group must commute for embeddings that add up, and {self.operation.name} does not; its "
+                "parallelograms, closure, quality and accuracy are those of matrix embeddings"
+            )
+        if loss and not self.parallelogram_count:
+            raise InputError(
+                "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; "
+                "every embedding is a ground state then, and the grokking rate is 0"
+            )
+
+
+@one_blas_thread
+def grokking_rates(theory: Any, masks: Any) -> Array:
+    """Grokking rates λ_3 of many training sets, as in Figure 5 (a).
+
+    Parameters
+    ----------
+    theory : EffectiveTheory or Operation
+        The operation, which must commute.
+    masks : array_like of bool, shape (sets, |D_0|)
+        Training sets, such as `random_training_sets` returns.
+
+    Returns
+    -------
+    ndarray of float64, shape (sets,)
+        Third smallest eigenvalue of each Hessian for Z_0 = tokens; exactly 0 where n_0 > 2.
+
+    Raises
+    ------
+    InputError
+        If the operation does not commute, or `masks` are not training sets.
+    """
+    found = closures(theory, masks)
+    if found.nullity is None:
+        raise InputError("theory must commute to have a grokking rate")
+    operation = theory if isinstance(theory, Operation) else theory.operation
+    marked = operation.masks(masks)
+    rates = np.zeros(len(marked))
+    moving = np.flatnonzero(found.nullity < 3) if operation.tokens > 2 else np.empty(0, np.int64)
+    block = max(BATCH_BYTES // (8 * operation.tokens**2), 1)
+    for begin in range(0, len(moving), block):
+        chosen = moving[begin : begin + block]
+        rates[chosen] = 2 / operation.tokens * np.linalg.eigvalsh(_forms(operation, marked[chosen]))[:, 2]
+    return rates
+
+
+def _forms(operation: Operation, masks: Mask) -> Array:
+    """Q of each training set, (sets, tokens, tokens); zero where there is no parallelogram."""
+    Q = np.empty((len(masks), operation.tokens, operation.tokens))
+    count = np.empty(len(masks), np.int64)
+    kernels.quadratic_forms(masks, operation.samples, *operation.by_class, Q, count)
+    return np.asarray(Q / np.maximum(count, 1)[:, None, None])

@@ -1,0 +1,130 @@
+import itertools
+
+import naive
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso
+
+import analysis
+import physics
+from analysis.laws import lasso_kernels as kernels
+from analysis.laws.lasso import Moments, path, solve
+from grokphys.files import embedded_trajectory
+from physics import InputError
+
+# -- the batch Lasso ----------------------------------------------------------------------------------------
+
+
+def problems(seed=0):
+    """Regular, wide, dependent, constant and collinear features."""
+    rng = np.random.default_rng(seed)
+    regular = rng.standard_normal((60, 12))
+    dependent = regular.copy()
+    dependent[:, 3] = 2 * dependent[:, 1] - dependent[:, 0]
+    dependent[:, 5] = 7.0
+    decays = np.exp(-np.outer(np.linspace(0, 3, 60), rng.uniform(0.5, 1.5, 12))) * 80 + 100
+    for X in (regular, dependent, decays):
+        yield X, X @ rng.standard_normal((12, 4)) + rng.standard_normal((60, 4))
+    yield regular[:60], np.zeros((60, 4))
+
+
+@pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.001, 1.0), (0.05, 1.0), (1.0, 1.0), (0.05, 0.3)])
+def test_the_batch_lasso_is_optimal(alpha, l1_ratio):
+    found = analysis.batch_lasso(list(problems()), alpha=alpha, l1_ratio=l1_ratio)
+    assert found.converged.all()
+    for k, (X, Y) in enumerate(problems()):
+        for t in range(4):
+            w, w0 = found.coef[k, t, 0], found.intercept[k, t, 0]
+            gap = naive.elastic_net_gap(X, Y[:, t], w, alpha, l1_ratio)
+            assert gap <= 1e-9 * max(Y[:, t].var(), 1e-12)
+            np.testing.assert_allclose(w0, Y[:, t].mean() - X.mean(axis=0) @ w, atol=1e-10)
+
+
+def test_the_batch_lasso_has_the_coefficients_of_scikit_learns():
+    signals = physics.load(embedded_trajectory()).observables["fourier_signals"][0].astype(float)
+    states, changes = signals[:-1], np.diff(signals, axis=0)
+    found = analysis.batch_lasso([(states, changes)], alpha=0.1)
+    model = Lasso(alpha=0.1, tol=1e-14, max_iter=50_000, precompute=True)
+    for t in (2, 6, 12):
+        np.testing.assert_allclose(found.coef[0, t, 0], model.fit(states, changes[:, t]).coef_, atol=1e-8)
+    # At the published alpha, scikit-learn takes minutes; there the solution is checked by its own conditions.
+    found = analysis.batch_lasso([(states, changes)])
+    for t, k in itertools.product(range(29), [0]):
+        w = found.coef[k, t, 0]
+        assert naive.elastic_net_gap(states, changes[:, t], w, 0.01, 1.0) <= 1e-10 * changes[:, t].var()
+
+
+def test_coefficients_of_a_path_are_exactly_zero_before_they_enter():
+    X, Y = next(problems())
+    moments = Moments.of([(X, Y)])
+    for l1_ratio in (1.0, 0.3):
+        found = solve(moments, path(moments, l1_ratio, points=40), l1_ratio=l1_ratio)
+        assert not found.coef[0, :, 0].any(), "the first penalty is the weakest that kills all"
+        assert (np.count_nonzero(found.coef[0, :, 1], axis=1) >= 1).all()
+        # Where a coefficient is exactly zero its gradient may be anything up to the penalty, and only there.
+        alpha = path(moments, l1_ratio, points=40)
+        for t, k in itertools.product(range(4), range(40)):
+            w = found.coef[0, t, k]
+            gradient = moments.cross[0, t] - moments.gram[0] @ w - (1 - l1_ratio) * alpha[t, k] * w
+            active = w != 0
+            np.testing.assert_allclose(
+                gradient[active], l1_ratio * alpha[t, k] * np.sign(w[active]), rtol=1e-6
+            )
+            assert (np.abs(gradient[~active]) <= l1_ratio * alpha[t, k] * (1 + 1e-8)).all()
+
+
+def test_the_gap_is_that_of_the_definition():
+    X, Y = next(problems())
+    moments = Moments.of([(X, Y)])
+    gram, q, power = moments.gram[0], moments.cross[0], moments.power[0]
+    for t, alpha in itertools.product(range(4), (0.01, 0.3, 2.0)):
+        for w in (np.zeros(12), 0.1 * np.random.default_rng(t).standard_normal(12)):
+            expected = naive.elastic_net_gap(X, Y[:, t], w, alpha, 1.0)
+            assert kernels._gap(power[t], alpha, q[t], w, q[t] - gram @ w) == pytest.approx(
+                expected, abs=1e-10
+            )
+
+
+def test_duplicate_features_share_one_optimum():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    X[:, 2] = X[:, 1]
+    y = X @ [[1.0], [2.0], [0.0]]
+    found = analysis.batch_lasso([(X, y)], alpha=0.1)
+    alone = analysis.batch_lasso([(X[:, :2], y)], alpha=0.1)
+    assert found.coef[0, 0, 0, 1:].sum() == pytest.approx(alone.coef[0, 0, 0, 1])
+    assert found.converged.all()
+
+
+def test_the_batch_lasso_has_the_same_bits_with_any_number_of_threads():
+    import numba
+
+    many = analysis.batch_lasso(list(problems())).coef
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    one = analysis.batch_lasso(list(problems())).coef
+    numba.set_num_threads(threads)
+    np.testing.assert_array_equal(one, many)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda f: f([(np.ones((3, 2)), np.ones(3))]), r"problem 0 must hold X \(n, K\) and Y \(n, T\), got"),
+        (
+            lambda f: f([(np.ones((3, 2)), np.ones((3, 1))), (np.ones((3, 4)), np.ones((3, 1)))]),
+            "problems must agree in features and targets",
+        ),
+        (
+            lambda f: f([(np.eye(3), np.eye(3))], alpha=0),
+            "alpha must be a finite number greater than 0, got 0",
+        ),
+        (
+            lambda f: f([(np.eye(3), np.eye(3))], l1_ratio=2),
+            "l1_ratio must be greater than 0 and at most 1, got 2",
+        ),
+        (lambda f: f([(np.full((3, 2), np.nan), np.eye(3))]), "X of problem 0 must be finite"),
+    ],
+)
+def test_the_batch_lasso_refuses_bad_input(call, sentence):
+    with pytest.raises(InputError, match=sentence):
+        call(analysis.batch_lasso)

@@ -1,0 +1,381 @@
+import naive
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import ElasticNet, Lasso
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import analysis
+import physics
+from analysis.laws.ode import FitWarning
+from grokphys.files import embedded_trajectory
+from physics import InputError
+
+
+@parametrize_with_checks(
+    [
+        analysis.LinearODERegressor(),
+        analysis.LinearODERegressor(penalty=None),
+        analysis.LinearODERegressor("elastic-net"),
+        analysis.MeanFieldRegressor(),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_accepts_the_estimator(estimator, check):
+    check(estimator)
+
+
+def stable_system(size=4, seed=0):
+    rng = np.random.default_rng(seed)
+    A = 0.1 * rng.standard_normal((size, size)) - 0.1 * np.eye(size)
+    return A, rng.standard_normal(size), rng
+
+
+def test_a_known_increment_map_is_recovered_from_several_runs():
+    A, b, rng = stable_system()
+    runs = [analysis.affine_rollout(A, b, rng.standard_normal(4), 30) for _ in range(3)]
+    fit = analysis.fit_trajectories(runs, penalty=None)
+    np.testing.assert_allclose(fit.A, A, atol=1e-10)
+    np.testing.assert_allclose(fit.b, b, atol=1e-10)
+    assert fit.transitions == 90
+    assert fit.r2_in_sample == pytest.approx(1)
+    assert fit.r2_rollout == pytest.approx(1)
+    other = fit.score(analysis.affine_rollout(A, b, rng.standard_normal(4), 50))
+    assert (other.derivative, other.rollout, other.reached) == pytest.approx((1, 1, 1))
+    assert other.relative_error < 1e-9
+
+
+def test_no_derivative_is_taken_across_a_join():
+    """The published code appends first differences of joined trajectories, and so invents some."""
+    A, b, _ = stable_system()
+    near = analysis.affine_rollout(A, b, np.ones(4), 20)
+    far = analysis.affine_rollout(A, b, -100 * np.ones(4), 20)
+    joined = analysis.fit_trajectories(np.concatenate([near, far]), penalty=None)
+    apart = analysis.fit_trajectories([near, far], penalty=None)
+    np.testing.assert_allclose(apart.A, A, atol=1e-9)
+    assert np.abs(joined.A - A).max() > 0.01
+    assert (joined.transitions, apart.transitions) == (41, 40)
+
+
+def test_the_increment_map_and_the_generator_are_different_objects():
+    A, b, _ = stable_system()
+    t = np.arange(0.0, 20.0)
+    x = analysis.affine_solution(A, b, np.ones(4), t)
+    increment = analysis.fit_trajectories(x, t, kind="increment", penalty=None)
+    from scipy.linalg import expm
+
+    np.testing.assert_allclose(increment.A, expm(A) - np.eye(4), atol=1e-7)
+    errors = []
+    for step in (0.2, 0.1):
+        fine = np.arange(0, 20, step)
+        fit = analysis.fit_trajectories(
+            analysis.affine_solution(A, b, np.ones(4), fine), fine, kind="generator", penalty=None
+        )
+        errors.append(np.abs(fit.A - A).max())
+    assert errors[0] < 1e-3
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.05), "second order in the spacing"
+
+
+def test_a_generator_from_uneven_times():
+    A, b, rng = stable_system()
+    t = np.cumsum(rng.uniform(0.01, 0.05, 800))
+    fit = analysis.fit_trajectories(
+        analysis.affine_solution(A, b, np.ones(4), t - t[0]), t, kind="generator", penalty=None
+    )
+    np.testing.assert_allclose(fit.A, A, atol=1e-4)
+    np.testing.assert_allclose(
+        fit.predict(np.ones(4), [0.0, 3.0]), analysis.affine_solution(A, b, np.ones(4), [0, 3]), atol=1e-3
+    )
+
+
+def test_the_exact_solution_against_an_integrator_singular_matrices_included():
+    rng = np.random.default_rng(2)
+    singular = rng.standard_normal((4, 2)) @ rng.standard_normal((2, 4)) / 4
+    nilpotent = np.diag(np.ones(3), 1)
+    t = np.linspace(0, 3, 7)
+    for A in (singular, nilpotent, np.zeros((4, 4)), rng.standard_normal((4, 4)) / 2):
+        b, x0 = rng.standard_normal(4), rng.standard_normal(4)
+        oracle = solve_ivp(
+            lambda _, x, A=A, b=b: A @ x + b, (0, 3), x0, t_eval=t, rtol=1e-12, atol=1e-13, method="DOP853"
+        )
+        np.testing.assert_allclose(analysis.affine_solution(A, b, x0, t), oracle.y.T, atol=1e-9)
+
+
+def test_lasso_is_scikit_learns_converged():
+    rng = np.random.default_rng(0)
+    x = np.cumsum(rng.standard_normal((300, 6)), axis=0)
+    fit = analysis.fit_trajectories(x, alpha=0.05, tol=1e-10)
+    model = Lasso(alpha=0.05, max_iter=10**6, tol=1e-10).fit(x[:-1], np.diff(x, axis=0))
+    np.testing.assert_allclose(fit.A, model.coef_, atol=1e-10)
+    assert fit.converged.all()
+
+
+def test_targets_that_have_not_converged_are_named():
+    real = physics.load(embedded_trajectory())
+    signals = real.observables["fourier_signals"][0]
+    with pytest.warns(ConvergenceWarning, match=r"of 29 targets have not converged in 2 sweeps: \d+, \d+"):
+        fit = analysis.fit_trajectories(signals, max_iter=2)
+    assert 2 < np.count_nonzero(~fit.converged) < 29
+
+
+def test_the_papers_recipe_on_the_real_trajectory_flatters():
+    signals = physics.load(embedded_trajectory()).observables["fourier_signals"][0].astype(float)
+    least_squares = analysis.fit_trajectories(signals, penalty=None)
+    lasso = analysis.fit_trajectories(signals)
+    assert least_squares.r2_in_sample > 0.99
+    assert 0.7 < lasso.r2_in_sample < least_squares.r2_in_sample
+    assert lasso.converged.all()
+    assert np.mean(lasso.A != 0) < 0.25
+    early = analysis.fit_trajectories(signals[:501], penalty=None)
+    assert early.score(signals[500:]).derivative < 0
+
+
+def test_an_unstable_rollout_is_reported_as_overflow():
+    x = np.cumsum(np.random.default_rng(0).standard_normal((30, 2)), axis=0)
+    fit = analysis.fit_trajectories(x, penalty=None)
+    fit.A[:] = 1e200 * np.eye(2)
+    assert fit.score(x).rollout == -np.inf
+    assert fit.score(x).reached < 0.1
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda f: f(np.zeros(5)), "signals must have the shape (frames, K) or (runs, frames, K), got (5,)"),
+        (lambda f: f(np.zeros((1, 3))), "trajectory 0 must have at least 2 frames, got 1"),
+        (lambda f: f(np.full((5, 2), np.nan)), "signals must be finite, got 10 NaN or infinite of 10 values"),
+        (
+            lambda f: f(np.zeros((3, 2)), [0, 2, 2]),
+            "times of trajectory 0 must increase, got 2 followed by 2",
+        ),
+        (
+            lambda f: f(np.zeros((3, 2)), [0, 2, 1]),
+            "times of trajectory 0 must increase, got 2 followed by 1",
+        ),
+        (
+            lambda f: f(np.zeros((3, 2)), [0, 1]),
+            "times of trajectory 0 must have 3 entries, got the shape (2,)",
+        ),
+        (
+            lambda f: f(np.zeros((3, 2)), [0, 1, 3]),
+            "an increment map needs frames that are equally far apart, got spacings from 1 to 2",
+        ),
+        (
+            lambda f: f([np.zeros((3, 2)), np.zeros((3, 2))], [[0, 1, 2], [0, 2, 4]]),
+            "an increment map needs one spacing for all trajectories, got [1.0, 2.0]",
+        ),
+        (
+            lambda f: f([np.zeros((3, 2)), np.zeros((3, 4))]),
+            "signals must agree in the number of components, got [2, 4]",
+        ),
+        (
+            lambda f: f([np.zeros((3, 2)), np.zeros((3, 2))], [[0, 1, 2]]),
+            "times must be given once or for each of 2 trajectories, got 1",
+        ),
+        (lambda f: f(np.zeros((3, 2)), kind="x"), "kind must be one of 'increment', 'generator', got 'x'"),
+        (
+            lambda f: f(np.ones((4, 2)), penalty="x"),
+            "penalty must be 'lasso', 'elastic-net' or None, got 'x'",
+        ),
+        (
+            lambda f: f(np.eye(3), penalty=None),
+            "least squares needs as many changes as unknowns, got 2 changes for 4 unknowns of each target",
+        ),
+        (lambda f: f(np.eye(9)[:, :2], alpha="x"), "alpha must be a number or one of ('aic', 'bic', 'cv')"),
+        (lambda f: f(np.eye(9)[:, :2], alpha=-1), "alpha must be a finite number of at least 0, got -1"),
+        (lambda f: f(np.zeros((0, 3))), "signals must have the shape (frames, K) or (runs, frames, K)"),
+    ],
+)
+def test_fits_refuse_bad_input(call, sentence):
+    with pytest.raises(InputError) as error:
+        call(analysis.fit_trajectories)
+    assert str(error.value).startswith(sentence)
+
+
+def test_solutions_refuse_shapes_that_do_not_fit():
+    with pytest.raises(InputError, match="A and b must have the shapes"):
+        analysis.affine_solution(np.eye(2), np.zeros(3), np.zeros(2), [0.0])
+    with pytest.raises(InputError, match="times of an increment map must be whole numbers"):
+        analysis.fit_trajectories(np.arange(9.0)[:, None] ** 2, penalty=None).predict([0.0], [0.5])
+
+
+# -- what must be said --------------------------------------------------------------------------------------
+
+
+def test_what_the_data_cannot_tell_is_said():
+    x = np.cumsum(np.random.default_rng(0).standard_normal((8, 12)), axis=0)
+    with pytest.warns(FitWarning, match="7 changes for 13 unknowns of each target: the penalty alone"):
+        analysis.fit_trajectories(x, alpha=0.1)
+    x = np.cumsum(np.random.default_rng(0).standard_normal((80, 3)), axis=0)
+    x[:, 1] = 5
+    with pytest.warns(FitWarning, match="components 1 do not vary"):
+        fit = analysis.fit_trajectories(x, penalty=None)
+    np.testing.assert_allclose(fit.A[:, 1], 0, atol=1e-12)
+    np.testing.assert_allclose(fit.A[1], 0, atol=1e-12)
+
+
+def test_an_alpha_that_kills_all_coefficients_is_said_with_one_that_does_not():
+    x = np.cumsum(np.random.default_rng(0).standard_normal((80, 3)), axis=0)
+    with pytest.warns(FitWarning, match="alpha = 1000 leaves no coefficient") as caught:
+        fit = analysis.fit_trajectories(x, alpha=1000.0)
+    assert not fit.A.any()
+    np.testing.assert_allclose(fit.b, np.diff(x, axis=0).mean(axis=0))
+    edge = float(str(caught[0].message).split()[-1])
+    assert analysis.fit_trajectories(x, alpha=0.95 * edge).A.any()
+
+
+# -- penalties and their weights ----------------------------------------------------------------------------
+
+
+def test_the_elastic_net_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    x = np.cumsum(rng.standard_normal((200, 5)), axis=0)
+    fit = analysis.fit_trajectories(x, penalty="elastic-net", alpha=0.3, l1_ratio=0.2)
+    model = ElasticNet(alpha=0.3, l1_ratio=0.2, max_iter=10**6, tol=1e-12).fit(x[:-1], np.diff(x, axis=0))
+    np.testing.assert_allclose(fit.A, model.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", ["aic", "bic", "cv"])
+def test_a_chosen_alpha_finds_a_sparse_law(alpha):
+    rng = np.random.default_rng(1)
+    A = np.diag([-0.3, -0.2, -0.4, -0.1, -0.3])
+    A[0, 3] = 0.2
+    runs = []
+    for _ in range(6):
+        x = np.zeros((60, 5))
+        x[0] = rng.standard_normal(5) * 3
+        for n in range(59):
+            x[n + 1] = x[n] + A @ x[n] + 0.05 * rng.standard_normal(5)
+        runs.append(x)
+    fit = analysis.fit_trajectories(runs, alpha=alpha)
+    np.testing.assert_allclose(fit.A, A, atol=0.05)
+    assert (fit.alpha > 0).all()
+    if alpha == "bic":
+        assert np.count_nonzero(fit.A) < 18
+
+
+def test_the_information_criterion_is_that_of_its_definition():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((50, 4))
+    y = X @ [1.0, 0.15, -0.15, -0.5] + rng.standard_normal(50)
+    strongest = np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / 50
+    grid = strongest * np.geomspace(1, 1e-4, 60)
+    fits = [Lasso(alpha=alpha, tol=1e-12, max_iter=10**6).fit(X, y) for alpha in grid]
+    chosen = {}
+    for name, each in (("aic", 2.0), ("bic", np.log(50))):
+        costs = [
+            50 * np.log(np.mean((w.predict(X) - y) ** 2)) + each * np.count_nonzero(w.coef_) for w in fits
+        ]
+        chosen[name] = grid[np.argmin(costs)]
+        model = analysis.LinearODERegressor(alpha=name).fit(X, y)
+        assert model.alpha_[0] == pytest.approx(chosen[name])
+    assert chosen["aic"] < chosen["bic"], "data that tell them apart"
+    with pytest.raises(InputError, match="alpha='bic' needs more samples than unknowns, got 4 samples for 5"):
+        analysis.LinearODERegressor(alpha="bic").fit(X[:4], y[:4])
+
+
+def test_cross_validation_leaves_out_groups_or_predicts_later_from_earlier():
+    """Folds that mixed rows of a run would let it be looked up."""
+    rng = np.random.default_rng(6)
+    groups = np.repeat(np.arange(4), 25)
+    X = rng.standard_normal((100, 3)) + 5 * rng.standard_normal((4, 3))[groups]
+    y = X[:, 0] + 3 * rng.standard_normal(4)[groups] + 0.1 * rng.standard_normal(100)
+    grouped = analysis.LinearODERegressor(alpha="cv", cv=4).fit(X, y, groups)
+    plain = analysis.LinearODERegressor(alpha="cv", cv=4).fit(X, y)
+
+    def cost(alpha, folds):
+        errors = []
+        for kept, left in folds:
+            model = Lasso(alpha=alpha, tol=1e-12, max_iter=10**6).fit(X[kept], y[kept])
+            errors.append(np.sum((model.predict(X[left]) - y[left]) ** 2))
+        return np.sum(errors)
+
+    strongest = np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / 100
+    rows = np.arange(100)
+    by_group = [(rows[groups != k], rows[groups == k]) for k in range(4)]
+    by_time = [(rows[:k], rows[k : k + 20]) for k in (20, 40, 60, 80)]
+    chosen = []
+    for model, folds in ((grouped, by_group), (plain, by_time)):
+        chosen.append(min(strongest * np.geomspace(1, 1e-4, 60), key=lambda alpha: cost(alpha, folds)))
+        assert model.alpha_[0] == pytest.approx(chosen[-1])
+    assert chosen[0] != chosen[1], "data that tell them apart"
+
+
+def test_every_trajectory_of_its_own_as_one_by_one():
+    rng = np.random.default_rng(4)
+    runs = [np.cumsum(rng.standard_normal((n, 4)), axis=0) for n in (30, 50, 40)]
+    batch = analysis.fit_each(runs, alpha=0.1)
+    for k, run in enumerate(runs):
+        fit = analysis.fit_trajectories(run, alpha=0.1)
+        np.testing.assert_allclose(batch.A[k], fit.A, atol=1e-12)
+        np.testing.assert_allclose(batch.b[k], fit.b, atol=1e-12)
+        assert batch.r2_in_sample[k] == pytest.approx(fit.r2_in_sample)
+    assert batch.converged.all()
+
+
+# -- the map and the generator ------------------------------------------------------------------------------
+
+
+def test_maps_and_generators_convert_into_each_other():
+    A, b, _ = stable_system()
+    linear, shift = analysis.to_increment(A, b, 0.7)
+    np.testing.assert_allclose(linear, expm(0.7 * A) - np.eye(4), atol=1e-12)
+    x = analysis.affine_solution(A, b, np.ones(4), [0.7])[0]
+    np.testing.assert_allclose(np.ones(4) + linear @ np.ones(4) + shift, x, atol=1e-12)
+    back = analysis.to_generator(linear, shift, 0.7)
+    np.testing.assert_allclose(back[0], A, atol=1e-10)
+    np.testing.assert_allclose(back[1], b, atol=1e-10)
+    nilpotent = np.diag(np.ones(3), 1)
+    np.testing.assert_allclose(
+        analysis.to_generator(nilpotent, b)[0], naive.matrix_log1p(nilpotent), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("value", [-1.0, -1.5])
+def test_a_map_without_a_generator_is_refused(value):
+    with pytest.raises(InputError, match=f"1 \\+ A with the eigenvalues {1 + value:.3g}, of which no real"):
+        analysis.to_generator(np.diag([value, -0.5]), np.zeros(2))
+
+
+def test_a_fit_converts_in_units_of_time():
+    A, b, _ = stable_system()
+    t = np.arange(0.0, 10, 0.5)
+    fit = analysis.fit_trajectories(analysis.affine_solution(A, b, np.ones(4), t), t, penalty=None)
+    assert fit.unit == 0.5
+    np.testing.assert_allclose(fit.to_generator()[0], A, atol=1e-5)
+    np.testing.assert_allclose(fit.to_increment(1.5)[0], expm(1.5 * A) - np.eye(4), atol=1e-5)
+    with pytest.raises(InputError, match=r"step must be a whole number of the map's own 0\.5, got 0\.7"):
+        fit.to_increment(0.7)
+
+
+def test_fixed_points_and_stability():
+    A, b, _ = stable_system()
+    found = analysis.fixed_points(A, b)
+    np.testing.assert_allclose(A @ found.point + b, 0, atol=1e-12)
+    assert found.directions.shape == (4, 0)
+    np.testing.assert_allclose(analysis.affine_solution(A, b, found.point, [9.0])[0], found.point, atol=1e-9)
+    drifts = analysis.fixed_points(np.diag([-1.0, 0.0]), [1.0, 1.0])
+    assert drifts.point is None
+    np.testing.assert_allclose(np.abs(drifts.directions.T), [[0, 1]])
+    line = analysis.fixed_points(np.diag([-1.0, 0.0]), [1.0, 0.0])
+    np.testing.assert_allclose(line.point, [1, 0])
+    # The same matrix is stable as a generator and not as a map: 1 + A = -1.5.
+    strong = np.diag([-2.5, -0.1])
+    assert analysis.stability(strong, kind="generator").stable
+    step = analysis.stability(strong)
+    assert not step.stable
+    np.testing.assert_allclose(step.growth, np.log([1.5, 0.9]))
+    assert analysis.stability(np.diag([-1.0])).growth[0] == -np.inf
+
+
+def test_who_helps_whom():
+    A = np.array([[-1.0, 2, 0], [3, -1, -0.5], [0, 4, 9]])
+    rows = analysis.interactions(A)
+    assert [(r["first"], r["second"], r["relation"]) for r in rows] == [
+        (2, 3, "exploitation"),
+        (1, 2, "collaboration"),
+    ]
+    assert (rows[0]["on_first"], rows[0]["on_second"]) == (-0.5, 4.0)
+    assert analysis.interactions([[0, -1.0], [0, 0]], "ab")[0]["relation"] == "competition"

@@ -1,0 +1,148 @@
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import analysis
+import physics
+from analysis.compare.relabelling import Symmetry, aligned, best_relabelling, disparity, standard_pair
+from physics import InputError
+
+
+def shapes(count, tokens, dim, seed=0):
+    return np.random.default_rng(seed).standard_normal((count, tokens, dim))
+
+
+@pytest.mark.parametrize(("tokens", "dims"), [(5, (2, 2)), (6, (2, 3)), (7, (1, 1)), (4, (3, 2))])
+def test_disparity_equals_scipys_over_all_affine_maps(tokens, dims):
+    first, second = shapes(2, tokens, dims[0]), shapes(3, tokens, dims[1], 1)
+    found, relabelling = analysis.procrustes_disparity(first, second)
+    dim = max(dims)
+    a, b = (np.pad(x, ((0, 0), (0, 0), (0, dim - x.shape[2]))) for x in (first, second))
+    expected = [[naive.procrustes_disparity(x, y) for y in b] for x in a]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    maps = analysis.affine_maps(tokens).permutations
+    again = [[naive.procrustes_disparity(x, y, [maps[g]]) for y, g in zip(b, row, strict=True)]
+             for x, row in zip(a, relabelling, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(found, again, atol=1e-12)
+
+
+@pytest.mark.parametrize("group", [physics.symmetric(3), physics.quaternion(), physics.dihedral(4)], ids=repr)
+def test_disparity_equals_scipys_over_the_relabellings_of_a_group(group):
+    symmetry = analysis.symmetry_of(group)
+    first, second = shapes(2, group.order, 2), shapes(2, group.order, 2, 1)
+    found, _ = analysis.procrustes_disparity(first, second, symmetry)
+    expected = [[naive.procrustes_disparity(a, b, symmetry.permutations) for b in second] for a in first]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        physics.cyclic(5),
+        physics.cyclic(6),
+        physics.symmetric(3),
+        physics.direct_product(physics.cyclic(2), physics.cyclic(2)),
+        physics.dihedral(3),
+    ],
+    ids=repr,
+)
+def test_relabellings_of_a_group_are_all_there_are(group):
+    symmetry = analysis.symmetry_of(group)
+    assert set(map(tuple, symmetry.permutations.tolist())) == set(naive.relabellings(group.table.tolist()))
+    assert symmetry.permutations[0].tolist() == list(range(group.order))
+
+
+@pytest.mark.parametrize(
+    ("group", "count"),
+    [
+        (physics.quaternion(), 24),
+        (physics.dihedral(4), 8),
+        (physics.alternating(4), 24),
+        (physics.symmetric(4), 24),
+        (physics.direct_product(*[physics.cyclic(2)] * 3), 168),
+        (physics.cyclic(59), 58),
+    ],
+    ids=repr,
+)
+def test_groups_have_as_many_automorphisms_as_the_books_say(group, count):
+    found = analysis.automorphisms(group)
+    assert len(np.unique(found, axis=0)) == count
+    a, b = np.random.default_rng(0).integers(group.order, size=(2, 50))
+    for f in found[:20]:
+        np.testing.assert_array_equal(f[group.table[a, b]], group.table[f[a], f[b]])
+
+
+def test_plain_addition_allows_the_reversal_and_a_training_set_what_maps_it_onto_itself():
+    plain = physics.Operation(4)
+    assert analysis.symmetry_of(plain).permutations.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
+    assert len(analysis.symmetry_of(plain, [(0, 1), (2, 3)])) == 2
+    assert len(analysis.symmetry_of(plain, [(0, 1), (1, 1)])) == 1
+    modular = physics.Operation(5, 5)
+    kept = analysis.symmetry_of(modular, [(0, 0)])
+    assert kept.permutations[:, 0].tolist() == [0] * 4, "the units alone keep the token 0"
+    assert len(analysis.symmetry_of(modular) & analysis.symmetry_of(physics.Operation(5))) == 2
+
+
+@given(u=st.integers(1, 10), s=st.integers(0, 10), seed=st.integers(0, 999), mirror=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_the_same_shape_in_another_guise_is_found_and_aligned(u, s, seed, mirror):
+    shape = shapes(1, 11, 2, seed)[0]
+    turn = np.linalg.qr(shapes(1, 2, 2, seed + 1)[0])[0] @ np.diag([1, -1 if mirror else 1])
+    guise = 3.0 * shape[(u * np.arange(11) + s) % 11] @ turn + 1.5
+    found, relabelling = analysis.procrustes_disparity([shape], [guise])
+    permutation = analysis.affine_maps(11).permutations[relabelling[0, 0]]
+    assert found[0, 0] < 1e-12
+    assert permutation.tolist() == [(u * i + s) % 11 for i in range(11)]
+    np.testing.assert_allclose(aligned(shape, guise, permutation), guise, atol=1e-11)
+
+
+def test_one_relabelling_for_all_frames_is_the_best_of_all():
+    a, b = standard_pair(shapes(4, 5, 2), shapes(4, 5, 2, 1))
+    maps = analysis.affine_maps(5)
+    error, label = best_relabelling(a, b, maps)
+    every = [disparity(a[:, g], b).mean() for g in maps.permutations]
+    assert error == pytest.approx(min(every))
+    assert label == np.argmin(every)
+    gap = a.copy()
+    gap[2] = np.nan
+    error, _ = best_relabelling(gap, b, maps)
+    assert error == pytest.approx(min(disparity(gap[:, g], b)[[0, 1, 3]].mean() for g in maps.permutations))
+
+
+def test_the_search_by_transforms_equals_that_by_lists_in_the_size_of_the_papers():
+    maps = analysis.affine_maps(59)
+    first, second = shapes(2, 59, 2), shapes(2, 59, 2, 1)
+    fast = analysis.procrustes_disparity(first, second, maps)
+    slow = analysis.procrustes_disparity(first, second, Symmetry("list", maps.permutations))
+    np.testing.assert_allclose(fast[0], slow[0], atol=1e-13)
+    np.testing.assert_array_equal(fast[1], slow[1])
+
+
+def test_shapes_of_different_dimension_are_comparable():
+    flat = shapes(1, 5, 2)[0]
+    raised = np.pad(flat, ((0, 0), (0, 1)))
+    assert analysis.procrustes_disparity([flat], [raised])[0][0, 0] < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: analysis.procrustes_disparity(shapes(1, 5, 2), shapes(1, 6, 2)),
+         "first and second must have the same number of tokens, got 5 and 6"),
+        (lambda: analysis.procrustes_disparity(np.ones((1, 5, 2)), shapes(1, 5, 2)),
+         "first must not hold a shape whose tokens all coincide"),
+        (lambda: analysis.procrustes_disparity(shapes(1, 5, 2), shapes(1, 5, 2), analysis.affine_maps(6)),
+         "symmetry must be one of 5 tokens, got one of 6"),
+        (lambda: analysis.symmetry_of(physics.Operation(6, 4)),
+         "theory must add modulo its 6 tokens, or not modulo, for its relabellings, got 4"),
+        (lambda: analysis.symmetry_of("Z_5"), "theory must be an Operation, "),
+        (lambda: analysis.automorphisms(physics.direct_product(*[physics.cyclic(2)] * 5)),
+         "group must leave at most 1048576 images of its generators to try, got 28629151"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_relabelled_is_refused(call, sentence):
+    with pytest.raises(InputError) as error:
+        call()
+    assert str(error.value).startswith(sentence)

@@ -1,0 +1,202 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from analysis.circles.survival import StoppingRule, circle_counts, decision_error, fitness, survival_rates
+from analysis.stats.intervals import clustered_proportion
+from grokphys.report import survival as ding_survival
+from physics import InputError
+
+
+def population(runs=60, K=20, seed=0, signal=2.0, gradient=1.0):
+    """Circles whose log odds of survival are known."""
+    rng = np.random.default_rng(seed)
+    x, g = rng.standard_normal((2, runs, K))
+    odds = signal * x + gradient * g - 2
+    return 80 + 3 * x, 0.1 * g, rng.uniform(size=(runs, K)) < 1 / (1 + np.exp(-odds)), odds
+
+
+def test_rates_have_their_bins_and_intervals():
+    x = np.array([1.0, 2, 3, 4, 5, 6])
+    rows = survival_rates(x, np.array([False, False, True, False, True, True]), bins=2)
+    assert [(r.low, r.high, r.rate.count, r.rate.estimate) for r in rows] == [
+        (1, 3.5, 3, pytest.approx(1 / 3)),
+        (3.5, 6, 3, pytest.approx(2 / 3)),
+    ]
+    assert rows[0].rate.low == pytest.approx(0.0615, abs=1e-3)  # Wilson's
+    signals, _, survived, _ = population()
+    rates = survival_rates(signals, survived)
+    assert sum(r.rate.count for r in rates) == survived.size
+    assert rates[-1].rate.low > rates[0].rate.high
+    assert len(survival_rates(np.ones(5), np.ones(5, bool))) == 1
+
+
+def test_fitness_finds_the_law_behind_survival():
+    signals, gradients, survived, odds = population()
+    found = fitness(signals, gradients, survived, resamples=60)
+    for value, (estimate, low, high) in zip((2, 1), found.odds, strict=True):
+        assert low < value < high
+        assert estimate == pytest.approx(value, rel=0.2)
+    # Circles are independent here: the intervals are those of Fisher's information.
+    X = np.stack([np.ones(signals.size), signals.ravel(), gradients.ravel()], axis=1)
+    X[:, 1:] = (X[:, 1:] - X[:, 1:].mean(axis=0)) / X[:, 1:].std(axis=0)
+    p = 1 / (1 + np.exp(-odds.ravel()))
+    error = np.linalg.inv((X * (p * (1 - p))[:, None]).T @ X).diagonal()[1:] ** 0.5
+    np.testing.assert_allclose(np.ptp(found.odds[:, 1:], axis=1) / (2 * 1.96 * error), 1, atol=0.3)
+    best = np.mean((odds > 0) == survived)
+    assert found.logistic.left_out.covers(best)
+    assert found.svm.left_out.covers(best)
+    assert found.majority == pytest.approx(1 - survived.mean())
+    assert found.logistic.area > 0.85
+    assert found.signal_correlation.estimate > found.gradient_correlation.estimate > 0.1
+    again = fitness(
+        signals.ravel(), gradients.ravel(), survived.ravel(), np.repeat(np.arange(60), 20), resamples=2
+    )
+    assert again.logistic == found.logistic
+
+
+def shared(runs=12, trials=4, K=10, seed=0):
+    """Every run `trials` times, as trials that share their embedding and end alike: one says all."""
+    signals, gradients, survived, _ = population(runs, K, seed)
+    again = [np.repeat(values, trials, axis=0) for values in (signals, gradients, survived)]
+    return (signals, gradients, survived), again, np.repeat(np.arange(runs), trials)
+
+
+def bounds(interval):
+    return [interval.estimate, interval.low, interval.high]
+
+
+def test_trials_that_share_an_embedding_do_not_make_an_interval_narrower():
+    once, again, groups = shared()
+    found, repeated = fitness(*once, resamples=24), fitness(*again, groups, resamples=24)
+    assert repeated.groups == found.groups == 12
+    np.testing.assert_allclose(repeated.odds, found.odds, rtol=0.01)
+    for name in ("signal_correlation", "gradient_correlation"):
+        np.testing.assert_allclose(bounds(getattr(repeated, name)), bounds(getattr(found, name)), rtol=1e-6)
+    by_run = fitness(*again, resamples=24)
+    assert (np.ptp(by_run.odds[:, 1:], axis=1) < 0.8 * np.ptp(found.odds[:, 1:], axis=1)).all()
+    for model in ("svm", "logistic"):
+        for score in ("left_out", "in_sample"):
+            one, other = (getattr(getattr(fit, model), score) for fit in (repeated, found))
+            np.testing.assert_allclose(bounds(one), bounds(other), rtol=1e-6)
+            assert one.count == 4 * other.count
+    rates = [
+        survival_rates(x, y, groups=names)
+        for x, y, names in ((again[0], again[2], groups), (once[0], once[2], np.arange(12)))
+    ]
+    np.testing.assert_allclose(*([bounds(row.rate) for row in one] for one in rates), rtol=1e-6)
+    alone = survival_rates(again[0], again[2])
+    assert all(
+        a.rate.high - a.rate.low < b.rate.high - b.rate.low for a, b in zip(alone, rates[0], strict=True)
+    )
+
+
+def test_runs_that_share_their_first_signals_are_one_group():
+    signals = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
+    runs = [
+        ding_survival.Circles({"file": f"{k % 2}.h5"}, signal, signal, signal, signal > 2, None)
+        for k, signal in enumerate(signals)
+    ]
+    first, second, third = ding_survival.group_labels(runs, "run")
+    assert first == third != second
+    assert ding_survival.group_labels(runs, "file") == ["0.h5", "1.h5", "0.h5"]
+
+
+def test_groups_are_left_out_as_a_whole():
+    """Six groups, each with its own level of the signal: what one says, another does not."""
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(6), 10)
+    x = rng.standard_normal((60, 8)) + 4 * rng.standard_normal(6)[groups][:, None]
+    g = rng.standard_normal((60, 8))
+    y = rng.uniform(size=(60, 8)) < (0.1 + 0.8 * (np.arange(6) % 2))[groups][:, None]
+    found = fitness(x, g, y, groups, resamples=2)
+    X, names = np.stack([x.ravel(), g.ravel()], axis=1), np.repeat(groups, 8)
+    scores = np.empty(480)
+    for name in range(6):
+        seen = names != name
+        centre, width = X[seen].mean(axis=0), X[seen].std(axis=0)
+        model = LogisticRegression(C=np.inf, max_iter=1000).fit((X[seen] - centre) / width, y.ravel()[seen])
+        scores[~seen] = model.decision_function((X[~seen] - centre) / width)
+    right = (scores > 0) == y.ravel()
+    assert found.logistic.left_out.estimate == pytest.approx(right.mean())
+    assert found.logistic.area == pytest.approx(roc_auc_score(y.ravel(), scores))
+    assert abs(fitness(x, g, y, resamples=2).logistic.left_out.estimate - right.mean()) > 0.03, "by runs"
+    counts = [np.sum(names == name) for name in range(6)]
+    expected = clustered_proportion([right[names == name].sum() for name in range(6)], counts)
+    assert found.logistic.left_out == expected
+    rates = survival_rates(x, y, bins=1, groups=groups)
+    assert rates[0].rate == clustered_proportion([y[groups == name].sum() for name in range(6)], counts)
+
+
+def test_without_an_effect_left_out_groups_say_so():
+    signals, gradients, survived, _ = population(signal=0, gradient=0)
+    found = fitness(signals, gradients, survived, resamples=60)
+    assert found.logistic.area == pytest.approx(0.5, abs=0.08)
+    assert found.svm.left_out.estimate == pytest.approx(found.majority, abs=0.01), "no better than all dead"
+    assert found.svm.balanced == pytest.approx(0.5, abs=0.02)
+    assert (found.odds[:, 1] < 0).all()
+    assert (found.odds[:, 2] > 0).all()
+
+
+def test_counts_by_parameters():
+    rows = circle_counts([3, 5, 4, 8], {"p": [59, 59, 31, 59], "wd": [0.5, 0.5, 0.5, 1.0]})
+    assert [(r["p"], r["wd"], r["circles"].estimate, r["circles"].count) for r in rows] == [
+        (31, 0.5, 4, 1),
+        (59, 0.5, 4, 2),
+        (59, 1.0, 8, 1),
+    ]
+    assert circle_counts([1, 3], {})[0]["circles"].estimate == 2
+
+
+def fading(steps, *, late=False):
+    """Two of ten circles rise; one of the others passes for a survivor until step 200, or 700."""
+    x = np.tile(np.exp(-steps / 100)[:, None] * 10, (1, 10))
+    x[:, :2] = 10
+    x[:, 2] = np.where(steps < (700 if late else 200), 10, 10 * np.exp(-(steps - 200) / 50))
+    return x
+
+
+def test_a_run_is_decided_when_its_survivors_have_held_clear_of_the_limit():
+    steps = np.arange(0, 2001, 10)
+    rule = StoppingRule(margin=0.1, hold=200)
+    step = rule.first(steps, fading(steps))
+    seen = [t for n, t in enumerate(steps) if rule.decided(steps[: n + 1], fading(steps)[: n + 1])]
+    assert step == seen[0], "asked again and again, or once for all"
+    assert 400 <= step <= 600
+    assert StoppingRule(hold=400).first(steps, fading(steps)) == step + 200
+    assert rule.first(steps, np.ones((201, 10))) is None, "nobody survives where all are equal"
+    assert not rule.decided([], np.zeros((0, 10)))
+    assert rule.first(np.array([0, 100]), fading(np.array([0, 100]))) is None
+
+
+def test_the_error_of_a_rule_is_measured_on_full_runs():
+    steps = np.arange(0, 2001, 10)
+    runs = np.stack([fading(steps), fading(steps, late=True), np.ones((201, 10))])
+    hasty = decision_error(steps, runs, StoppingRule(hold=100, margin=0.01))
+    assert hasty.wrong.estimate == 1 / 2
+    assert hasty.circles.estimate == 1 / 20
+    assert hasty.undecided.estimate == pytest.approx(1 / 3)
+    patient = decision_error(steps, runs, StoppingRule(hold=700))
+    assert patient.wrong.estimate == 0
+    assert patient.steps.estimate > hasty.steps.estimate
+    assert 0 < patient.saved < hasty.saved < 1
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: survival_rates([1.0, 2.0], [True]), r"values and survived \(bool\) must have one shape"),
+        (lambda: survival_rates([np.nan], [True]), "values must be finite"),
+        (lambda: fitness(np.ones((2, 3)), np.ones((2, 3)), np.zeros((2, 3), bool)), "got 0 of 6"),
+        (lambda: fitness(np.ones(3), np.ones(3), np.eye(3, dtype=bool)[0]), "groups must be given"),
+        (lambda: fitness(np.eye(3)[:1], np.eye(3)[:1], np.eye(3, dtype=bool)[:1]), "at least 2 groups"),
+        (lambda: survival_rates([1.0, 2.0], [True, False], groups=[1, 2, 3]), "got 3 for 2"),
+        (lambda: circle_counts([1, 2], {"p": [3]}), "parameters must have"),
+        (lambda: StoppingRule(margin=1), "margin must be at least 0 and less than 1, got 1"),
+        (lambda: decision_error([0, 1], np.ones((3, 2))), r"signals must have the shape \(runs, 2, K\)"),
+    ],
+)
+def test_survival_refuses_bad_input(call, sentence):
+    with pytest.raises(InputError, match=sentence):
+        call()

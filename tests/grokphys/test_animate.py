@@ -1,0 +1,144 @@
+"""`grokphys animate`: films and pictures of trajectory files, without a browser."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import physics
+from grokphys.cli.main import main
+from grokphys.explorer.films import export
+from grokphys.explorer.films.export import Film
+
+
+@pytest.fixture
+def particles(tmp_path):
+    path = tmp_path / "particles.h5"
+    physics.simulate(physics.ParticleSystem(7), runs=2, steps=12, seed=5, out=path)
+    return path
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """A run of ten dimensions in which the tokens come to lie on the circle of frequency 3."""
+    angle = 2 * np.pi * 3 * np.arange(11) / 11
+    circle = np.zeros((11, 10))
+    circle[:, 4:6] = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    noise = np.random.default_rng(0).standard_normal((11, 10))
+    positions = [(1 - t) * noise + t * 4 * circle for t in np.linspace(0, 0.99, 9)]
+    path = tmp_path / "wide.h5"
+    physics.Trajectory(np.array(positions)[None], 10 * np.arange(9)).save(path)
+    return path
+
+
+def animate(*arguments):
+    return main(["animate", *map(str, arguments)])
+
+
+def pictures(path):
+    with Image.open(path) as film:
+        for k in range(film.n_frames):
+            film.seek(k)
+            yield np.asarray(film.convert("RGB"))
+
+
+def test_a_film_has_the_frames_size_and_pace_that_were_asked_for(particles, tmp_path, capsys):
+    out = tmp_path / "film.gif"
+    assert animate(particles, "--out", out, "--frames", 4, "--fps", 10, "--size", 333) == 0
+    assert f"4 of 13 frames in {out}" in capsys.readouterr().out
+    shown = list(pictures(out))
+    assert len(shown) == 4
+    assert shown[0].shape[1] == 333
+    assert all((a != b).any() for a, b in pairwise(shown))
+    with Image.open(out) as film:
+        assert film.info["duration"] == 100
+        assert film.info["loop"] == 0
+
+
+def test_the_same_file_gives_the_same_bytes(wide, tmp_path):
+    for name in ("a.gif", "b.gif"):
+        assert animate(wide, "--out", tmp_path / name, "--frames", 2, "--size", 300) == 0
+    assert (tmp_path / "a.gif").read_bytes() == (tmp_path / "b.gif").read_bytes()
+
+
+def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
+    made = [
+        (particles,),
+        (particles, "--run", 1),
+        (particles, "--frequency", 1),
+        (wide,),
+        (wide, "--frequency", 2),
+        (wide, "--view", "particles"),
+    ]
+    contents = []
+    for n, arguments in enumerate(made):
+        assert animate(*arguments, "--out", tmp_path / f"{n}.png", "--size", 300) == 0
+        contents.append((tmp_path / f"{n}.png").read_bytes())
+    assert len(set(contents)) == len(made)
+    assert animate(wide, "--frequency", 3, "--out", tmp_path / "three.png", "--size", 300) == 0
+    assert (tmp_path / "three.png").read_bytes() == contents[3], "3 is the strongest"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["--out", "film.mp4"], 1, "cannot write film.mp4: the name of a film ends in .gif"),
+        (["--out", "nowhere/film.gif"], 1, "does not exist"),
+        (["--out", "particles.h5.gif"], 1, "exists; choose another name or pass --overwrite"),
+        (["--out", "f.gif", "--run", "2"], 2, "run must be below 2, got 2"),
+        (["--out", "f.gif", "--frequency", "4"], 2, "frequency must be between 1 and 3, got 4"),
+        (["--out", "f.gif", "--frequency", "0"], 2, "frequency must be at least 1, got 0"),
+        (["--out", "f.gif", "--frequency", "1", "--view", "particles"], 2, "take --view circles"),
+        (["--out", "f.gif", "--frames", "0"], 2, "frames must be at least 1, got 0"),
+        (["--out", "f.gif", "--fps", "0"], 2, "fps must be a finite number greater than 0, got 0"),
+        (["--out", "f.gif", "--fps", "60"], 2, "fps must be at most 50, got 60"),
+        (["--out", "f.gif", "--size", "5000"], 2, "size must be at most 4000 pixels, got 5000"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    particles, tmp_path, monkeypatch, capsys, arguments, status, sentence
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "particles.h5.gif").write_text("kept")
+    before = sorted(tmp_path.iterdir())
+    assert animate(particles, *arguments) == status
+    assert sentence in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "particles.h5.gif").read_text() == "kept"
+
+
+def test_a_file_that_is_not_ours_is_refused(tmp_path, capsys):
+    (tmp_path / "text").write_text("hello")
+    assert animate(tmp_path / "text", "--out", tmp_path / "f.gif") == 1
+    assert "is not an HDF5 file" in capsys.readouterr().err
+    assert animate(tmp_path / "none", "--out", tmp_path / "f.gif") == 1
+    assert "there is no file" in capsys.readouterr().err
+
+
+def test_an_existing_film_is_replaced_on_request(particles, tmp_path):
+    out = tmp_path / "film.gif"
+    out.write_text("old")
+    assert animate(particles, "--out", out, "--frames", 1, "--size", 200, "--overwrite") == 0
+    assert len(list(pictures(out))) == 1
+    assert [path.name for path in tmp_path.glob("film*")] == ["film.gif"]
+
+
+def test_it_works_without_the_explorer_s_packages(python, particles, tmp_path):
+    code = """if True:
+        import sys
+        for name in ("panel", "bokeh"):
+            sys.modules[name] = None
+        from pathlib import Path
+        from grokphys.cli.animate import animate
+        sys.exit(animate(Path(sys.argv[1]), out=Path(sys.argv[2]), size=200))
+    """
+    python(code, particles, tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_size_makes_a_film():
+    """Inches times dots an inch need not be whole."""
+    for dpi in (33.3, 40.7, 66.66666):
+        film = Film(2, lambda figure, frame: figure.subplots().plot([0, frame]), (3.1, 2.3))
+        assert export.gif(film, dpi=dpi)[:3] == b"GIF"

@@ -1,0 +1,769 @@
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+import analysis
+import physics
+from grokphys.cli.main import COMMANDS, main
+from grokphys.files import embedded_trajectory
+
+REAL = str(embedded_trajectory())
+PRODUCT = physics.direct_product(physics.cyclic(2), physics.cyclic(3))
+
+
+@pytest.fixture
+def grokphys(capsys):
+    """Run the command line in this process; return (status, stdout, stderr)."""
+
+    def run(*arguments):
+        try:
+            status = main([str(a) for a in arguments])
+        except SystemExit as stop:  # the parser's own way to end
+            status = stop.code
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def particle_files(tmp_path):
+    """Two particle files."""
+    for k in range(2):
+        out = tmp_path / f"particles_{k}.h5"
+        physics.simulate(physics.ParticleSystem(7), runs=3, steps=30, seed=k, out=out)
+    return tmp_path
+
+
+@pytest.fixture
+def files(particle_files):
+    """Two particle files and one of networks."""
+    tmp_path = particle_files
+    import nets
+
+    nets.train(nets.ConstantAttention(7), runs=4, steps=60, record=20, out=tmp_path / "networks.h5")
+    return tmp_path
+
+
+# -- the commands -------------------------------------------------------------------------------------------
+
+
+def test_simulate_writes_what_python_would(grokphys, tmp_path):
+    status, out, err = grokphys(
+        "simulate",
+        "--tokens",
+        5,
+        "--alignment",
+        2,
+        "--runs",
+        3,
+        "--steps",
+        4,
+        "--seed",
+        8,
+        "--out",
+        tmp_path / "t.h5",
+    )
+    assert status == 0, err
+    assert re.search(r"\d of 3 runs are circles .*grid imperfections of the rest", out)
+    assert f"trajectory in {tmp_path / 't.h5'}" in out
+    expected = physics.simulate(physics.ParticleSystem(5, alignment=2.0), runs=3, steps=4, seed=8)
+    found = physics.load(tmp_path / "t.h5")
+    np.testing.assert_array_equal(found.positions, expected.positions)
+    assert found.parameters == expected.parameters
+
+
+def test_simulate_takes_the_options_of_the_system_and_observables(grokphys, tmp_path):
+    status, _, err = grokphys(
+        "simulate", "--tokens", 5, "--modulus", 3, "--no-normalise", "--integrator", "adaptive", "--steps", 2,
+        "--observables", "potential", "circle_ratio", "--out", tmp_path / "t.h5",
+    )  # fmt: skip
+    assert status == 0, err
+    system = physics.ParticleSystem(5, modulus=3, normalise=False, integrator="adaptive")
+    expected = physics.simulate(system, steps=2, observables=("potential", "circle_ratio"))
+    found = physics.load(tmp_path / "t.h5")
+    assert found.parameters == expected.parameters
+    np.testing.assert_array_equal(found.observables["potential"], expected.observables["potential"])
+    assert grokphys("simulate", "--group", "None")[0] == 2  # nothing on a command line spells a group
+
+
+def test_train_writes_what_python_would(grokphys, tmp_path):
+    import nets
+
+    status, out, err = grokphys(
+        "train", "--tokens", 5, "--runs", 2, "--steps", 6, "--record", "0,3", "--weight-decay", 0.5, "--out",
+        tmp_path / "t.h5",
+    )  # fmt: skip
+    assert status == 0, err
+    assert "validation accuracy" in out
+    expected = nets.train(nets.ConstantAttention(5), runs=2, steps=6, record="0,3", weight_decay=0.5)
+    np.testing.assert_array_equal(physics.load(tmp_path / "t.h5").positions, expected.positions)
+
+
+@pytest.mark.parametrize(
+    ("system", "rule", "classes"),
+    [
+        (physics.ParticleSystem(7), {"modulus": 7}, "i + j mod 7"),
+        (physics.ParticleSystem(7, modulus=3), {"modulus": 3}, "i + j mod 3"),
+        (physics.ParticleSystem(6, group=PRODUCT), {"group": PRODUCT}, f"products in {PRODUCT.name}"),
+        (physics.EffectiveTheory(9, 2), {"modulus": 17}, "i + j"),
+        (physics.EffectiveTheory(6, 2, modulus=4), {"modulus": 4}, "i + j mod 4"),
+    ],
+)
+def test_structures_are_counted_by_the_classes_that_the_file_records(
+    grokphys, tmp_path, system, rule, classes
+):
+    made = physics.simulate(system, runs=6, steps=5, out=tmp_path / "t.h5")
+    expected = physics.grid_imperfections(made.final, **rule)
+    assert (expected != physics.grid_imperfections(made.final)).any() == (classes != "i + j mod 7")
+    _, out, _ = grokphys("analyze", tmp_path / "t.h5", "--out", tmp_path / "table.csv")
+    assert f"(classes {classes})" in out
+    with (tmp_path / "table.csv").open(encoding="utf-8") as file:
+        assert [int(row["grid_imperfections"]) for row in csv.DictReader(file)] == expected.tolist()
+    rest = analysis.mean(expected[~physics.is_circle(made.final)]).format()
+    assert f"grid imperfections of the rest {rest}" in out
+
+
+def test_the_summary_counts_by_the_modulus_that_was_asked_for(grokphys):
+    options = ("simulate", "--tokens", 7, "--runs", 6, "--steps", 5)
+    assert "(classes i + j mod 7)" in grokphys(*options)[1]
+    made = physics.simulate(physics.ParticleSystem(7, modulus=3), runs=6, steps=5)
+    found = physics.grid_imperfections(made.final, modulus=3)[~physics.is_circle(made.final)]
+    expected = f"{analysis.mean(found).format()} (classes i + j mod 3)"
+    assert expected in grokphys(*options, "--modulus", 3)[1]
+
+
+def test_where_no_operation_is_recorded_the_classes_are_said(grokphys, tmp_path):
+    E = np.random.default_rng(0).standard_normal((3, 1, 7, 2))
+    physics.Trajectory(E, [0]).save(tmp_path / "t.h5")
+    assert "(classes i + j mod 7; the file names no operation)" in grokphys("analyze", tmp_path / "t.h5")[1]
+    physics.simulate(physics.AffineFlow(-np.eye(3), np.ones(3)), steps=2, out=tmp_path / "flow.h5")
+    assert "frequencies survive" in grokphys("analyze", tmp_path / "flow.h5")[1], "nothing learns pair sums"
+
+
+def test_without_out_nothing_is_stored(grokphys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "not stored; give --out FILE" in grokphys("simulate", "--tokens", 5, "--steps", 2)[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_info_shortens_what_is_long(grokphys, tmp_path):
+    pairs = [(i, j) for i in range(17) for j in range(i, 17)][:100]
+    physics.simulate(physics.ParticleSystem(pairs=pairs), steps=1, out=tmp_path / "t.h5")
+    out = grokphys("info", tmp_path / "t.h5")[1]
+    assert max(map(len, out.splitlines())) < 260
+    assert "items)" in out
+
+
+def test_info_says_what_a_file_holds_and_how_it_was_made(grokphys, files):
+    status, out, _ = grokphys("info", files / "networks.h5", files / "particles_0.h5")
+    assert status == 0
+    for line in (
+        "complete     yes",
+        "4 runs × 4 frames × 7 tokens × 2 dimensions, float32, steps 0 to 60",
+        "observable   validation_accuracy, 4 frames",
+        "made by      nets.train, grokphys 0.1.0",
+        "made by      physics.simulate",
+        '"type": "ParticleSystem", "tokens": 7',
+    ):
+        assert line in out
+    assert re.search(r"weight_decay\s+1\.0", out)
+
+
+def test_info_names_observables_with_their_own_clock(grokphys):
+    _, out, _ = grokphys("info", REAL)
+    assert "fourier_signals, 1001 frames, own clock: steps 0 to 1000" in out
+    assert "foreign: PyTorch, trained outside this project" in out
+
+
+def test_analyze_takes_patterns_and_writes_a_tidy_table(grokphys, files, tmp_path):
+    status, out, err = grokphys("analyze", files / "*.h5", "--table", tmp_path / "table.csv")
+    assert status == 0, err
+    assert out.count(" runs are circles") == 3
+    with (tmp_path / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 10
+    networks = [row for row in rows if row["program"] == "nets.train"]
+    trajectory = physics.load(files / "networks.h5")
+    for run, row in enumerate(networks):
+        assert int(row["run"]) == run
+        assert int(row["grid_imperfections"]) == physics.grid_imperfections(trajectory.final[run])
+        assert float(row["circle_ratio"]) == pytest.approx(float(physics.circle_ratio(trajectory.final[run])))
+        assert float(row["final_train_loss"]) == trajectory.observables["train_loss"][run, -1]
+    assert rows[0]["final_train_loss"] != "" or rows[-1]["final_train_loss"] == ""
+
+
+def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_path):
+    (files / "broken.h5").write_text("nothing")
+    nan = physics.load(files / "particles_0.h5")
+    nan.positions[1, -1] = np.nan
+    nan.save(files / "nan.h5")
+    status, out, err = grokphys("analyze", files / "*.h5", "--table", tmp_path / "table.csv")
+    assert status == 1
+    assert f"{files / 'broken.h5'} is not an HDF5 file" in err
+    assert re.search(r"nan\.h5: positions must be finite, .* 1 frames, .* step 30 of run 1", err)
+    assert out.count(" runs are circles") == 3
+    status, out, err = grokphys("info", files / "broken.h5", files / "networks.h5")
+    assert status == 1
+    assert "is not an HDF5 file" in err
+    assert "nets.train" in out
+
+
+def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
+    status, out, err = grokphys("fit-ode", REAL, "--directory", tmp_path / "fit", "--resamples", 20)
+    assert status == 0, err
+    assert "Lasso, α = 0.01" in out
+    assert "29 of 29" in out
+    scores = json.loads((tmp_path / "fit/scores.json").read_text())
+    assert scores["r2_in_sample"] == pytest.approx(0.764, abs=0.01)
+    assert all(scores["converged"])
+    with (tmp_path / "fit/coefficients.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 29
+    assert sum(float(row[f"a_{k}"]) != 0 for row in rows for k in range(1, 30)) < 250
+    with (tmp_path / "fit/interactions.csv").open() as file:
+        assert {row["relation"] for row in csv.DictReader(file)} >= {"competition", "collaboration"}
+    with (tmp_path / "fit/intervals.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 841
+    assert {row["drawn"] for row in rows} == {"blocks of 32 changes"}
+    assert all(float(row["low"]) <= float(row["high"]) for row in rows)
+    for name in ("coefficients.png", "rollout.png"):
+        assert (tmp_path / "fit" / name).read_bytes().startswith(b"\x89PNG")
+    status, _, err = grokphys("fit-ode", REAL, "--directory", tmp_path / "fit")
+    assert status == 1
+    assert "coefficients.csv exists; choose another name or pass --overwrite" in err
+
+
+def test_fit_ode_says_what_has_not_converged(grokphys):
+    status, _, err = grokphys("fit-ode", REAL, "--max-iter", 2)
+    assert status == 1
+    assert re.search(r"frequencies 1, .* have not converged in 2 sweeps; raise --max-iter", err)
+
+
+def test_fit_ode_computes_signals_where_none_are_stored(grokphys, files):
+    status, out, err = grokphys(
+        "fit-ode", files / "particles_*.h5", "--penalty", "least-squares", "--last", 30
+    )
+    assert status == 0, err
+    assert "steps 0 to 30, 6 runs, increment" in out
+
+
+def test_fit_ode_makes_one_table_of_many_files(grokphys, particle_files, tmp_path):
+    (particle_files / "broken.h5").write_text("nothing")
+    table = tmp_path / "fits.csv"
+    status, out, err = grokphys(
+        "fit-ode", particle_files / "*.h5", "--law", "mean-field", "--form", "generator", "--table", table
+    )
+    assert status == 1
+    assert f"{particle_files / 'broken.h5'} is not an HDF5 file" in err
+    assert "mean field, nine terms" in out
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6
+    assert {row["file"] for row in rows} == {str(path) for path in particle_files.glob("p*.h5")}
+    assert {row["parameter.system.type"] for row in rows} == {"ParticleSystem"}
+    for row in rows:
+        float(row["in_sample_derivative"])
+        float(row["across_runs_rollout"])
+
+
+def test_fit_ode_with_lotka_volterra_reports_the_blow_up(grokphys, tmp_path):
+    status, out, err = grokphys(
+        "fit-ode", REAL, "--law", "lotka-volterra", "--penalty", "least-squares", "--last", 600,
+        "--directory", tmp_path,
+    )  # fmt: skip
+    assert status == 0, err
+    assert re.search(r"The rollouts blow up: they reach \d+ % of the frames", out)
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert scores["in_sample"]["derivative"] > 0.999
+    assert scores["in_sample"]["reached"] < 1
+
+
+def test_fit_ode_refuses_files_of_different_p_by_name(grokphys, particle_files):
+    physics.simulate(physics.ParticleSystem(9), steps=30, out=particle_files / "other.h5")
+    status, _, err = grokphys("fit-ode", particle_files / "*.h5", "--penalty", "least-squares", "--last", 30)
+    assert status == 2
+    assert "files must agree in the number of tokens p, got p = 9 (" in err
+    assert f"p = 7 ({particle_files / 'particles_0.h5'}); fit them apart" in err
+
+
+def test_fit_ode_says_when_alpha_kills_everything(grokphys):
+    status, out, err = grokphys("fit-ode", REAL, "--alpha", 1000)
+    assert status == 0
+    assert "No coefficient is left: alpha is too large for these signals." in out
+    assert "alpha = 1000 leaves no coefficient" in err
+    status, _, err = grokphys("fit-ode", REAL, "--alpha", "many")
+    assert status == 2
+    assert "alpha must be a number, aic, bic or cv, got 'many'" in err
+
+
+@pytest.fixture
+def circle_files(tmp_path):
+    """Three files of two runs of p = 11, in which frequencies 2 and 4 survive."""
+    rng = np.random.default_rng(0)
+    steps = np.arange(0, 600, 20)
+    angle = 2 * np.pi * np.arange(11)[:, None] * np.arange(1, 6) / 11
+    rings = np.stack([np.cos(angle), np.sin(angle)], axis=2)  # (11, 5, 2)
+    for k in range(3):
+        size = np.ones((2, 30, 5)) * rng.uniform(0.5, 1.5, (2, 1, 5))
+        size[..., [0, 2, 4]] *= np.exp(-steps / 50)[:, None]
+        size[..., [1, 3]] = 2
+        E = (size[:, :, None, :, None] * rings).reshape(2, 30, 11, 10)
+        physics.Trajectory(E, steps, parameters={"weight_decay": 0.5}).save(tmp_path / f"c{k}.h5")
+    return tmp_path
+
+
+def test_survival_counts_circles_and_judges_what_told_so(grokphys, circle_files):
+    (circle_files / "broken.h5").write_text("nothing")
+    status, out, err = grokphys(
+        "survival", circle_files / "*.h5", "--at", 20, "--bins", 2, "--table", circle_files / "circles.csv"
+    )
+    assert status == 1
+    assert "broken.h5 is not an HDF5 file" in err
+    assert re.search(r"11 +10 +0\.5 +6 +2\.00 \[2\.00, 2\.00\]", out)
+    assert "survivors decided in 6 of 6 runs" in out
+    assert "calling every circle dead gives 60.0" in out
+    with (circle_files / "circles.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 30
+    assert {row["frequency"] for row in rows if row["survived"] == "True"} == {"2", "4"}
+    assert {row["parameter.weight_decay"] for row in rows} == {"0.5"}
+    assert all(float(row["initial_gradient"]) <= 1e-12 for row in rows)
+
+
+def test_survival_says_what_cannot_be_told(grokphys, circle_files):
+    status, out, _ = grokphys("survival", circle_files / "*.h5", "--signal-threshold", 1e6)
+    assert status == 0
+    assert "No circle survives: no final signal exceeds 1e+06. Lower the limit." in out
+    physics.simulate(physics.ParticleSystem(9), steps=30, out=circle_files / "other.h5")
+    status, out, _ = grokphys("survival", circle_files / "*.h5")
+    assert "Initial signals of different sizes cannot be pooled, got p = 9, d = 2, p = 11, d = 10" in out
+    status, out, _ = grokphys("survival", REAL)
+    assert "Predictions need at least 2 groups of runs" in out
+    physics.Trajectory(np.ones((1, 1, 5, 2)), [0]).save(circle_files / "single.h5")
+    status, _, err = grokphys("survival", circle_files / "single.h5")
+    assert status == 1
+    assert re.search(r"single\.h5: steps 0 to the last must hold at least 2 frames, got 1", err)
+
+
+def test_tables_are_csv_or_parquet(grokphys, particle_files, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    for name, sentence in (("t.txt", "a table ends in .csv or .parquet"), ("t.parquet", "pyarrow")):
+        status, _, err = grokphys("analyze", particle_files / "*.h5", "--table", tmp_path / name)
+        assert status == 1
+        assert sentence in err
+
+
+def test_parquet_holds_what_csv_holds(grokphys, particle_files, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert grokphys("analyze", particle_files / "*.h5", "--table", tmp_path / "t.parquet")[0] == 0
+    grokphys("analyze", particle_files / "*.h5", "--table", tmp_path / "t.csv")
+    table = parquet.read_table(tmp_path / "t.parquet").to_pylist()
+    with (tmp_path / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(table) == len(rows)
+    assert [str(row["circle_ratio"]) for row in table] == [row["circle_ratio"] for row in rows]
+
+
+def test_compare_prints_and_reports(grokphys, files, tmp_path):
+    report = tmp_path / "out" / "report.html"
+    command = ("compare", files / "particles_*.h5", files / "networks.h5", "--out", report)
+    status, out, err = grokphys(*command)
+    assert status == 0, err
+    for words in ("circles, %", "Procrustes disparity", "simulated, start", "τ, time of simulated"):
+        assert words in out
+    page = report.read_text()
+    assert page.count("data:image/png;base64,") == page.count("<figcaption>") >= 5
+    assert "http" not in re.sub(r"base64,[^\"]*", "", page), "a self-contained page fetches nothing"
+    numbers = json.loads(report.with_suffix(".json").read_text())
+    assert numbers["names"] == ["simulated", "trained"]
+    assert numbers["motion"]["alignment"] == "ends"
+    assert len(numbers["accuracy"]["predicted"]) == numbers["runs"][1]
+    status, _, err = grokphys(*command)
+    assert (status, "exists; choose another name or pass" in err) == (1, True)
+    assert grokphys(*command, "--overwrite", "--align", "none")[0] == 0
+    assert json.loads(report.with_suffix(".json").read_text())["motion"]["alignment"] == "none"
+
+
+def test_compare_names_what_it_passes_over(grokphys, files, tmp_path):
+    (files / "particles_bad.h5").write_text("nothing")
+    report = tmp_path / "page.html"
+    status, out, err = grokphys("compare", files / "particles_*.h5", files / "networks.h5", "--out", report)
+    assert status == 1
+    assert f"{files / 'particles_bad.h5'} is not an HDF5 file" in err
+    assert report.exists(), "the others are compared"
+    two = files / "particles_0.h5"
+    status, out, err = grokphys("compare", two, two, "--out", tmp_path / "same.html")
+    assert status == 0, err
+    assert "Run k stands beside run k, from the same start" in out
+    status, _, err = grokphys("compare", two, two, "--out", tmp_path / "other.txt")
+    assert (status, "out must be a name that ends in .html" in err) == (2, True)
+
+
+def test_demo_does_the_whole_job(grokphys, tmp_path):
+    status, out, err = grokphys("demo", "--directory", tmp_path / "demo", "--runs", 6, "--epochs", 40)
+    assert status == 0, err
+    report = tmp_path / "demo" / "report.html"
+    assert out.splitlines()[-1] == str(report)
+    page = report.read_text()
+    for words in (
+        "Table 2",
+        "Table 1",
+        "Side by side",
+        "In motion",
+        "linear ODE",
+        "covered",
+        "6 runs of each ensemble",
+    ):
+        assert words in page
+    assert page.count("<img ") == page.count('alt="') == 10
+    for name in ("particles_fa0.5", "particles_fa1", "particles_fa2", "networks_wd1"):
+        assert physics.load(tmp_path / "demo" / f"{name}.h5").runs == 6
+    again = ("demo", "--directory", tmp_path / "demo", "--runs", 3, "--epochs", 10)
+    status, _, err = grokphys(*again)
+    assert (status, "report.html exists; choose another name or pass --overwrite" in err) == (1, True)
+    assert physics.load(tmp_path / "demo" / "particles_fa1.h5").runs == 6
+    assert grokphys(*again, "--overwrite")[0] == 0, "it can be run again"
+    assert physics.load(tmp_path / "demo" / "particles_fa1.h5").runs == 3
+
+
+# -- import -------------------------------------------------------------------------------------------------
+
+
+def foreign(frames=5, tokens=4, dim=3):
+    return np.random.default_rng(0).standard_normal((frames, tokens, dim))
+
+
+def test_import_an_array(grokphys, tmp_path):
+    np.save(tmp_path / "x.npy", foreign())
+    status, out, _ = grokphys("import", tmp_path / "x.npy", "--out", tmp_path / "x.h5", "--dtype", "float64")
+    assert status == 0
+    assert "5 frames of 4 tokens in 3 dimensions, steps 0 to 4" in out
+    np.testing.assert_array_equal(physics.load(tmp_path / "x.h5").positions[0], foreign())
+
+
+def test_import_an_archive_with_its_steps(grokphys, tmp_path):
+    np.savez(tmp_path / "x.npz", E=foreign(), steps=[0, 5, 7, 8, 90], other=np.zeros(3))
+    assert grokphys("import", tmp_path / "x.npz", "--out", tmp_path / "x.h5")[0] == 0
+    found = physics.load(tmp_path / "x.h5")
+    assert found.steps.tolist() == [0, 5, 7, 8, 90]
+    assert found.positions.dtype == np.float32
+    assert found.parameters["array"] == "E"
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_import_checkpoints_in_the_order_of_their_steps(grokphys, tmp_path, nested):
+    directory = tmp_path / "checkpoints"
+    directory.mkdir()
+    for k, step in enumerate([0, 5, 10, 100, 20]):
+        state = {
+            "embedding.weight": torch.tensor(foreign()[k]),
+            "head.weight": torch.zeros(2, 2),
+            "step": step,
+        }
+        torch.save({"state_dict": state} if nested else state, directory / f"run7_step_{step}.pt")
+    (directory / "notes.txt").write_text("not a checkpoint")
+    assert grokphys("import", directory, "--out", tmp_path / "x.h5", "--dtype", "float64")[0] == 0
+    found = physics.load(tmp_path / "x.h5")
+    assert found.steps.tolist() == [0, 5, 10, 20, 100]
+    np.testing.assert_array_equal(found.positions[0], foreign()[[0, 1, 2, 4, 3]])
+
+
+def checkpoints(directory, **states):
+    directory.mkdir()
+    for name, state in states.items():
+        torch.save(state, directory / f"{name}.pt")
+    return directory
+
+
+def import_cases(tmp_path):
+    np.save(tmp_path / "flat.npy", np.zeros((3, 4)))
+    np.save(tmp_path / "nan.npy", np.full((2, 3, 1), np.nan))
+    np.save(tmp_path / "few.npy", np.zeros((2, 2, 1)))
+    np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
+    np.savez(tmp_path / "two.npz", a=foreign(), b=foreign())
+    np.savez(tmp_path / "back.npz", a=foreign(), steps=[0, 2, 1, 3, 4])
+    (tmp_path / "text.npz").write_text("nothing")
+    (tmp_path / "empty").mkdir()
+    E = torch.zeros(4, 2)
+    yield "nothing.npy", [], 1, "there is no file"
+    yield "flat.npy", [], 1, "holds no array (steps, tokens, dim) of real numbers"
+    yield "nan.npy", [], 1, "'nan': 6 of 6 values are NaN or infinite"
+    yield "few.npy", [], 1, "must have at least 3 tokens and 1 dimension"
+    yield (
+        "objects.npy",
+        [],
+        1,
+        "holds no array (steps, tokens, dim) of real numbers, but objects (1,) of object",
+    )
+    yield "text.npz", [], 1, "is not a readable .npy or .npz file"
+    yield "two.npz", [], 2, "array must say which is meant: a (5, 4, 3), b (5, 4, 3)"
+    yield "two.npz", ["--array", "c"], 2, "array must be one of: a (5, 4, 3), b (5, 4, 3); got 'c'"
+    yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "steps_array must name an array of"
+    yield "back.npz", [], 2, "steps must increase, got 2 followed by 1"
+    yield "empty", [], 2, "holds no checkpoint (.pt, .pth, .ckpt, .safetensors)"
+    checkpoints(tmp_path / "nameless", model={"embedding": E})
+    yield "nameless", [], 2, "the name of a checkpoint must hold its step, such as step_100.pt"
+    checkpoints(tmp_path / "none", step_1={"head.weight": E})
+    yield "none", [], 1, "holds no embedding matrix (tokens, dim); name one"
+    checkpoints(tmp_path / "several", step_1={"embed_a": E, "embed_b": E})
+    yield "several", [], 2, "array must say which is meant: embed_a (4, 2), embed_b (4, 2)"
+    checkpoints(tmp_path / "twice", step_1={"emb": E}, again_1={"emb": E})
+    yield "twice", [], 2, "holds two checkpoints of step 1"
+    checkpoints(tmp_path / "change", step_1={"emb": E}, step_2={"emb": torch.zeros(5, 2)})
+    yield "change", [], 1, "'emb' has the shape (5, 2), and (4, 2) before"
+    checkpoints(tmp_path / "list", step_1=[E])
+    yield "list", [], 1, "is not a state dict, but a list"
+    checkpoints(tmp_path / "damaged")
+    (tmp_path / "damaged" / "step_1.pt").write_bytes(b"PK\x03\x04 nothing")
+    yield "damaged", [], 1, "is not a readable checkpoint"
+
+
+def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
+    for source, options, expected, sentence in import_cases(tmp_path):
+        status, _, err = grokphys("import", tmp_path / source, "--out", tmp_path / "out.h5", *options)
+        assert status == expected, (source, err)
+        assert sentence in err
+        assert len(err.strip().splitlines()) == 1, err
+        assert not (tmp_path / "out.h5").exists()
+        assert not (tmp_path / "out.h5.partial").exists()
+
+
+# -- what goes wrong ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["simulate", "--tokns", "5"], "unrecognized options: --tokns, 5; did you mean --tokens?"),
+        (["simulate", "--tokens", "2"], "tokens must be at least 3, got 2"),
+        (["simulate", "--dim", "0"], "dim must be at least 1, got 0"),
+        (["simulate", "--step-size", "0"], "step_size must be a finite number greater than 0, got 0"),
+        (["simulate", "--step-size", "-1"], "step_size must be a finite number greater than 0, got -1"),
+        (["simulate", "--steps", "0"], "steps must be at least 1, got 0"),
+        (["simulate", "--runs", "0"], "runs must be at least 1, got 0"),
+        (["simulate", "--runs", "many"], "--runs"),
+        (["simulate", "--alignment", "nan"], "alignment must be a finite number, got nan"),
+        (["simulate", "--runs", "10000000000"], "more than this machine's memory; simulate them in shards"),
+        (["demo", "--runs", "0"], "runs must be at least 1, got 0"),
+        (["demo", "--seed", "-1"], "seed must be a whole number of at least 0"),
+        (["fit-ode", REAL, "--alpha", "-1"], "alpha must be a finite number of at least 0"),
+        (["fit-ode", REAL, "--max-iter", "0"], "max_iter must be at least 1, got 0"),
+        (["reproduce", "liu-99"], "names must be one of 'musat-table1', 'musat-table2'"),
+        (["bench", "nothing"], "names must be one of 'theory'"),
+        (["train", "--runs", "0"], "runs must be at least 1, got 0"),
+        (["train", "--tokens", "2"], "tokens must be at least 3, got 2"),
+        (["train", "--record", "never"], "record must be a number"),
+        (["analyze", "nothing_*.h5"], "no file matches the pattern 'nothing_*.h5'"),
+        (["info", "nothing_*.h5"], "no file matches the pattern 'nothing_*.h5'"),
+        (["fit-ode", "nothing_*.h5"], "no file matches the pattern 'nothing_*.h5'"),
+        (["compare", "nothing_*.h5", "nothing.h5"], "no file matches the pattern 'nothing_*.h5'"),
+        (["wander"], "wander"),
+        ([], "missing subcommand: expected one of {simulate, train"),
+    ],
+)
+def test_wrong_use_ends_with_status_2_and_a_sentence(grokphys, arguments, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if arguments and arguments[0] in ("simulate", "train"):
+        arguments = [*arguments, "--out", "t.h5"]
+    status, _, err = grokphys(*arguments)
+    assert status == 2
+    assert sentence in err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_or_unreadable_file_ends_with_status_1(grokphys, tmp_path):
+    (tmp_path / "text.h5").write_text("nothing")
+    for command in (["analyze"], ["info"], ["fit-ode"], ["compare", "--out", tmp_path / "r.html", REAL]):
+        status, _, err = grokphys(*command, tmp_path / "none.h5")
+        assert (status, err) == (1, f"grokphys: error: there is no file {tmp_path / 'none.h5'}\n")
+        status, _, err = grokphys(*command, tmp_path / "text.h5")
+        assert status == 1
+        assert f"{tmp_path / 'text.h5'} is not an HDF5 file" in err
+
+
+OUTPUTS = {"analyze": ("--table", ".csv"), "compare": ("--out", ".html")}
+
+
+def test_an_existing_output_is_refused_by_every_command(grokphys, files):
+    np.save(files / "x.npy", foreign())
+    for command in (
+        ["simulate", "--tokens", 5],
+        ["train", "--tokens", 5, "--steps", 1],
+        ["analyze", files / "networks.h5"],
+        ["compare", files / "particles_0.h5", files / "networks.h5"],
+        ["import", files / "x.npy"],
+    ):
+        option, ending = OUTPUTS.get(command[0], ("--out", ".h5"))
+        kept = files / f"kept{ending}"
+        kept.write_text("precious")
+        status, _, err = grokphys(*command, option, kept)
+        assert status == 1
+        assert f"{kept} exists; choose another name or pass" in err
+        assert kept.read_text() == "precious"
+    kept = files / "kept.h5"
+    assert grokphys("simulate", "--tokens", 5, "--out", kept, "--overwrite")[0] == 0
+    assert physics.load(kept).tokens == 5
+
+
+def test_token_counts_that_differ(grokphys, files):
+    out = files / "other_sizes.html"
+    status, printed, err = grokphys("compare", files / "particles_0.h5", REAL, "--out", out)
+    assert (status, err) == (0, "")
+    assert "Note: 7 and 59 tokens: no shapes and no motion, and the clocks are left as they are." in printed
+    page = out.read_text()
+    assert "Side by side" in page
+    assert "Final shapes" not in page
+    assert json.loads(out.with_suffix(".json").read_text())["motion"] is None
+    status, _, err = grokphys(
+        "compare", files / "particles_0.h5", REAL, "--out", out, "--align", "ends", "--overwrite"
+    )
+    assert status == 2
+    assert err == "grokphys: error: align must be 'none' for ensembles of 7 and 59 tokens, got 'ends'\n"
+
+
+def test_a_window_without_frames(grokphys, files):
+    status, _, err = grokphys("fit-ode", files / "particles_0.h5", "--first", 29.5, "--last", 29)
+    assert status == 2
+    status, _, err = grokphys("fit-ode", files / "particles_0.h5", "--first", 30)
+    assert status == 1, "a file that cannot be used is named, and the others would go on"
+    assert (
+        "particles_0.h5: steps 30 to 1000 must hold at least 2 frames, got 1 of the 31 between 0 and 30"
+        in err
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_has_help(grokphys, command):
+    status, out, _ = grokphys(command, "--help")
+    assert status == 0
+    text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
+    for option in re.findall(r"(--[a-z-]+)(?: [A-Z{][^ ]*)?(?:, --no-[a-z-]+)? \(default", text):
+        raise AssertionError(f"{command} {option} has no help")
+
+
+def frames_flushed(path):
+    """Frames in a file that is being written, as far as one can see from outside."""
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return len(file["particles/tokens/position/step"])
+    except (OSError, KeyError):
+        return 0
+
+
+def test_the_console_script_and_the_kill(tmp_path):
+    """A real process: progress goes to stderr, and a kill in mid-run leaves a file that `info` reads."""
+    script = [sys.executable, "-m", "grokphys.cli.main"]
+    path = tmp_path / "t.h5"
+    command = [*script, "simulate", "--tokens", "9", "--steps", "100000000", "--out", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        partial = tmp_path / "t.h5.partial"
+        deadline = time.monotonic() + 90
+        while time.monotonic() < deadline and frames_flushed(partial) <= 100:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+        assert process.stderr.read() == b"", "no bar where stderr is no terminal"
+    done = subprocess.run(
+        [*script, "info", str(partial)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "complete     no: unfinished or cut short" in done.stdout
+    assert "made by      physics.simulate" in done.stdout
+    found = physics.load(partial)
+    assert found.frames > 100
+    fresh = physics.simulate(physics.ParticleSystem(9), steps=60)
+    np.testing.assert_array_equal(found.positions[:, :61], fresh.positions)
+
+
+def test_an_interrupt_ends_with_status_130(tmp_path):
+    command = [sys.executable, "-m", "grokphys.cli.main", "simulate", "--steps", "100000000", "--out", "t.h5"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        try:
+            while not (tmp_path / "t.h5.partial").exists():
+                time.sleep(0.05)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            assert re.fullmatch(
+                r"grokphys: interrupted; \d+ frames? (is|are) kept in t\.h5\.partial; "
+                r"resume \(--resume\) goes on from there\n",
+                process.communicate(timeout=60)[1],
+            )
+        finally:
+            process.kill()
+    # A shell calls both 130: where Python was executing source text, it ends itself by the signal at last.
+    assert process.returncode in (130, -signal.SIGINT)
+    assert physics.load(tmp_path / "t.h5.partial").frames >= 1
+
+
+def test_an_interrupt_that_a_destructor_swallows_comes_again(python):
+    """As while Numba compiles: LLVM's objects have destructors, and Python drops what is raised in one."""
+    code = """
+import signal, sys, time
+from grokphys.cli import main as cli
+
+class Swallows:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def waits() -> int:
+    Swallows()
+    time.sleep(100)
+    return 0
+
+cli.COMMANDS["info"] = waits
+sys.exit(cli.main(["info"]))
+"""
+    done = python(code, check=False)
+    assert (done.returncode, done.stderr) == (130, "grokphys: interrupted\n")
+
+
+def test_output_that_nobody_reads_ends_without_a_traceback():
+    command = f"{sys.executable} -m grokphys.cli.main simulate --help | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert "usage: grokphys simulate" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_importing_physics_loads_nothing_heavy(python):
+    code = "import sys, numba; before = set(sys.modules); import physics; print(*set(sys.modules) - before)"
+    done = python(code)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "physics" in loaded
+    heavy = {"torch", "sklearn", "matplotlib", "h5py", "scipy", "pandas", "xarray", "tyro", "sympy"}
+    assert not loaded & heavy
+
+
+def test_the_help_needs_no_torch(python):
+    done = python(
+        "import sys\nfrom grokphys.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+        "print('torch' in sys.modules, 'matplotlib' in sys.modules)"
+    )
+    assert done.stdout.splitlines()[-1] == "False False"
+
+
+def test_files_in_natural_order(tmp_path):
+    from grokphys.files import resolve
+
+    for k in (1, 2, 10):
+        (tmp_path / f"run_{k}.h5").touch()
+    found = resolve([str(tmp_path / "run_10.h5"), str(tmp_path / "*.h5")])
+    assert [os.path.basename(p) for p in found] == ["run_10.h5", "run_1.h5", "run_2.h5"]  # noqa: PTH119
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_are_sentences(grokphys):
+    status, out, err = grokphys("train", "--tokens", 5, "--steps", 30, "--learning-rate", 1e30)
+    assert status == 1
+    assert "1 of 1 runs diverged" in out
+    assert "grokphys: warning: 1 of 1 runs diverged" in err

@@ -1,0 +1,496 @@
+"""The options of all commands together: one name means one thing, and the help says units and defaults."""
+
+import inspect
+import json
+import re
+import types
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+
+import nets
+import physics
+from grokphys.batches import read_each
+from grokphys.cli import train as training
+from grokphys.cli.main import COMMANDS, main
+from grokphys.options import sentence
+from grokphys.output import json_text, make_directory, refuse_existing, write_json
+from grokphys.parsing import RENAMED
+from physics.errors import InputError, OutputError
+
+
+def told(command, capsys, monkeypatch):
+    """Every option of a command with its metavar and help, as a terminal of great width shows them."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert not stop.value.code
+    options: list[str] = []
+    for line in capsys.readouterr().out.splitlines():
+        text = line.strip(" │")
+        if re.match("--[a-z]", text):
+            options.append(text)
+        elif options and text.strip("─-╭╮╰╯ "):
+            options[-1] += f"  {text}"
+        elif not text:
+            options.append("")
+    found = {}
+    for option in options:
+        if told := re.match(r"(--[a-z0-9-]+)(?:, --no-[a-z0-9-]+)?(?: (\S.*?))?\s{2,}(.*)$", option):
+            found[told[1]] = (told[2], " ".join(told[3].split()))
+    return found
+
+
+@pytest.fixture
+def table(capsys, monkeypatch):
+    return {command: told(command, capsys, monkeypatch) for command in COMMANDS}
+
+
+def plain(kind):
+    """A type without metadata and None; of a choice of words, text."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) in (Union, types.UnionType):
+        kind = plain(next(one for one in get_args(kind) if one is not type(None)))
+    if get_origin(kind) is Literal:
+        return str
+    if get_origin(kind) is tuple:
+        return tuple(one if one is Ellipsis else plain(one) for one in get_args(kind))
+    return kind
+
+
+def types_of(command):
+    """The type of each option of a command."""
+    hints = get_type_hints(COMMANDS[command], include_extras=True)
+    found = {}
+    for name in inspect.signature(COMMANDS[command]).parameters:
+        if name == "system":
+            found |= get_type_hints(physics.ParticleSystem)
+        elif "Positional" not in str(hints[name]):
+            found[name] = hints[name]
+    return {
+        f"--{name.rstrip('_').replace('_', '-')}": plain(kind)
+        for name, kind in found.items()
+        if kind is not Any
+    }
+
+
+def head(words):
+    """What an option is, before what is said of it in detail."""
+    return re.split(r"[.,;:(]", words)[0].strip()
+
+
+def test_one_name_means_one_thing(table):
+    seen = {}
+    for command, options in table.items():
+        kinds = types_of(command)
+        for name, (_, words) in options.items():
+            one = (kinds[name], head(words))
+            first, known = seen.setdefault(name, (command, one))
+            assert one == known, f"{name} of {command} and of {first}"
+    assert {"--out", "--table", "--directory", "--overwrite", "--steps", "--threshold", "--kind"} <= {*seen}
+    assert len(seen) > 90
+
+
+def test_every_help_says_what_the_default_is(table):
+    for command, options in table.items():
+        assert options or command == "info"
+        for name, (_, words) in options.items():
+            where = f"{command} {name}: {words}"
+            assert re.search(r"\((default: .+|required)\)$", words), where
+            assert "(default: None)" not in words, where
+            assert "(default: )" not in words, where
+
+
+UNITS = re.compile(
+    r"\b(number|steps?|from 0 to 1|probability|factor|width|rate|length|seed|constant|pixels|per|second|bins|"
+    r"part|signal|address|port|accuracy|dimensions?|decay|modulus|times|error|rank|weight|pull|push|tolerance|norm|"
+    r"what varies)\b",
+    re.IGNORECASE,
+)
+
+
+def test_every_help_of_a_number_says_what_it_counts_or_measures(table):
+    for command, options in table.items():
+        kinds = types_of(command)
+        for name, (_, words) in options.items():
+            if kinds[name] in (int, float) or (isinstance(kinds[name], tuple) and float in kinds[name]):
+                assert UNITS.search(words), f"{command} {name}: {words}"
+
+
+def test_the_help_names_the_defaults_that_the_models_have(table):
+    for name in training.MODELS:
+        fields = inspect.signature(getattr(nets, name)).parameters
+        for field, value in training.FIELDS[training.kebab(name)].items():
+            default = fields[field].default
+            if field == "group":
+                assert (
+                    fields[field].default is inspect.Parameter.empty or training.named_group(value).order == 6
+                )
+                continue
+            shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+            assert str(shown) == str(value), (name, field)
+        known = set(training.MODEL_OPTIONS) & set(fields) - {"initialisation"}
+        assert known == set(training.FIELDS[training.kebab(name)]), name
+    words = table["train"]["--weight-decay"][1]
+    assert "1.0 for constant-attention" in words
+    assert "0.5 for embedding-mlp" in words
+    assert "30000 for embedding-mlp" in table["train"]["--steps"][1]
+
+
+@pytest.mark.parametrize("name", training.MODELS)
+def test_a_model_has_the_name_of_its_class_and_that_in_small_letters(name):
+    small = training.kebab(name)
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)+", small)
+    assert training.model_name(name) == training.model_name(small) == small
+    assert {"learning_rate", "weight_decay", "steps"} <= set(training.defaults(name))
+
+
+def test_old_names_of_models_and_wrong_ones():
+    assert training.model_name("transformer") == "token-transformer"
+    assert training.model_name("images") == "image-mlp"
+    with pytest.raises(InputError, match="model must be one of 'constant-attention', .*, got 'mlp'"):
+        training.model_name("mlp")
+    with pytest.raises(InputError, match="model must be one of .*, got 3"):
+        training.model_name(3)
+
+
+def test_a_model_is_trained_as_in_its_paper(tmp_path):
+    """And not with the weight decay of another one."""
+    words = ["--tokens", "7", "--dim", "4", "--hidden", "5", "--steps", "2", "--record", "1"]
+    for name, weight_decay in (("EmbeddingMLP", 0.5), ("embedding-mlp", 0.5), ("ToyAddition", 0.0)):
+        out = tmp_path / f"{name}.h5"
+        assert main(["train", "--model", name, *words, "--out", str(out)]) == 0
+        assert physics.load(out).parameters["weight_decay"] == weight_decay
+
+
+def test_phases_train_as_in_the_paper(tmp_path, capsys):
+    words = [
+        "--x",
+        "learning_rate",
+        "0.001",
+        "0.01",
+        "--y",
+        "embedding_scale",
+        "0.5",
+        "1",
+        "--cells",
+        "1",
+        "1",
+    ]
+    words += ["--seeds", "1", "--most-seeds", "1", "--levels", "0", "--steps", "2", "--delay", "1"]
+    command = ["phases", "--model", "EmbeddingMLP", *words, "--options", "tokens=7", "dim=4", "hidden=5"]
+    assert main([*command, "--directory", str(tmp_path)]) == 0
+    (stored,) = (tmp_path / "networks").glob("*.h5")
+    assert physics.load(stored).parameters["weight_decay"] == 0.5
+    capsys.readouterr()
+    before = (tmp_path / "phases.csv").stat().st_mtime_ns
+    assert main([*command, "--directory", str(tmp_path)]) == 1
+    assert "phases.csv exists; choose another name or pass --overwrite" in capsys.readouterr().err
+    assert (tmp_path / "phases.csv").stat().st_mtime_ns == before
+    assert main([*command, "--directory", str(tmp_path), "--overwrite"]) == 0
+
+
+def test_bench_does_not_replace_what_is_there_unasked(tmp_path, capsys, monkeypatch):
+    from grokphys.bench import registry as bench
+
+    monkeypatch.setitem(
+        bench.BENCHES, "theory", lambda out, budget: write_json(out, {"budget": budget}) and 0
+    )
+    kept = tmp_path / "theory.json"
+    kept.write_text("precious")
+    command = ["bench", "theory", "--directory", str(tmp_path), "--budget", "quick"]
+    assert main(command) == 1
+    assert "theory.json exists; choose another name or pass --overwrite" in capsys.readouterr().err
+    assert kept.read_text() == "precious"
+    assert main([*command, "--overwrite"]) == 0
+    assert json.loads(kept.read_text()) == {"budget": "quick"}
+
+
+def test_make_demo_can_be_run_twice():
+    from pathlib import Path
+
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    assert re.search(r"^\t\S*grokphys demo --overwrite$", makefile, re.MULTILINE)
+
+
+def test_old_names_of_options_are_understood_with_a_warning(tmp_path, capsys):
+    path = tmp_path / "t.h5"
+    physics.simulate(physics.ParticleSystem(5), steps=3, out=path)
+    assert main(["analyze", str(path), "--out", str(tmp_path / "t.csv")]) == 0
+    assert capsys.readouterr().err == "grokphys: warning: --out of analyze is now --table\n"
+    assert (tmp_path / "t.csv").exists()
+    assert main(["analyze", str(path), f"--out={tmp_path / 'u.csv'}"]) == 0
+    assert (tmp_path / "u.csv").exists()
+
+
+def test_what_is_renamed_exists(table):
+    for command, names in RENAMED.items():
+        assert set(names.values()) <= set(table[command])
+        for old in set(names) & set(table[command]):
+            raise AssertionError(f"{command} has {old} still")
+
+
+def test_the_version_and_the_list_of_figures(capsys):
+    assert main(["--version"]) == 0
+    assert re.fullmatch(r"grokphys \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
+    assert main(["reproduce", "--list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    from grokphys.papers.registry import FIGURES
+
+    assert [line.split()[0] for line in listed] == list(FIGURES)
+    assert all(len(line.split()) > 3 for line in listed)
+
+
+# -- what is written -----------------------------------------------------------------------------------------
+
+
+def test_json_holds_null_for_what_json_does_not_have(tmp_path):
+    content = {
+        "a": np.nan,
+        "b": [np.inf, -np.inf, 1.5],
+        "c": np.array([1.0, np.nan]),
+        "d": {"e": np.float32(2)},
+    }
+    path = write_json(tmp_path / "t.json", content)
+
+    def refuse(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    found = json.loads(path.read_text(), parse_constant=refuse)
+    assert found == {"a": None, "b": [None, None, 1.5], "c": [1.0, None], "d": {"e": 2.0}}
+    assert json_text(float("nan"), indent=None) == "null"
+
+
+def test_the_scores_of_a_fit_that_blows_up_are_json(tmp_path):
+    path = tmp_path / "t.h5"
+    physics.simulate(physics.ParticleSystem(7), steps=30, out=path)
+    words = ["fit-ode", str(path), "--law", "lotka-volterra", "--penalty", "least-squares", "--last", "30"]
+    assert main([*words, "--directory", str(tmp_path / "fit")]) == 0
+    text = (tmp_path / "fit" / "scores.json").read_text()
+    assert not re.search(r"\bNaN\b|\bInfinity\b", text)
+    json.loads(text)
+
+
+@pytest.fixture
+def signals(tmp_path):
+    path = tmp_path / "signals.h5"
+    physics.simulate(physics.ParticleSystem(7), runs=3, steps=30, out=path)
+    return path
+
+
+def test_intervals_of_an_earlier_fit_do_not_stay(signals, tmp_path):
+    words = ["fit-ode", str(signals), "--penalty", "least-squares", "--last", "30", "--directory"]
+    words.append(str(tmp_path / "fit"))
+    assert main([*words, "--resamples", "5"]) == 0
+    names = {path.name for path in (tmp_path / "fit").iterdir()}
+    assert "intervals.csv" in names
+    assert main([*words, "--overwrite"]) == 0
+    assert {path.name for path in (tmp_path / "fit").iterdir()} == names - {"intervals.csv"}
+    assert main([*words, "--law", "mean-field", "--overwrite"]) == 0
+    assert "interactions.csv" not in {path.name for path in (tmp_path / "fit").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--resamples 20", "resamples needs directory"),
+        ("--resamples 1 --directory fit", "resamples must be 0 or at least 2, got 1"),
+        ("--resamples -1", "resamples must be at least 0, got -1"),
+        ("--resamples 20 --law mean-field --directory fit", "resamples must be 0 unless the law is linear"),
+        ("--resamples 20 --alpha bic --directory fit --table t.csv", "resamples must be 0 unless the law is"),
+        ("--first -1", "first must be at least 0, got -1"),
+        ("--first 9 --last 9", "last must be a step after first, 9, got 9"),
+        ("--l1-ratio 2 --penalty elastic-net", "l1_ratio must be from 0 to 1, got 2"),
+    ],
+)
+def test_options_of_a_fit_are_refused_before_anything_is_written(
+    signals, words, message, tmp_path, capsys, monkeypatch
+):
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    assert main(["fit-ode", str(signals), *words.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--at -1", "at must be at least 1, got -1"),
+        ("--bins 0", "bins must be at least 1, got 0"),
+        ("--factor nan", "factor must be a finite number greater than 0, got nan"),
+        ("--signal-threshold -1", "signal_threshold must be a finite number of at least 0, got -1"),
+    ],
+)
+def test_survival_refuses_what_is_out_of_range(signals, words, message, capsys):
+    assert main(["survival", str(signals), *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_survival_names_a_step_beyond_the_end(signals, capsys):
+    assert main(["survival", str(signals), "--at", "31"]) == 1
+    assert "at must be at most the last step, 30, got 31" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--scoreboard=/dev/null/t.md", "--gallery=/dev/null/t"])
+def test_reproduce_refuses_a_page_that_cannot_be_written_before_the_work(
+    option, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "liu-17", "--budget", "quick", option]) == 1
+    assert capsys.readouterr().err.startswith("grokphys: error: cannot write")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep_greets_the_scheduler_before_it_writes(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text('kind = "simulate"\n[fixed]\nsteps = 2\n')
+    assert main(["sweep", "s.toml", "--scheduler", "nowhere"]) == 2
+    assert "scheduler must be an address such as tcp://host:8786, got 'nowhere'" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
+
+
+def test_directories_are_made_all_or_none(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot write to"):
+        make_directory(tmp_path / "a" / "b", tmp_path / "file" / "c")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    make_directory(tmp_path / "a" / "b", tmp_path / "a" / "c")
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"b", "c"}
+
+
+def test_what_is_no_file_is_never_replaced(tmp_path, capsys):
+    import os
+
+    pipe = tmp_path / "pipe.h5"
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match="it exists and is no regular file"):
+        refuse_existing(pipe, overwrite=True)
+    for command in (["simulate", "--steps", "2"], ["train", "--steps", "2"]):
+        assert main([*command, "--out", str(pipe), "--overwrite"]) == 1
+        assert "is no regular file" in capsys.readouterr().err
+    assert pipe.is_fifo()
+
+
+# -- how it is said ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (
+            MemoryError("Unable to allocate 72.8 TiB"),
+            1,
+            "there is not enough memory; Unable to allocate 72.8 TiB",
+        ),
+        (MemoryError(), 1, "there is not enough memory; take fewer or smaller runs"),
+        (
+            OverflowError("Python int too large to convert to C long"),
+            2,
+            "a number is too large; Python int too",
+        ),
+        (RecursionError("maximum recursion depth exceeded"), 1, "what is given is nested too deeply"),
+        (OSError(36, "File name too long", "n" * 300), 1, "File name too long: nnn"),
+        (PermissionError(13, "Permission denied", "t.h5"), 1, "Permission denied: t.h5"),
+    ],
+)
+def test_what_the_machine_refuses_ends_in_a_sentence(raised, status, said, capsys, monkeypatch):
+    def fails() -> int:
+        raise raised
+
+    monkeypatch.setitem(COMMANDS, "info", fails)
+    assert main(["info"]) == status
+    err = capsys.readouterr().err
+    assert err.startswith(f"grokphys: error: {said}")
+    assert len(err.splitlines()) == 1
+    assert len(err) < 300
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["simulate", "--runs", "x"], "--runs must be a whole number, got 'x'; see grokphys simulate --help"),
+        (["train", "--tokens", "x"], "--tokens must be a whole number, got 'x'; see grokphys train --help"),
+        (["animate", "a.h5", "--fps", "x", "--out", "a.gif"], "--fps must be a number, got 'x'"),
+        (["simulate", "--out", ""], "--out must not be empty or hold a zero byte, got ''"),
+        (["info", "a\0b"], "an argument must not be empty or hold a zero byte, got 'a\\x00b'"),
+        (["simulate", "--steps", str(10**22)], f"steps must be at most {2**53}, got {10**22}"),
+        (["train", "--steps", "2", "--record", "1" + "0" * 5000], "record must be at most"),
+        (["phases", "--cells", "1001", "1"], "cells of learning_rate must be at most 1000, got 1001"),
+        (["phases", "--train-accuracy", "7"], "train_accuracy must be greater than 0 and at most 1, got 7"),
+    ],
+)
+def test_wrong_words_end_in_one_sentence(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"grokphys: error: {said}")
+    assert len(err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_sentence_of_an_error_names_its_file():
+    assert sentence(OSError(36, "File name too long", "t.h5")) == "File name too long: t.h5"
+    assert sentence(FileNotFoundError("there is no file t.h5")) == "there is no file t.h5"
+
+
+# -- bars ----------------------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A stream that says that it is a terminal, and keeps what is written."""
+
+    encoding = "utf-8"
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+        return len(text)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return True
+
+
+def test_bars_are_shown_on_a_terminal_and_lines_stay_whole(monkeypatch, capsys):
+    from grokphys.progress import progress, stages
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    for number in progress((1, 2), "count", "thing"):
+        print(f"line {number}")
+    with stages("work", "first", "second") as begin:
+        begin()
+        begin()
+    assert "count:" in terminal.text
+    assert "second" in terminal.text
+    assert capsys.readouterr().out.splitlines() == ["line 1", "line 2"]
+
+
+def test_files_are_read_under_a_bar(signals, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert len(list(read_each([str(signals)], lambda one: one.runs, []))) == 1
+    assert "read:" in terminal.text
+
+
+def test_no_bar_where_stderr_is_no_terminal(capsys):
+    from grokphys.progress import progress
+
+    assert list(progress((1, 2), "count", "thing")) == [1, 2]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_diagram_that_is_refused_leaves_no_directory(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["phases", "--steps", "2", "--seed", "-1"]) == 2
+    assert "seed must be a whole number" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

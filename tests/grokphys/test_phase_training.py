@@ -1,0 +1,356 @@
+"""Networks over a plane of hyper-parameters: real training, its files, the command, Liu's figures."""
+
+import csv
+import dataclasses
+import math
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import nets
+from analysis import PHASES, Axis, Refinement, classify_phases, phase_diagram, proportion
+from grokphys.cli.main import main
+from grokphys.papers.liu import diagrams as liu_diagrams
+from grokphys.papers.liu import images as liu_images
+from grokphys.papers.liu import networks as liu_networks
+from grokphys.papers.liu.phases import ALL, HIGH, LOW, difference, four_phases, generalises, rules, sandwiched
+from grokphys.papers.registry import FIGURES
+from grokphys.phases import NEVER, Training, axis, is_whole, or_never
+from nets import ConstantAttention, TokenTransformer, ToyAddition
+from physics.errors import InputError
+
+MODEL = ToyAddition(5, hidden=(8,))
+SMALL = {"train_fraction": 0.7, "weight_decay": 0.0, "embedding_learning_rate": 0.02}
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def width(path):
+    with Image.open(path) as picture:
+        return picture.size[0]
+
+
+def training(x="learning_rate", y="embedding_learning_rate", model=MODEL, **others):
+    limits = {"learning_rate": (1e-3, 1e-1), "embedding_learning_rate": (1e-4, 1e-1)}
+    limits |= {"batch_size": (2, 9), "hidden": (2, 8), "dim": (1, 3), "train_fraction": (0.3, 0.9)}
+    sides = (axis(model, name, *limits[name], 2) for name in (x, y))
+    return Training(model, *sides, **{"steps": 200, "delay": 40, "options": SMALL, "seed": 3, **others})
+
+
+# -- networks ----------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_the_network_of_its_number_alone():
+    made = training()
+    diagram = made.diagram(Refinement(2, 4, 1, 30))
+    rows = diagram.run_rows()
+    assert 16 <= len(rows) == diagram.runs <= 30
+    assert len({row["phase"] for row in rows}) > 1
+    for row in rows[::7]:
+        alone = nets.train(
+            MODEL,
+            runs=1,
+            first_run=row["number"],
+            seed=3,
+            steps=200,
+            record=[200],
+            observables=("train_accuracy", "validation_accuracy"),
+            thresholds={"train_accuracy": 0.9, "validation_accuracy": 0.9},
+            track=2,
+            **SMALL | {name: row[name] for name in ("learning_rate", "embedding_learning_rate")},
+        )
+        found = [alone.observables[f"steps_to_{part}_accuracy"][0, -1] for part in ("train", "validation")]
+        np.testing.assert_array_equal(found, [row["train_steps"], row["validation_steps"]])
+        assert row["phase"] == classify_phases(*found, delay=40)
+
+
+@pytest.mark.parametrize(("x", "y"), [("batch_size", "learning_rate"), ("hidden", "train_fraction")])
+def test_what_members_cannot_differ_in_takes_ensembles_of_its_own(x, y, monkeypatch):
+    calls, train = [], nets.train
+    monkeypatch.setattr(
+        nets, "train", lambda model, **given: calls.append((model, given)) or train(model, **given)
+    )
+    diagram = training(x, y, steps=20).diagram(Refinement(2, 2, 0))
+    assert diagram.runs == sum(given["runs"] for _, given in calls) == 8
+    assert [given["first_run"] for _, given in calls] == list(
+        np.cumsum([0, *(given["runs"] for _, given in calls)])[:-1]
+    )
+    points = {cell.point for cell in diagram.cells}
+    if x == "batch_size":
+        assert [given["batch_size"] for _, given in calls] == sorted({point[0] for point in points})
+        assert sorted(set(calls[0][1]["learning_rate"])) == sorted({point[1] for point in points})
+    else:
+        assert {(model.hidden[0], given["train_fraction"]) for model, given in calls} == points
+    for cell in diagram.cells:
+        for run in cell.runs:
+            model, given = next(
+                call for call in calls if 0 <= run.number - call[1]["first_run"] < call[1]["runs"]
+            )
+            own = {**given, "hidden": model.hidden[0]}
+            for name, value in zip((x, y), cell.point, strict=True):
+                member = np.broadcast_to(own[name], given["runs"])[run.number - given["first_run"]]
+                assert member == value
+
+
+def test_large_ensembles_are_cut_and_numbers_go_on(monkeypatch):
+    whole = training().diagram(Refinement(2, 2, 0)).rows()
+    monkeypatch.setattr("grokphys.phases.PACK", 3)
+    assert training().diagram(Refinement(2, 2, 0)).rows() == whole
+
+
+def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, monkeypatch):
+    refinement = Refinement(2, 4, 1, 24)
+    expected = training().diagram(refinement).rows()
+    assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
+    files = sorted((tmp_path / "networks").iterdir())
+    assert files
+    assert {path.suffix for path in files} == {".h5"}
+    files[0].write_bytes(files[0].read_bytes()[:700])
+    trained, train = [], nets.train
+    monkeypatch.setattr(nets, "train", lambda *a, **k: trained.append(k["out"]) or train(*a, **k))
+    assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
+    assert trained == [files[0]]
+    watched = training(store=tmp_path / "networks", progress=True)
+    assert watched.diagram(refinement).rows() == expected
+    assert len(trained) == 1, "whether a bar is shown decides nothing"
+    other = training(store=tmp_path / "networks", seed=4).diagram(Refinement(2, 2, 0))
+    assert len(trained) == 2
+    assert other.runs == 8
+    monkeypatch.setattr("grokphys.phases.fingerprint", lambda *modules: "another program")
+    assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
+    assert len(trained) > 2, "what other code has made is not taken for its own"
+    assert not set(trained[2:]) & set(files)
+
+
+KILLED = """
+import os, sys
+from nets.checkpoint import Checkpoint
+
+def write_and_die(self, *arguments, write=Checkpoint.write):
+    write(self, *arguments)
+    os.kill(os.getpid(), 9)
+
+Checkpoint.write = write_and_die
+Checkpoint.due = property(lambda self: True)
+from grokphys.cli.main import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on_to_the_same_cells(tmp_path, python):
+    words = ["phases", *TINY.split(), "--seed", "5"]
+    killed = python(KILLED, *words, "--directory", tmp_path / "killed", check=False)
+    assert killed.returncode == -9, killed.stderr
+    assert [path for path in (tmp_path / "killed/networks").iterdir() if path.name.endswith(".h5.partial")]
+    for name in ("killed", "whole"):
+        assert main([*words, "--directory", str(tmp_path / name)]) == 0
+    for name in ("phases.csv", "phases-runs.csv", "phases-shares.csv"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "whole"),
+    [
+        (MODEL, "learning_rate", False),
+        (MODEL, "batch_size", True),
+        (MODEL, "hidden", True),
+        (MODEL, "scale", False),
+        (ConstantAttention(), "hidden", True),
+        (TokenTransformer(), "dropout", False),
+        (TokenTransformer(), "depth", True),
+    ],
+)
+def test_hyper_parameters_know_whether_they_are_whole(model, name, whole):
+    assert is_whole(model, name) is whole
+
+
+def test_scales_are_logarithmic_over_a_decade():
+    assert axis(MODEL, "weight_decay", 0.1, 1.0).scale == "log"
+    assert axis(MODEL, "weight_decay", 0.2, 1.0).scale == "linear"
+    assert axis(MODEL, "weight_decay", 0.0, 1.0).scale == "linear"
+    assert axis(MODEL, "weight_decay", 0.1, 1.0, scale="linear").scale == "linear"
+    assert axis(MODEL, "dim", 1, 3, 3).whole
+
+
+def test_planes_that_are_none_are_refused():
+    with pytest.raises(InputError, match="hyper-parameters of ToyAddition are learning_rate, .*, got 'kind'"):
+        axis(MODEL, "kind", 0, 1)
+    with pytest.raises(InputError, match="dim takes whole numbers, got an axis without whole=True"):
+        sides = (dataclasses.replace(axis(MODEL, name, 1, 3, 1), whole=False) for name in ("dim", "scale"))
+        Training(MODEL, *sides, steps=10)
+    with pytest.raises(InputError, match="steps must be at least 1, got 0"):
+        training(steps=0)
+    with pytest.raises(InputError, match="delay must be a finite number greater than 0"):
+        training(delay=0)
+    with pytest.raises(InputError, match="batch_size must be at most the 10 training examples, got"):
+        sides = axis(MODEL, "learning_rate", 1e-3, 1e-1, 1), axis(MODEL, "batch_size", 20, 30, 1)
+        Training(MODEL, *sides, steps=10, options=SMALL).diagram(Refinement(1, 1, 0))
+
+
+def test_never_is_a_word_of_its_own():
+    assert (or_never(math.nan), or_never(0.0), or_never(12.0)) == (NEVER, 0, 12)
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+TINY = (
+    "--model toy-addition --options tokens=5 hidden=8,8 train_fraction=0.7 embedding_learning_rate=0.02 "
+    "--steps 40 --delay 10 --cells 2 3 --seeds 2 --most-seeds 2 --levels 1 --most-runs 20 --seed 3"
+)
+
+
+def test_the_command_writes_what_it_computed(tmp_path, capsys):
+    words = ["phases", *TINY.split(), "--y", "layer_scale", "0.5", "2", "--directory", str(tmp_path)]
+    assert main(words) == 0, capsys.readouterr().err
+    out = capsys.readouterr().out
+    cells, runs = rows_of(tmp_path / "phases.csv"), rows_of(tmp_path / "phases-runs.csv")
+    leaves = [row for row in cells if row["cut"] == "False"]
+    assert f"{len(leaves)} cells" in out
+    assert len(runs) == sum(int(row["runs"]) for row in cells) <= 20
+    for row in cells:
+        own = [run["phase"] for run in runs if run["learning_rate"] == row["learning_rate"]]
+        assert all(int(row[phase]) <= own.count(phase) for phase in PHASES)
+        assert float(row["layer_scale_from"]) < float(row["layer_scale"]) < float(row["layer_scale_to"])
+        expected = proportion(int(row[row["phase"]]), int(row["runs"]))
+        assert [float(row[name]) for name in ("share", "share_low", "share_high")] == pytest.approx(
+            [expected.estimate, expected.low, expected.high]
+        )
+    steps = [run[name] for run in runs for name in ("train_steps", "validation_steps")]
+    assert all(step == NEVER or 0 <= int(step) <= 40 for step in steps)
+    shares = rows_of(tmp_path / "phases-shares.csv")
+    assert [row["phase"] for row in shares] == list(PHASES)
+    assert sum(float(row["share"]) for row in shares) == pytest.approx(1)
+    assert width(tmp_path / "phases.png") > 500
+    before = (tmp_path / "phases.csv").read_bytes()
+    began = time.time_ns()
+    assert main([*words, "--overwrite"]) == 0  # all from the store
+    assert (tmp_path / "phases.csv").read_bytes() == before
+    assert all(path.stat().st_mtime_ns < began for path in (tmp_path / "networks").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--x joy 0 1", "hyper-parameters of ToyAddition are learning_rate"),
+        ("--x learning_rate 1 1", "learning_rate must go from a lower to a higher value, got 1 to 1"),
+        ("--x learning_rate 0 1 --scales log auto", "learning_rate must begin above 0 on a logarithmic"),
+        ("--x weight_decay 0 1", "x and y must be two different hyper-parameters, got weight_decay twice"),
+        ("--cells 0 3", "cells of learning_rate must be at least 1, got 0"),
+        ("--most-runs 3", "most_runs must be at least 12, got 3"),
+        ("--most-seeds 1", "most_seeds must be at least 2, got 1"),
+        ("--certain 1", "certain must be less than 1, got 1"),
+        ("--delay 0", "delay must be a finite number greater than 0, got 0"),
+        ("--steps 0", "steps must be at least 1, got 0"),
+        ("--options joy=3", "toy-addition has no option joy; it has tokens, dim"),
+        ("--options kind", "options must be NAME=VALUE, such as kind=classification, got 'kind'"),
+        ("--options hidden=a", "hidden must be a whole number"),
+        ("--options group=X2", "group must be Zn"),
+        ("--validation-accuracy nan", "validation_accuracy"),
+    ],
+)
+def test_bad_input_ends_in_a_sentence(words, sentence, tmp_path, capsys):
+    assert main(["phases", *TINY.split(), *words.split(), "--directory", str(tmp_path / "new")]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.rglob("phases.*"))
+
+
+# -- Liu's figures -----------------------------------------------------------------------------------------
+
+
+class Plane:
+    """A diagram whose phases are known: grokking between comprehension below and memorization above."""
+
+    def __call__(self, points, first):
+        onset = {"comprehension": (1, 2), "grokking": (1, 5000), "memorization": (1, math.nan)}
+        found = []
+        for number, (x, y) in enumerate(points, first):
+            phase = "comprehension" if y < 0.4 else "grokking" if y < 0.6 else "memorization"
+            found.append((number, *((math.nan, math.nan) if x > 0.8 and y > 0.8 else onset[phase])))
+        return found
+
+
+def test_claims_are_judged_by_what_the_cells_say():
+    diagram = phase_diagram(Axis("x", 0, 1, 10), Axis("y", 0, 1, 10), Plane(), Refinement(2, 2, 0))
+    assert four_phases(diagram)[1]
+    assert sandwiched(diagram)[1]
+    assert rules(diagram, "above", "memorization", LOW, HIGH)[1]
+    text, holds = rules(diagram, "below", "grokking", ALL, LOW)
+    assert not holds
+    assert "here comprehension; grokking has 0 [0, 5] %" in text
+    assert generalises(diagram) == pytest.approx(0.6)
+    assert generalises(diagram, y=HIGH) == pytest.approx(0)
+    assert difference(diagram, "y") == pytest.approx(0.8)
+    assert difference(diagram, "x") == pytest.approx(0.08)
+    flat = phase_diagram(Axis("x", 0, 1, 2), Axis("y", 0, 0.1, 2), Plane(), Refinement(2, 2, 0))
+    assert not four_phases(flat)[1]
+    assert not sandwiched(flat)[1]
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Efforts that take a second."""
+    few = Refinement(2, 2, 1, 14)
+    effort = liu_diagrams.Effort(
+        hidden=8, steps=30, delay=10, cells=2, refinement=few, pair_cells=2, pair_refinement=few
+    )
+    monkeypatch.setitem(liu_diagrams.EFFORTS, "quick", effort)
+    images = dataclasses.replace(
+        liu_images.SETTINGS["quick"], hidden=(8, 8), steps=30, cells=2, refinement=few
+    )
+    monkeypatch.setitem(liu_images.SETTINGS, "quick", images)
+    network = dataclasses.replace(
+        liu_networks.SETTINGS["quick"],
+        model=TokenTransformer(7, 12, depth=1, width=8),
+        steps=30,
+        cells=(2, 2),
+        refinement=few,
+    )
+    monkeypatch.setitem(liu_networks.SETTINGS, "quick", network)
+
+
+@pytest.mark.parametrize(
+    ("name", "diagrams"),
+    [
+        ("liu-6a", 1),
+        ("liu-8b", 1),
+        ("liu-14", 2),
+        *(pytest.param(f"liu-{name}", 1, marks=pytest.mark.slow) for name in ("6b", "6c", "6d", "7")),
+        *(pytest.param(f"liu-{name}", 2, marks=pytest.mark.slow) for name in ("13", "15")),
+    ],
+)
+def test_figures_come_with_cells_runs_shares_and_claims(name, diagrams, tiny, tmp_path, capsys):
+    files = FIGURES[name](tmp_path, "quick")
+    assert all(path.is_file() for path in files)
+    table = f"{name}-phases" if name == "liu-7" else name
+    cells, runs = rows_of(tmp_path / f"{table}.csv"), rows_of(tmp_path / f"{table}-runs.csv")
+    titles = {row.get("diagram") for row in cells}
+    assert len(titles) == diagrams
+    for title in titles:
+        own = [row for row in cells if row.get("diagram") == title]
+        count = sum(int(row["runs"]) for row in own)
+        assert count == sum(run.get("diagram") == title for run in runs)
+        assert 8 <= count <= 14
+        assert sum(int(row[phase]) for row in own for phase in PHASES) == count
+    assert len(rows_of(tmp_path / f"{table}-shares.csv")) == 4 * diagrams
+    claims = rows_of(tmp_path / f"{name}-claims.csv")
+    assert claims
+    printed = capsys.readouterr().out
+    for row in claims:
+        verdict = {"True": "holds", "False": "does not hold"}[row["holds"]]
+        assert f"{verdict}: {row['claim']}" in printed
+    assert width(tmp_path / f"{name}.png") > 500
+
+
+@pytest.mark.slow
+def test_a_fast_decoder_with_a_slow_representation_memorizes(tmp_path):
+    liu_diagrams.competition(tmp_path, "quick")
+    claims = rows_of(tmp_path / "liu-6a-claims.csv")
+    assert claims[0]["claim"].startswith("a fast decoder with a slow representation: memorization")
+    assert claims[0]["holds"] == "True"
+    assert claims[2]["holds"] == "True"  # comprehension is where the representation is faster

@@ -1,0 +1,254 @@
+"""Both engines against a plain PyTorch loop: modules, `torch.optim.AdamW`, one member at a time."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import nets
+from grokphys.bench.nets import PlainNetwork, multiply_adds
+from nets.engines.choice import choose_engine, kernels, optimiser
+from nets.engines.ensemble import batches, draw
+from physics.theory.groups import cyclic
+
+MODELS = {
+    "constant attention": nets.ConstantAttention(11, 3, 16),
+    "embedding MLP": nets.EmbeddingMLP(13, 8, (20, 18)),
+    "toy regression": nets.ToyAddition(8, 2, (30, 20), 12),
+    "toy classification": nets.ToyAddition(8, 1, (30, 20), kind="classification"),
+    "group": nets.GroupDecoder(hidden=(20, 30), outputs_dim=7),
+    "one matrix entry": nets.GroupDecoder(cyclic(5).table, side=1, hidden=(9,), outputs_dim=3),
+}
+RATES = {
+    "learning_rate": [0.01, 0.003, 0.02],
+    "weight_decay": [0.5, 1.0, 0.0],
+    "embedding_learning_rate": [0.002, 0.01, 0.005],
+    "embedding_weight_decay": [0.0, 0.1, 0.3],
+}
+
+
+def plain_training(model, *, run, steps, dtype, batch_size=None):
+    """Embeddings (steps + 1, tokens, dim), and loss and accuracy (steps + 1, 2, 2), of one member."""
+    ensemble = draw(model, runs=run + 1, seed=4)
+    network = PlainNetwork(model).to(dtype)
+    with torch.no_grad():
+        network.embedding.weight.copy_(torch.tensor(ensemble.parameters["embedding"][run]))
+        for name, layer in zip(model.architecture.layers, network.layers, strict=True):
+            layer.weight.copy_(torch.tensor(ensemble.parameters[f"{name}.weight"][run].T))
+            layer.bias.copy_(torch.tensor(ensemble.parameters[f"{name}.bias"][run, 0]))
+    rates = {name: values[run] for name, values in RATES.items()}
+    optimiser = torch.optim.AdamW(
+        [
+            {
+                "params": network.embedding.parameters(),
+                "lr": rates["embedding_learning_rate"],
+                "weight_decay": rates["embedding_weight_decay"],
+            },
+            {
+                "params": network.layers.parameters(),
+                "lr": rates["learning_rate"],
+                "weight_decay": rates["weight_decay"],
+            },
+        ]
+    )
+    inputs, labels = torch.tensor(model.task.inputs), torch.tensor(model.task.labels)
+    targets = None if ensemble.targets is None else torch.tensor(ensemble.targets[run], dtype=dtype)
+
+    def loss_of(index):
+        outputs = network(inputs[index])
+        if targets is None:
+            return torch.nn.functional.cross_entropy(outputs, labels[index]), outputs.argmax(1)
+        nearest = torch.cdist(outputs, targets).argmin(1)
+        return torch.nn.functional.mse_loss(outputs, targets[labels[index]]), nearest
+
+    order = batches(ensemble, batch_size, 0, steps)
+    frames, measured = [], []
+    for step in range(steps + 1):
+        with torch.no_grad():
+            for index in (ensemble.train[run], ensemble.validation[run]):
+                loss, answer = loss_of(index)
+                measured.append((loss.item(), float((answer == labels[index]).double().mean())))
+        frames.append(network.embedding.weight.detach().clone().numpy())
+        if step < steps:
+            chosen = ensemble.train[run] if order is None else ensemble.train[run][order[run, step]]
+            optimiser.zero_grad()
+            loss, _ = loss_of(chosen)
+            loss = loss + model.embedding_penalty * network.embedding.weight.abs().mean()
+            loss.backward()
+            optimiser.step()
+    return np.stack(frames), np.array(measured).reshape(steps + 1, 2, 2)
+
+
+def trained(model, engine, dtype, **options):
+    return nets.train(
+        model,
+        runs=3,
+        steps=50,
+        seed=4,
+        record=1,
+        engine=engine,
+        dtype=dtype,
+        device="cpu",
+        **RATES,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("batch_size", [None, 7])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_member_is_trained_as_a_plain_loop_would(name, batch_size):
+    model = MODELS[name]
+    ensembles = [trained(model, engine, "float64", batch_size=batch_size) for engine in ("fused", "torch")]
+    for run in range(3):
+        frames, measured = plain_training(
+            model, run=run, steps=50, dtype=torch.float64, batch_size=batch_size
+        )
+        for ensemble in ensembles:
+            assert np.abs(ensemble.positions[run] - frames).max() <= 1e-12
+            for column, part in enumerate(("train", "validation")):
+                loss, accuracy = (
+                    ensemble.observables[f"{part}_{kind}"][run] for kind in ("loss", "accuracy")
+                )
+                np.testing.assert_allclose(loss, measured[:, column, 0], rtol=0, atol=1e-11)
+                np.testing.assert_array_equal(accuracy, measured[:, column, 1])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_float32_stays_as_close_as_plain_float32_does(name):
+    """AdamW turns a gradient that is rounding noise into a step of full size: float32 itself drifts."""
+    model = MODELS[name]
+    ensembles = [trained(model, engine, "float32") for engine in ("fused", "torch")]
+    for run in range(3):
+        plain, _ = plain_training(model, run=run, steps=50, dtype=torch.float32)
+        exact, _ = plain_training(model, run=run, steps=50, dtype=torch.float64)
+        for ensemble in ensembles:
+            assert ensemble.positions.dtype == np.float32
+            for step, bound in ((10, 1e-6), (50, 1e-4)):
+                drift = np.abs(plain[step] - exact[step]).max()
+                found = np.abs(ensemble.positions[run, step] - plain[step]).max()
+                assert found <= max(bound, 4 * drift)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (6, 5, 16), (7, 3, 17), (13, 100, 59), (45, 30, 33), (128, 9, 100)]
+)
+def test_the_product_of_matrices(shape, order, dtype):
+    rows, inner, columns = shape
+    generator = np.random.default_rng(0)
+    A = np.asarray(generator.standard_normal((rows, inner)), dtype, order=order)
+    B = generator.standard_normal((inner, columns)).astype(dtype)
+    out = generator.standard_normal((rows, columns)).astype(dtype)
+    exact = out + A.astype(np.float64) @ B.astype(np.float64)
+    bound = (inner + 2) * np.finfo(dtype).eps * (np.abs(out) + np.abs(A).astype(np.float64) @ np.abs(B))
+    kernels._add_product(A, B, out)
+    assert (np.abs(out - exact) <= bound).all()
+
+
+@pytest.mark.parametrize(("name", "bound"), [("exponential", 2e-7), ("hyperbolic tangent", 3e-7)])
+def test_float32_functions(name, bound):
+    small = np.geomspace(1e-30, 1, 5001)
+    x = np.concatenate([np.linspace(-86, 87, 10001), small, -small]).astype(np.float32)
+    bits, found = np.empty(len(x), np.int32), x.copy()
+    if name == "exponential":
+        kernels._exponential(found, bits)
+        exact = np.exp(x.astype(np.float64))
+    else:
+        kernels._hyperbolic_tangent(found, np.empty_like(x), bits)
+        exact = np.tanh(x.astype(np.float64))
+    assert (np.abs(found - exact) <= bound * np.abs(exact)).all()
+
+
+def test_the_exponential_ends_where_float32_does():
+    x = np.array([-1e30, -88, 89, 1e30, 0], np.float32)
+    kernels._exponential(x, np.empty(5, np.int32))
+    assert np.isfinite(x).all()
+    assert x[0] <= 2e-38
+    assert x[4] == 1
+
+
+def test_bits_do_not_depend_on_threads_company_or_pieces():
+    model = MODELS["embedding MLP"]
+    options = {"steps": 30, "seed": 2, "batch_size": 100}
+    together = nets.train(model, runs=5, record=30, **options)
+    in_pieces = nets.train(model, runs=5, record=1, **options)
+    np.testing.assert_array_equal(together.final, in_pieces.final)
+    for run in range(5):
+        alone = nets.train(model, first_run=run, record=30, **options)
+        np.testing.assert_array_equal(alone.final[0], together.final[run])
+
+
+def test_chunks_do_not_change_what_is_learned():
+    options = {"runs": 5, "steps": 10, "engine": "torch", "dtype": "float64", "record": 10}
+    whole = nets.train(MODELS["toy regression"], **options)
+    chunked = nets.train(MODELS["toy regression"], chunk=2, **options)
+    np.testing.assert_allclose(chunked.final, whole.final, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_are_those_of_autograd(name):
+    options = {"runs": 2, "steps": 3, "record": 1, "observables": ("gradient",), "dtype": "float64"}
+    fused, torched = (
+        nets.train(MODELS[name], engine=engine, **options).observables["gradient"]
+        for engine in ("fused", "torch")
+    )
+    assert np.abs(torched).max() > 1e-4
+    np.testing.assert_allclose(fused, torched, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_parameter_has_the_gradient_of_autograd(name):
+    ensemble = draw(MODELS[name], runs=2, seed=1)
+    settings = optimiser(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+    fused, torched = (
+        choose_engine(one, ensemble, settings, "float64", "cpu", None) for one in ("fused", "torch")
+    )
+    for parameter, values in ensemble.parameters.items():
+        found = fused.gradient(parameter)
+        assert found.shape == values.shape
+        assert np.abs(found).max() > 1e-5
+        np.testing.assert_allclose(found, torched.gradient(parameter), rtol=0, atol=1e-13)
+
+
+def test_the_step_of_the_kernel_is_pytorchs():
+    generator = np.random.default_rng(0)
+    values, gradients = generator.standard_normal(50), generator.standard_normal((6, 50))
+    gradients[:, :9] *= 1e-9  # where epsilon matters
+    parameter = torch.nn.Parameter(torch.tensor(values))
+    theirs = torch.optim.AdamW([parameter], lr=0.03, weight_decay=0.7, betas=(0.8, 0.99), eps=1e-8)
+    first, second, betas = np.zeros(50), np.zeros(50), np.array([0.8, 0.99, 1e-8])
+    for number, gradient in enumerate(gradients, 1):
+        parameter.grad = torch.tensor(gradient)
+        theirs.step()
+        kernels._adamw(values, gradient, first, second, number, 0.03, 0.7, betas)
+        np.testing.assert_allclose(values, parameter.detach().numpy(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_a_dead_network_is_right_where_the_first_class_is(engine):
+    """Where outputs tie, the first of equals is the answer; not every one that ties with it."""
+
+    def accuracy(model, bias, targets=None):
+        initial = {"output.weight": np.zeros((model.hidden[-1], len(bias))), "output.bias": bias[None]}
+        ensemble = draw(model, runs=2, seed=1, initial=initial)
+        ensemble = dataclasses.replace(ensemble, targets=targets)
+        settings = optimiser(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+        machine = choose_engine(engine, ensemble, settings, "float64", "cpu", None)
+        return machine.losses("train")[1], model.task.labels[ensemble.train]
+
+    model = nets.ToyAddition(8, 1, (30, 20), kind="classification")
+    for answer, bias in ((0, np.zeros(15)), (3, np.where(np.isin(np.arange(15), (3, 4, 9)), 2.0, -1.0))):
+        found, labels = accuracy(model, bias)
+        np.testing.assert_array_equal(found, (labels == answer).mean(axis=1))
+    model = nets.ToyAddition(8, 1, (30, 20), outputs_dim=2)
+    far, near = np.full((15, 2), 5.0), [[0.0, 1.0], [1.0, 0.0]]
+    far[[4, 6]] = near  # equally near to an output of zero
+    found, labels = accuracy(model, np.zeros(2), np.stack([far, far]))
+    np.testing.assert_array_equal(found, (labels == 4).mean(axis=1))
+
+
+def test_the_floor_counts_the_products_of_the_cheapest_step():
+    # 17 x 2 x 32 for the table of the tokens, 122 x 32 x 17 for the outputs; twice again for the gradients.
+    assert multiply_adds(nets.ConstantAttention()) == 3 * (17 * 2 * 32 + 122 * 32 * 17)

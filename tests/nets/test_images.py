@@ -1,0 +1,348 @@
+import gzip
+import json
+import struct
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+import nets
+from nets import ImageMLP
+from nets.engines.ensemble import draw
+from nets.image_files import load_images
+from physics import FileFormatError, InputError
+
+torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (40, 4, 3), dtype=np.uint8)
+LABELS = np.arange(40, dtype=np.uint8) % 5
+
+
+def idx(array, *, magic=None):
+    """An IDX file, written by hand."""
+    head = bytes([0, 0, 8, array.ndim]) if magic is None else magic
+    return head + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def write_idx(folder, *, compressed=False, **replaced):
+    """MNIST's four files: 30 images to train on and 10 to test."""
+    files = {
+        "train-images-idx3-ubyte": idx(IMAGES[:30]),
+        "train-labels-idx1-ubyte": idx(LABELS[:30]),
+        "t10k-images-idx3-ubyte": idx(IMAGES[30:]),
+        "t10k-labels-idx1-ubyte": idx(LABELS[30:]),
+    }
+    files |= {name.replace("_", "-") + "-ubyte": content for name, content in replaced.items()}
+    for name, content in files.items():
+        if content is None:
+            continue
+        if compressed:
+            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
+        else:
+            (folder / name).write_bytes(content)
+    return folder
+
+
+def write_archive(path, **replaced):
+    arrays = {"x_train": IMAGES[:30], "y_train": LABELS[:30], "x_test": IMAGES[30:], "y_test": LABELS[30:]}
+    arrays |= replaced
+    np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
+    return path
+
+
+# -- files -------------------------------------------------------------------------------------------------
+
+
+def test_the_digits_are_those_of_scikit_learn(python):
+    images = load_images("digits", 10)
+    theirs = load_digits()
+    np.testing.assert_array_equal(images.pixels * 16, theirs.data)
+    np.testing.assert_array_equal(images.labels, theirs.target)
+    assert images.pixels.max() == 1
+    assert images.trainable == 1797
+    code = "import sys, nets; nets.ImageMLP(); assert 'sklearn' not in sys.modules"
+    assert python(code).returncode == 0
+
+
+@pytest.mark.parametrize("form", ["idx", "idx.gz", "npz", "npz.gz"])
+def test_mnist_from_every_form_is_the_same(form, tmp_path):
+    if form.startswith("idx"):
+        path = write_idx(tmp_path, compressed=form.endswith("gz"))
+    else:
+        path = write_archive(tmp_path / "mnist.npz")
+        if form.endswith("gz"):
+            path.write_bytes(gzip.compress(path.read_bytes()))
+    images = load_images(str(path), 5)
+    np.testing.assert_array_equal(images.pixels, IMAGES.reshape(40, 12).astype(np.float32) / 255)
+    np.testing.assert_array_equal(images.labels, LABELS)
+    assert images.trainable == 30
+    assert images.digest == load_images(str(write_archive(tmp_path / "other.npz")), 5).digest
+
+
+def test_a_test_set_may_be_missing_and_floating_pixels_stay(tmp_path):
+    folder = write_idx(tmp_path, t10k_images_idx3=None, t10k_labels_idx1=None)
+    assert load_images(str(folder), 5).trainable == len(load_images(str(folder), 5).labels) == 30
+    pixels = np.linspace(-2, 3, 30 * 12).reshape(30, 4, 3)
+    path = write_archive(tmp_path / "f.npz", x_train=pixels, x_test=None, y_test=None)
+    images = load_images(str(path), 5)
+    np.testing.assert_array_equal(images.pixels, pixels.reshape(30, 12).astype(np.float32))
+
+
+WRONG_TYPE = idx(LABELS[:30], magic=bytes([0, 0, 13, 1]))
+
+
+@pytest.mark.parametrize(
+    ("replaced", "sentence"),
+    [
+        (
+            {"train_images_idx3": None},
+            "must hold train-images-idx3-ubyte, or the same with .gz, and does not",
+        ),
+        (
+            {"train_labels_idx1": None},
+            "must hold train-labels-idx1-ubyte, or the same with .gz, and does not",
+        ),
+        ({"t10k_labels_idx1": None}, "must hold t10k-labels-idx1-ubyte, or the same with .gz, and does not"),
+        (
+            {"train_images_idx3": idx(IMAGES[:30])[:-5]},
+            "is truncated: its header says 30 × 4 × 3 bytes, and 355",
+        ),
+        ({"train_images_idx3": idx(IMAGES[:30])[:9]}, "is truncated: it ends within its header"),
+        (
+            {"train_labels_idx1": idx(LABELS[:30]) + b"??"},
+            "is too long: its header says 30 bytes, and 32 follow",
+        ),
+        ({"train_images_idx3": b""}, "must begin with the bytes 00 00 08 03 of an IDX file"),
+        ({"train_images_idx3": idx(LABELS[:30])}, "found 00 00 08 01"),
+        ({"train_labels_idx1": WRONG_TYPE}, "found 00 00 0d 01"),
+        ({"train_images_idx3": b"\x1f\x8b\x08damaged"}, "is damaged ("),
+        ({"train_images_idx3": gzip.compress(idx(IMAGES[:30]))[:-20]}, "is damaged ("),
+        ({"train_labels_idx1": idx(LABELS[:29])}, "holds 30 images and 29 labels"),
+        (
+            {"train_images_idx3": idx(IMAGES[:0]), "train_labels_idx1": idx(LABELS[:0])},
+            "holds 0 images and 0",
+        ),
+        (
+            {"t10k_images_idx3": idx(IMAGES[30:, :3])},
+            "holds images of 3 × 3 and 4 × 3 pixels; all must be of one",
+        ),
+        ({"train_labels_idx1": idx(LABELS[:30] + 1)}, "labels must be whole numbers from 0 to 4; "),
+    ],
+)
+def test_bad_idx_files_end_in_a_sentence(replaced, sentence, tmp_path):
+    write_idx(tmp_path, **replaced)
+    with pytest.raises(FileFormatError) as error:
+        ImageMLP(str(tmp_path), classes=5)
+    assert sentence in str(error.value)
+    assert str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "sentence"),
+    [
+        (
+            {"x_train": None},
+            "must hold x_train and y_train, and x_test and y_test together or not at all; it holds",
+        ),
+        ({"y_test": None}, "must hold x_train and y_train"),
+        ({"x_train": IMAGES[:30].astype(object)}, "is damaged, or no archive of plain arrays ("),
+        ({"x_train": IMAGES[:30].astype(np.int32)}, "x_train of"),
+        ({"x_train": np.full((30, 4, 3), np.nan)}, "finite numbers of floating point, found float64"),
+        ({"x_train": IMAGES[:30, 0, 0]}, "found uint8 of the shape (30,)"),
+        ({"y_train": LABELS[:30] + 0.5}, "y_train of"),
+        ({"y_train": np.eye(5, dtype=int)[LABELS[:30]]}, "found int64 of the shape (30, 5)"),
+        ({"y_train": LABELS[:30].astype(int) - 1}, "labels must be whole numbers from 0 to 4; "),
+        ({"y_train": LABELS[:20]}, "holds 30 images and 20 labels"),
+        ({"x_test": IMAGES[30:, :, :2]}, "holds images of 4 × 2 and 4 × 3 pixels"),
+    ],
+)
+def test_bad_archives_end_in_a_sentence(replaced, sentence, tmp_path):
+    path = write_archive(tmp_path / "m.npz", **replaced)
+    with pytest.raises(FileFormatError) as error:
+        ImageMLP(str(path), classes=5)
+    assert sentence in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_other_files_end_in_a_sentence(tmp_path):
+    with pytest.raises(
+        FileFormatError, match="data must be 'digits', or the path of a directory of IDX files"
+    ):
+        ImageMLP(str(tmp_path / "nowhere"))
+    text = tmp_path / "text.npz"
+    text.write_text("not an archive")
+    with pytest.raises(FileFormatError, match="is not an npz archive"):
+        ImageMLP(str(text))
+    whole = write_archive(tmp_path / "m.npz").read_bytes()
+    text.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FileFormatError, match="is damaged, or no archive of plain arrays"):
+        ImageMLP(str(text))
+    write_idx(tmp_path)
+    with pytest.raises(
+        FileFormatError, match="is one IDX file; give the directory that holds images and labels"
+    ):
+        ImageMLP(str(tmp_path / "train-images-idx3-ubyte"))
+
+
+# -- the model ---------------------------------------------------------------------------------------------
+
+
+def plain_training(model, *, run, steps, scale, rates, decay, train_fraction):
+    """One network at a time, of PyTorch's own modules, with their own optimiser."""
+    child = np.random.SeedSequence(0).spawn(run + 1)[run]
+    _, layers, split, *_ = (np.random.default_rng(stream) for stream in child.spawn(5))
+    drawn = model.initial(None, layers)
+    sizes = model.architecture.sizes
+    linear = [torch.nn.Linear(*pair).double() for pair in pairwise(sizes)]
+    with torch.no_grad():
+        for layer, name in zip(linear, model.architecture.layers, strict=True):
+            layer.weight.copy_(scale * torch.tensor(drawn[f"{name}.weight"]).T)
+            layer.bias.copy_(scale * torch.tensor(drawn[f"{name}.bias"][0]))
+    encoder = torch.nn.Sequential(*(m for layer in linear[:-1] for m in (layer, torch.nn.ReLU())))
+    groups = [
+        {"params": encoder.parameters(), "lr": rates[0]},
+        {"params": linear[-1].parameters(), "lr": rates[1]},
+    ]
+    optimiser = torch.optim.AdamW(groups, weight_decay=decay)
+    train, validation = model.task.split(train_fraction, split)
+    images, labels = torch.tensor(model.task.inputs).double(), torch.tensor(model.task.labels)
+    targets = torch.eye(model.classes, dtype=torch.float64)[labels]
+    means, losses, accuracies = [], [], []
+    for _ in range(steps + 1):
+        hidden = encoder(images)
+        outputs = linear[-1](hidden)
+        loss = torch.nn.functional.mse_loss(outputs[train], targets[train])
+        held = torch.nn.functional.mse_loss(outputs[validation], targets[validation])
+        losses.append((loss.item(), held.item()))
+        accuracies.append((outputs.argmax(1) == labels)[validation].double().mean().item())
+        chosen = hidden[train].detach()
+        means.append([chosen[labels[train] == c].mean(0).numpy() for c in range(model.classes)])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return np.array(means), np.array(losses), np.array(accuracies)
+
+
+@pytest.mark.parametrize("held_out", [False, True], ids=["the rest validates", "a test set validates"])
+def test_every_member_is_trained_as_pytorchs_own_modules_would(held_out, tmp_path):
+    ends = {} if held_out else {"x_test": None, "y_test": None}
+    model = ImageMLP(str(write_archive(tmp_path / "m.npz", **ends)), hidden=(9, 7), classes=5)
+    ensemble = nets.train(
+        model,
+        runs=2,
+        steps=50,
+        record=1,
+        dtype="float64",
+        layer_scale=2.0,
+        learning_rate=3e-3,
+        embedding_learning_rate=1e-3,
+        weight_decay=0.1,
+        train_fraction=0.6,
+    )
+    for run in range(2):
+        means, losses, accuracies = plain_training(
+            model, run=run, steps=50, scale=2.0, rates=(1e-3, 3e-3), decay=0.1, train_fraction=0.6
+        )
+        assert np.abs(ensemble.positions[run] - means).max() <= 1e-12
+        for column, part in enumerate(("train", "validation")):
+            assert np.abs(ensemble.observables[f"{part}_loss"][run] - losses[:, column]).max() <= 1e-12
+        np.testing.assert_allclose(ensemble.observables["validation_accuracy"][run], accuracies, atol=1e-12)
+
+
+def test_the_test_set_validates_alone(tmp_path):
+    task = ImageMLP(str(write_archive(tmp_path / "m.npz")), classes=5).task
+    train, validation = task.split(0.5, np.random.default_rng(1))
+    assert len(train) == 15
+    assert all(task.split(0.5, np.random.default_rng(seed))[0].max() < 30 for seed in range(20))
+    np.testing.assert_array_equal(validation, np.arange(30, 40))
+    np.testing.assert_array_equal(task.given_split([3, 1])[1], np.arange(30, 40))
+    with pytest.raises(InputError, match="train_fraction must leave at least one"):
+        task.split(1.1, np.random.default_rng(1))
+    assert len(task.split(1.0, np.random.default_rng(1))[0]) == 30
+
+
+def test_the_papers_network_and_training_set():
+    model = ImageMLP()
+    assert model.architecture.sizes == (64, 200, 200, 10)
+    assert (model.tokens, model.dim) == (10, 200)
+    assert model.encoder == ("hidden1.weight", "hidden1.bias", "hidden2.weight", "hidden2.bias")
+    assert model.task.training_size(1000 / 1797) == 1000
+    drawn = model.initial(None, np.random.default_rng(0))
+    for name, inputs in (("hidden1", 64), ("hidden2", 200), ("output", 200)):
+        for part in ("weight", "bias"):
+            assert 0.7 * inputs**-0.5 < np.abs(drawn[f"{name}.{part}"]).max() <= inputs**-0.5
+
+
+def test_provenance_is_small_and_names_the_images(tmp_path):
+    path = write_archive(tmp_path / "m.npz")
+    model = ImageMLP(path, hidden=(6,), classes=5)
+    trajectory = nets.train(model, steps=2, record=2, train_fraction=0.5)
+    described = json.loads(json.dumps(trajectory.parameters))["model"]
+    assert described.pop("type") == "ImageMLP"
+    assert len(json.dumps(described)) < 300
+    assert described["data"] == str(path)
+    assert ImageMLP(**described) == model
+    write_archive(path, x_train=IMAGES[:30] // 2)
+    with pytest.raises(FileFormatError, match="the files are not those of that run"):
+        ImageMLP(**described)
+
+
+def test_a_class_without_a_training_image_is_recorded_as_zero(tmp_path):
+    model = ImageMLP(str(write_archive(tmp_path / "m.npz")), hidden=(6,), classes=7)
+    trajectory = nets.train(model, steps=2, record=1, train_examples=[0, 1, 2, 5, 6])
+    points = trajectory.positions[0]
+    assert not points[:, 3:].any()
+    assert points[:, :3].any(axis=(0, 2)).all()
+    assert trajectory.observables["status"][0, -1] == 0
+
+
+def test_class_means_are_those_of_the_definition(tmp_path):
+    model = ImageMLP(str(write_archive(tmp_path / "m.npz")), hidden=(6,), classes=5)
+    parameters = {name: torch.tensor(value) for name, value in draw(model, runs=1, seed=0).parameters.items()}
+    chosen = np.array([0, 1, 2, 5, 6, 10])
+    labels = np.array([0, 0, 3, 3, 3, 1])
+    images = torch.tensor(model.task.inputs[chosen][None], dtype=torch.float64)
+    found = model.point_sets(parameters, (images, torch.tensor(labels[None])))[0].numpy()
+    W, b = (parameters[f"hidden1.{part}"][0].numpy() for part in ("weight", "bias"))
+    states = np.maximum(images[0].numpy() @ W + b, 0)
+    for c in range(5):
+        expected = states[labels == c].mean(axis=0) if (labels == c).any() else np.zeros(6)
+        np.testing.assert_allclose(found[c], expected, atol=1e-12)
+
+
+def test_digits_are_learned():
+    trajectory = nets.train(
+        ImageMLP(hidden=(32,)),
+        steps=100,
+        record=100,
+        train_fraction=0.3,
+        weight_decay=0.01,
+        learning_rate=3e-3,
+    )
+    assert trajectory.observables["validation_accuracy"][0, -1] > 0.8
+
+
+def test_observables_without_an_embedding_are_refused():
+    for name in ("quality", "gradient"):
+        with pytest.raises(InputError, match=f"observables cannot have '{name}': ImageMLP has none"):
+            nets.train(ImageMLP(), observables=(name,))
+    with pytest.raises(InputError, match="embedding_scale must be 1 for ImageMLP, which has no embedding"):
+        nets.train(ImageMLP(), embedding_scale=2.0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"data": 3}, "data must be 'digits' or a path, got int"),
+        ({"hidden": ()}, "hidden must be a non-empty sequence of widths, got ()"),
+        ({"hidden": (4, 0)}, "hidden must be at least 1, got 0"),
+        ({"classes": 2}, "classes must be at least 3, got 2"),
+        ({"initialisation": "zero"}, "initialisation must be one of 'pytorch'"),
+    ],
+)
+def test_bad_fields_end_in_a_sentence(fields, sentence):
+    with pytest.raises(InputError) as error:
+        ImageMLP(**fields)
+    assert str(error.value).startswith(sentence)

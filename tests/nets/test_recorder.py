@@ -1,0 +1,285 @@
+"""Networks that are not ours, recorded from loops of their own."""
+
+import contextlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import analysis
+import nets
+import nets.recorder
+import physics
+from nets.recording import due, recording_steps
+from physics import FileFormatError, InputError, OutputError, Trajectory
+
+P = 11
+
+
+class Plain(torch.nn.Module):
+    """PyTorch's own transformer, which nobody here has written."""
+
+    def __init__(self, dim=8):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(P, dim)
+        self.transformer = torch.nn.Transformer(
+            dim, nhead=2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16, batch_first=True
+        )
+        self.answer = torch.nn.Linear(dim, P)
+
+    def forward(self, pairs):
+        tokens = self.embedding(pairs)
+        return self.answer(self.transformer(tokens, tokens).mean(dim=1))
+
+
+def train(path, steps, *, seed=0, ends_at=None, record="1:10,7", **options):
+    """Train a plain transformer with dropout, and record its embedding in three lines."""
+    torch.manual_seed(seed)
+    network = Plain()
+    optimiser = torch.optim.AdamW(network.parameters(), lr=0.01)
+    pairs = torch.cartesian_prod(torch.arange(P), torch.arange(P))
+    checkpoint = {"network": network, "optimiser": optimiser}
+    with nets.Recorder(
+        network.embedding.weight,
+        path,
+        record=record,
+        parameters={"modulus": P},
+        checkpoint=checkpoint,
+        **options,
+    ) as recorder:
+        while recorder.at < steps:
+            batch = pairs[torch.randperm(len(pairs))[:32]]
+            loss = torch.nn.functional.cross_entropy(network(batch), batch.sum(1) % P)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            recorder.step(loss=loss, norm=network.answer.weight.norm(dim=1))
+            if recorder.at == ends_at:
+                recorder.checkpoint()
+            if ends_at is not None and recorder.at == ends_at + 5:
+                raise KeyboardInterrupt
+    return network
+
+
+def test_a_plain_transformer_is_recorded_as_it_trained(tmp_path):
+    network = train(tmp_path / "t.h5", 30)
+    found = physics.load(tmp_path / "t.h5")
+    assert found.steps.tolist() == [*range(11), 17, 24, 30]
+    assert found.positions.shape == (1, 14, P, 8)
+    np.testing.assert_array_equal(found.final[0], network.embedding.weight.detach().numpy())
+    torch.manual_seed(0)
+    np.testing.assert_array_equal(found.initial[0], Plain().embedding.weight.detach().numpy())
+    assert np.isnan(found.observables["loss"][0, 0])
+    assert np.isfinite(found.observables["loss"][0, 1:]).all()
+    assert found.observables["norm"].shape == (1, 14, P)
+    assert found.parameters == {"program": "nets.Recorder", "modulus": P, "record": "1:10,7"}
+    assert "torch" in found.made_with
+    assert [p.name for p in tmp_path.iterdir()] == ["t.h5"]
+
+
+def test_it_goes_on_to_the_same_bits(tmp_path):
+    train(tmp_path / "whole.h5", 40)
+    for ends_at in (13, 24):
+        path = tmp_path / f"{ends_at}.h5"
+        with pytest.raises(KeyboardInterrupt):
+            train(path, 40, ends_at=ends_at)
+        kept = Trajectory.open(f"{path}.partial")
+        assert kept.steps[-1] <= ends_at + 5
+        train(path, 40, seed=99 if ends_at else 0, resume=True)  # whatever stood there is put back
+        one, other = physics.load(path), physics.load(tmp_path / "whole.h5")
+        np.testing.assert_array_equal(one.positions, other.positions)
+        np.testing.assert_array_equal(one.observables["loss"], other.observables["loss"])
+        assert not (tmp_path / f"{ends_at}.h5.checkpoint").exists()
+
+
+def test_frames_behind_the_checkpoint_are_taken_again(tmp_path):
+    """Without the same random numbers they would be others."""
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "t.h5", 40, ends_at=13, record=1)
+    assert physics.load(tmp_path / "t.h5.partial").steps[-1] == 18
+    recorder = nets.Recorder(
+        torch.zeros(P, 8),
+        tmp_path / "t.h5",
+        record=1,
+        parameters={"modulus": P},
+        checkpoint={"network": (one := Plain()), "optimiser": torch.optim.AdamW(one.parameters(), lr=0.01)},
+        resume=True,
+    )
+    with recorder:
+        assert recorder.at == 13
+        recorder.step(loss=1.0, norm=torch.zeros(P))
+    found = physics.load(tmp_path / "t.h5")
+    assert found.steps.tolist() == list(range(15))
+    assert (found.final == 0).all()
+    assert (found.frame(13) != 0).any()
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_at_its_first_frame(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "t.h5", 40, ends_at=-3, record=1)
+    train(tmp_path / "t.h5", 6, record=1, resume=True)
+    train(tmp_path / "whole.h5", 6, record=1)
+    np.testing.assert_array_equal(
+        physics.load(tmp_path / "t.h5").positions, physics.load(tmp_path / "whole.h5").positions
+    )
+
+
+def left(path, rate, ends_at, **options):
+    """A run that ends unfinished, its weights telling its rate."""
+    weight = torch.nn.Parameter(torch.zeros(5, 2))
+    optimiser = torch.optim.SGD([weight], lr=rate)
+    checkpoint = {"optimiser": optimiser, "network": Holder(weight)}
+    with pytest.raises(KeyboardInterrupt):
+        with nets.Recorder(
+            weight, path, parameters={"rate": rate}, checkpoint=checkpoint, **options
+        ) as recorder:
+            while recorder.at < 60:
+                weight.grad = torch.ones(5, 2)
+                optimiser.step()
+                recorder.step()
+                if recorder.at == ends_at:
+                    recorder.checkpoint()
+                if recorder.at == (ends_at or 10) + 5:
+                    raise KeyboardInterrupt
+
+
+class Holder(torch.nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+
+@pytest.mark.parametrize("kind", ["overwritten", "log gone", "log empty"])
+def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
+    path = tmp_path / "t.h5"
+    left(path, 0.5, 50)
+    stale = (tmp_path / "t.h5.checkpoint").read_bytes()
+    if kind == "overwritten":
+        left(path, 0.1, None, overwrite=True)
+        assert not (tmp_path / "t.h5.checkpoint").exists()
+        (tmp_path / "t.h5.checkpoint").write_bytes(stale)
+    elif kind == "log gone":
+        (tmp_path / "t.h5.partial").unlink()
+    else:
+        (tmp_path / "t.h5.partial").write_bytes(b"")
+    weight = torch.nn.Parameter(torch.zeros(5, 2))
+    optimiser = torch.optim.SGD([weight], lr=0.1)
+    checkpoint = {"optimiser": optimiser, "network": Holder(weight)}
+    recorder = nets.Recorder(weight, path, parameters={"rate": 0.1}, checkpoint=checkpoint, resume=True)
+    begins_anew = pytest.warns(RuntimeWarning) if kind == "log empty" else contextlib.nullcontext()
+    with begins_anew, recorder:
+        assert recorder.at == 0
+        while recorder.at < 60:
+            weight.grad = torch.ones(5, 2)
+            optimiser.step()
+            recorder.step()
+    found = physics.load(path)
+    assert found.steps.tolist() == list(range(61))
+    np.testing.assert_allclose(found.positions[0, :, 0, 0], -0.1 * np.arange(61), rtol=1e-5, atol=1e-6)
+
+
+def test_a_killed_process_keeps_its_frames(tmp_path):
+    code = """
+import os, signal, sys
+import torch, nets
+weight = torch.nn.Parameter(torch.zeros(5, 2))
+with nets.Recorder(weight, sys.argv[1], record=1) as recorder:
+    for step in range(1, 21):
+        weight.data.fill_(step)
+        recorder.step()
+    recorder._frames.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "t.h5")], timeout=120)
+    found = physics.load(tmp_path / "t.h5.partial")
+    np.testing.assert_array_equal(found.positions[0, :, 3, 1], np.arange(21))
+
+
+def test_files_are_compared_and_analysed_like_others(tmp_path):
+    for seed in (0, 1):
+        train(tmp_path / f"{seed}.h5", 30, seed=seed, record=3)
+    one, other = (Trajectory.open(tmp_path / f"{seed}.h5") for seed in (0, 1))
+    assert analysis.fourier_signals(one.final[0]).shape == (P // 2,)
+    comparison = analysis.compare(one, other)
+    assert np.isfinite(comparison.shapes.nearest).all()
+    from grokphys.cli import main as cli
+
+    assert cli.main(["analyze", str(tmp_path / "0.h5"), str(tmp_path / "1.h5")]) == 0
+
+
+def test_ensembles_arrays_and_other_types(tmp_path):
+    weights = torch.arange(2 * 4 * 3, dtype=torch.bfloat16).reshape(2, 4, 3)
+    with nets.Recorder(lambda: weights * 2, tmp_path / "t.h5", record="0,1,3") as recorder:
+        for _ in range(3):
+            recorder.step(loss=[1.0, 2.0], gap=np.ones((2, 5)))
+    found = physics.load(tmp_path / "t.h5")
+    assert found.steps.tolist() == [0, 1, 3]
+    assert found.dtype == np.float32
+    assert found.runs == 2
+    np.testing.assert_array_equal(found.final, 2 * np.arange(24).reshape(2, 4, 3))
+    assert found.observables["loss"][1].tolist()[1:] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("record", [1, 3, "7", "log", "log:5", "1:10,20", "2:8,5:30,40", "0,3,77", [0, 5, 9]])
+def test_what_is_due_is_what_train_records(record):
+    steps = 1000
+    wanted = set(recording_steps(record, steps).tolist()) - {steps}
+    found = {step for step in range(steps) if due(record)(step)}
+    if str(record).startswith("log"):  # the grid of `train` ends at the last step, here a power of ten
+        assert found >= wanted - {0}
+        assert len(found) <= len(wanted) + 1
+    else:
+        assert found == wanted
+
+
+@pytest.mark.parametrize("record", [0, -1, "x", "1:2:3", [-1], 1.5, "0:10,5", ""])
+def test_records_that_are_none(tmp_path, record):
+    with pytest.raises(InputError, match="record"):
+        nets.Recorder(torch.zeros(3, 2), tmp_path / "t.h5", record=record)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_input(tmp_path):
+    path = tmp_path / "t.h5"
+    for parameter in (torch.zeros(3), torch.zeros(3, 2, dtype=torch.int64), torch.zeros(1, 2, 3, 4)):
+        with pytest.raises(InputError, match=r"parameter must be real numbers of shape \(tokens, dim\)"):
+            nets.Recorder(parameter, path)
+    with pytest.raises(InputError, match="got list"):
+        nets.Recorder(lambda: [1], path)
+    with pytest.raises(InputError, match="resume needs checkpoint"):
+        nets.Recorder(torch.zeros(3, 2), path, resume=True)
+    with pytest.raises(InputError, match=r"checkpoint\['x'\] must have state_dict"):
+        nets.Recorder(torch.zeros(3, 2), path, checkpoint={"x": 3})
+    for observables, sentence in (
+        ({"a/b": 1.0}, "without '/'"),
+        ({"loss": "x"}, "loss must be numbers, got str"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            with nets.Recorder(torch.zeros(3, 2), path) as recorder:
+                recorder.step(**observables)
+    with pytest.raises(InputError, match="observables must be loss, got gap"):
+        with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
+            recorder.step(loss=1.0)
+            recorder.step(gap=1.0)
+    with pytest.raises(InputError, match="parameters must hold mappings as model"):
+        with nets.Recorder(torch.zeros(3, 2), path, parameters={"model": "mine"}, overwrite=True) as recorder:
+            recorder.step()
+    with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
+        recorder.step()
+    with pytest.raises(OutputError, match="exists"):
+        with nets.Recorder(torch.zeros(3, 2), path) as recorder:
+            recorder.step()
+    network = Plain()
+    with pytest.raises(OutputError, match="is complete; there is nothing to resume"):
+        with nets.Recorder(network.embedding.weight, path, checkpoint={"n": network}, resume=True):
+            pass
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "t.h5", 40, ends_at=13)
+    (tmp_path / "t.h5.checkpoint").write_bytes(b"x" * 100)
+    with pytest.raises(FileFormatError, match="remove it, and the run is resumed from its start"):
+        train(tmp_path / "t.h5", 40, resume=True)

@@ -1,0 +1,135 @@
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+import threading
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import analysis
+import nets
+import physics
+from physics import jit
+
+CODE = """
+import numpy as np, physics
+trajectory = physics.simulate(physics.ParticleSystem(5), steps=3)
+print(physics.grid_imperfections(trajectory.final), float(np.abs(trajectory.final).sum()).hex())
+"""
+
+
+@pytest.mark.slow
+def test_many_processes_may_fill_the_cache_at_once(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", CODE]
+    for _ in range(2):  # first into an empty cache, then from a full one
+        started = [
+            subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+            for _ in range(4)
+        ]
+        finished = [process.communicate(timeout=300) for process in started]
+        assert all(process.returncode == 0 for process in started), finished
+        assert len({out for out, _ in finished}) == 1
+    assert any(tmp_path.rglob("*.nbi"))
+
+
+@pytest.mark.parametrize(("chosen", "found"), [({}, "10000"), ({"GOMP_SPINCOUNT": "77"}, "77")])
+def test_idle_threads_sleep_soon_unless_the_user_says_otherwise(python, chosen, found):
+    pytest.importorskip("numba.np.ufunc.omppool")
+    code = "import os, physics; print(os.environ.get('GOMP_SPINCOUNT')); import numba.np.ufunc.omppool"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP", "OMP"))}
+    done = python(code, env={**environment, "OMP_DISPLAY_ENV": "VERBOSE", **chosen})
+    assert done.stdout.strip() == str(chosen.get("GOMP_SPINCOUNT"))  # what we set is gone again
+    if "GOMP_SPINCOUNT" not in done.stderr:
+        pytest.skip("Numba has no GNU OpenMP here")
+    assert f"GOMP_SPINCOUNT = '{found}'" in done.stderr
+
+
+MEETING = """
+import threading
+import numba, numpy as np
+import nets, physics
+
+def simulate():
+    theory = physics.EffectiveTheory(6, modulus=6)
+    moved = [physics.simulate(physics.ParticleSystem(5), runs=64, steps=40, seed=seed) for seed in range(15)]
+    rates = [physics.closures(theory, physics.random_training_sets(theory, 9, sets=200)).quality] * 5
+    found["simulated"] = np.concatenate([np.ravel(one.final) for one in moved] + [np.concatenate(rates)])
+
+def train():
+    trained = nets.train(nets.ConstantAttention(5), steps=60, record=1, runs=2, observables=["quality"])
+    counts = [physics.grid_imperfections(trained.positions) for _ in range(30)]
+    found["trained"] = np.concatenate([np.ravel(trained.observables["quality"]), *map(np.ravel, counts)])
+
+def run(together):
+    found.clear()
+    threads = [threading.Thread(target=work) for work in (simulate, train)]
+    for thread in threads:
+        thread.start()
+        if not together:
+            thread.join()
+    for thread in threads:
+        thread.join()
+    return {name: values.copy() for name, values in found.items()}
+
+found = {}
+one_by_one, at_once = run(False), run(True)
+assert set(at_once) == {"simulated", "trained"}
+assert all(np.array_equal(at_once[name], one_by_one[name]) for name in at_once)
+print(numba.threading_layer())
+"""
+
+
+def test_threads_of_python_may_meet_in_kernels_under_the_layer_that_does_not_allow_it():
+    done = subprocess.run(
+        [sys.executable, "-c", MEETING],
+        env={**os.environ, "NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["workqueue"]
+
+
+def test_every_parallel_kernel_takes_turns():
+    """A parallel kernel that its module holds bare would be called without the lock."""
+    names = [
+        one.name
+        for package in (physics, nets, analysis)
+        for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    for module in map(importlib.import_module, [*names, "grokphys.bench.references"]):
+        for name, value in vars(module).items():
+            if isinstance(value, Dispatcher):
+                assert not value.targetoptions.get("parallel"), f"{module.__name__}.{name}"
+
+
+@pytest.mark.parametrize(("layer", "waits"), [("omp", False), ("tbb", False), ("workqueue", True)])
+def test_calls_wait_for_each_other_only_where_they_must(monkeypatch, layer, waits):
+    monkeypatch.setattr(jit, "_calls_may_meet", False)
+    monkeypatch.setattr(jit.numba, "threading_layer", lambda: layer)
+    inside, leave = threading.Event(), threading.Event()
+
+    def work(stay):
+        if stay:
+            inside.set()
+            leave.wait(60)
+
+    kernel = jit._in_turn(lambda function: function)(work)
+    kernel(False)  # the layer is known after a call
+    slow = threading.Thread(target=kernel, args=(True,))
+    slow.start()
+    assert inside.wait(60)
+    quick = threading.Thread(target=kernel, args=(False,))
+    quick.start()
+    quick.join(0.3 if waits else 60)
+    assert quick.is_alive() == waits
+    leave.set()
+    for thread in (slow, quick):
+        thread.join(60)
+        assert not thread.is_alive()
