@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.judge import (
+from grokphys.papers.verdicts import (
     Circumstances,
     Finding,
     Printed,

@@ -4,7 +4,7 @@ import math
 
 from analysis.stats.intervals import Interval, difference
 from grokphys.papers.claims import Claim, Item, Reader, Written, number
-from grokphys.papers.judge import Circumstances, Finding, interval
+from grokphys.papers.verdicts import Circumstances, Finding, interval
 
 
 def _estimate(written: Written, recipe: str, quantity: str, statistic: str) -> Interval:

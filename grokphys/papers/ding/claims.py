@@ -7,7 +7,7 @@ import numpy as np
 
 from analysis.stats.intervals import Interval, clustered_proportion, correlation, difference, proportion
 from grokphys.papers.claims import Claim, Item, Reader, Written
-from grokphys.papers.judge import Circumstances, Finding, Printed, scaled, slope, trend
+from grokphys.papers.verdicts import Circumstances, Finding, Printed, scaled, slope, trend
 
 SMALL = {"quick": "p = 31, d = 64, 1500 steps; the paper: 59, 128, 30 000"}
 SHORT = {**SMALL, "default": "4000 steps; the paper: 30 000"}

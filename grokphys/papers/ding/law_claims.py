@@ -7,7 +7,7 @@ import numpy as np
 from analysis.stats.intervals import mean
 from grokphys.papers.claims import Claim, Item, Reader, Written
 from grokphys.papers.ding.claims import SHORT
-from grokphys.papers.judge import Circumstances, Finding
+from grokphys.papers.verdicts import Circumstances, Finding
 
 # -- Figures 8, 12: circles together -------------------------------------------------------------------------
 

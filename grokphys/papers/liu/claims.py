@@ -6,7 +6,7 @@ import numpy as np
 
 from analysis.stats.intervals import Interval, correlation, proportion
 from grokphys.papers.claims import Claim, Item, Reader, Written
-from grokphys.papers.judge import Circumstances, Finding, Printed, interval, trend
+from grokphys.papers.verdicts import Circumstances, Finding, Printed, interval, trend
 
 CLOSE = 0.1
 """Accuracies that differ by no more count as agreeing."""

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval, difference, mean
 from grokphys.papers.claims import Claim, Item, Reader, Unreadable, Written
-from grokphys.papers.judge import Circumstances, Finding, Printed, exact, interval, rare, trend
+from grokphys.papers.verdicts import Circumstances, Finding, Printed, exact, interval, rare, trend
 
 # -- Appendices C, D, E, H, L -------------------------------------------------------------------------------
 

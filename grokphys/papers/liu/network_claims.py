@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from analysis.stats.intervals import mean, proportion
 from grokphys.papers.claims import Claim, Item, Written
-from grokphys.papers.judge import Circumstances, Finding, trend
+from grokphys.papers.verdicts import Circumstances, Finding, trend
 
 
 def _share(points: NDArray[Any], frequency: int) -> float:

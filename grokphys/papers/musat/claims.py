@@ -7,7 +7,16 @@ import numpy as np
 
 from analysis.stats.intervals import Interval, mean
 from grokphys.papers.claims import Claim, Item, Reader, Written
-from grokphys.papers.judge import Circumstances, Finding, Printed, between, percent, plus_minus, scaled, trend
+from grokphys.papers.verdicts import (
+    Circumstances,
+    Finding,
+    Printed,
+    between,
+    percent,
+    plus_minus,
+    scaled,
+    trend,
+)
 from grokphys.report.musat import PAPER_RUNS, TABLE_1, TABLE_2
 from physics.particles.structures import grid_imperfections
 

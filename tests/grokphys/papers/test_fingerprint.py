@@ -74,7 +74,7 @@ def test_no_recipe_depends_on_the_explorer_or_on_how_it_is_judged():
     for name, recipe in FIGURES.items():
         found, _ = dependencies(recipe.__module__)
         assert recipe.__module__ in found, name
-        judging = ("grokphys.papers.judge", "grokphys.papers.claims", "grokphys.papers.board")
+        judging = ("grokphys.papers.verdicts", "grokphys.papers.claims", "grokphys.papers.board")
         wrong = [m for m in found if m.startswith(("grokphys.explorer", *judging))]
         assert not wrong, name
 

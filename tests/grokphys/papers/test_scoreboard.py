@@ -9,7 +9,8 @@ from analysis.stats.intervals import Interval, mean, proportion
 from grokphys.output import write_csv
 from grokphys.papers.board import ITEMS, PAPERS, judged
 from grokphys.papers.claims import Claim, Item, Unreadable, Written
-from grokphys.papers.judge import (
+from grokphys.papers.registry import FIGURES
+from grokphys.papers.verdicts import (
     UNEXPLAINED,
     Circumstances,
     Finding,
@@ -25,7 +26,6 @@ from grokphys.papers.judge import (
     slope,
     trend,
 )
-from grokphys.papers.registry import FIGURES
 from grokphys.report.musat import TABLE_1, TABLE_2
 
 

@@ -24,9 +24,9 @@ from grokphys.papers import runner as running
 from grokphys.papers.board import Record, add_record, assemble, read_board, records_of, tally
 from grokphys.papers.claims import Claim, Item
 from grokphys.papers.fingerprint import fingerprint
-from grokphys.papers.judge import UNEXPLAINED, Printed, exact
 from grokphys.papers.pages import LARGEST, gallery_page, scoreboard_page, small_png, table
 from grokphys.papers.runner import publish_board, run_recipes
+from grokphys.papers.verdicts import UNEXPLAINED, Printed, exact
 from physics import FileFormatError, OutputError
 from physics.seeds import hear_seeds
 

@@ -1,0 +1,297 @@
+"""Figure 6: the stronger a frequency begins, the more often it survives (Section 3.2.1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.circles.survival import survival_rates
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval, proportion
+from grokphys.papers.ding.training import Size, show_intervals, train_circles
+from grokphys.papers.ding.trials import PAPER, QUICK, train_trials
+from grokphys.papers.evidence import correlation, difference, share, shuffled, where
+from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
+from nets.interventions import scale_frequency, with_signals
+
+SECTION = "Section 3.2.1"
+ALIVE = "#d1603d"
+
+
+def _rates(tables: Tables) -> tuple[Any, Any, Any]:
+    """Signal and survival rate of every frequency of every embedding, and the embedding."""
+    table = tables["circles"]
+    own = table["embedding"].astype(int) * 1000 + table["frequency"].astype(int)
+    _, first, group = np.unique(own, return_index=True, return_inverse=True)
+    rate = np.bincount(group, table["survived"]) / np.bincount(group)
+    return table["signal"][first], rate, table["embedding"][first]
+
+
+def _correlation(tables: Tables, level: float) -> Interval:
+    signal, rate, embedding = _rates(tables)
+    return correlation(signal, rate, level, groups=embedding)
+
+
+@recipe(
+    "ding-6",
+    paper="Ding",
+    item="Figure 6, left",
+    shows="A frequency that begins with a stronger signal survives in more of the trials.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost="half an hour to two hours",
+    rules=(
+        Number(
+            "correlation of survival rate and initial signal",
+            Printed("0.85", SECTION),
+            _correlation,
+            margin=0.1,
+            independent="embedding",
+        ),
+        Statement(
+            "likelier",
+            "the higher the initial signal, the more likely the model is to choose that frequency",
+            SECTION,
+            "Pearson correlation of the survival rate and the initial signal; by chance 0",
+            _correlation,
+            chance=shuffled("circles", "survived", within="embedding"),
+            least=0.5,
+            independent="embedding",
+        ),
+    ),
+)
+def initial_signals(run: Run) -> Result:
+    """Survival rate of every frequency of ten embeddings, in fifty trials each."""
+    circles = train_trials(run)
+    signal, rate, _ = _rates({"circles": circles})
+    bins = survival_rates(
+        circles["signal"][:, None], circles["survived"][:, None], groups=circles["embedding"]
+    )
+    with style():
+        figure = Figure(figsize=(5.6, 4.0))
+        ax = figure.subplots()
+        ax.scatter(signal, rate, s=9, color="#b0b0b0", linewidths=0, label="a frequency of an embedding")
+        show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=ALIVE, label="bins")
+        ax.set(xlabel="initial signal ‖F_k‖", ylabel="survival rate", ylim=(-0.03, 1.03))
+        ax.set_title(f"{run.setting.embeddings} embeddings, {run.setting.trials} trials each")
+        ax.legend(loc="upper left")
+    return Result({"circles": circles}, {"ding-6": figure})
+
+
+# -- the middle ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """One frequency of each of some embeddings is scaled by each factor."""
+
+    size: Size
+    embeddings: int
+    factors: Sequence[float]
+    trials: int
+
+
+def _survives(factor: float) -> Any:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["runs"], factor=factor)
+        return share(rows["survived"], level, groups=rows["embedding"])
+
+    return measure
+
+
+def _more(tables: Tables, level: float) -> Interval:
+    return difference(_survives(1.15)(tables, level), _survives(0.85)(tables, level))
+
+
+@recipe(
+    "ding-6b",
+    paper="Ding",
+    item="Figure 6, middle",
+    shows="A frequency whose signal alone is raised survives; one that is lowered seldom does.",
+    quick=Scaled(Size(31, 64, 1500), 2, (0.85, 1.15), 6),
+    paper_setting=Scaled(Size(59, 128, 30_000), 5, (0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), 50),
+    cost="two to six hours",
+    rules=(
+        Statement(
+            "raised",
+            "if the frequency is much higher than the rest, survival rate is near 100 %",
+            SECTION,
+            "share of trials in which a frequency scaled by 1.15 survives",
+            _survives(1.15),
+            chance=shuffled("runs", "survived"),
+            least=0.9,
+            independent="embedding",
+        ),
+        Statement(
+            "lowered",
+            "the frequency rarely survives if it is much lower than the mean",
+            SECTION,
+            "share of trials in which a frequency scaled by 0.85 survives",
+            _survives(0.85),
+            chance="a share near the mean of all factors; the difference below tests it",
+            most=0.1,
+            independent="embedding",
+        ),
+        Statement(
+            "difference",
+            "the initial signal plays a unique role in determining the final representation",
+            SECTION,
+            "survival when scaled by 1.15 minus survival when scaled by 0.85",
+            _more,
+            chance=shuffled("runs", "survived"),
+            least=0.3,
+            independent="embedding",
+        ),
+    ),
+)
+def scaled(run: Run) -> Result:
+    """Survival of one frequency scaled by 0.85 to 1.15, against its deviation from the others."""
+    setting: Scaled = run.setting
+    parts = [
+        run.keep(f"embedding-{n}", lambda n=n: _scale_one(setting, n))  # type: ignore[misc]
+        for n in range(setting.embeddings)
+    ]
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    with style():
+        figure = Figure(figsize=(5.6, 4.0))
+        ax = figure.subplots()
+        for n in range(setting.embeddings):
+            own = where(rows, embedding=n)
+            values, places = [], []
+            for factor in setting.factors:
+                here = where(own, factor=factor)
+                values.append(proportion(int(here["survived"].sum()), len(here["survived"])))
+                places.append(here["deviation"][0])
+            show_intervals(ax, places, values, color=f"C{n % 6}", label=f"embedding {n}", linewidth=1.1)
+        ax.set(xlabel="‖F_k‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
+        ax.set_title(f"one frequency × {setting.factors[0]} to {setting.factors[-1]}")
+        ax.legend(loc="upper left")
+    return Result({"runs": rows}, {"ding-6b": figure})
+
+
+def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:
+    size, seed = setting.size, 6100 + number
+    generator = np.random.default_rng(seed)
+    E = generator.standard_normal((size.tokens, size.dim))
+    k = int(generator.integers(1, size.tokens // 2 + 1))
+    starts = np.repeat([scale_frequency(E, k, f) for f in setting.factors], setting.trials, axis=0)
+    one = train_circles(size.model, runs=len(starts), steps=size.steps, audited=1, seed=seed, initial=starts)
+    signal = one.signals[:, 0]
+    return {
+        "embedding": np.full(len(starts), number),
+        "frequency": np.full(len(starts), k),
+        "factor": np.repeat(setting.factors, setting.trials),
+        "deviation": signal[:, k - 1] - np.delete(signal, k - 1, axis=1).mean(axis=1),
+        "survived": one.survived[:, k - 1],
+        "decided": one.decided,
+    }
+
+
+# -- the right ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Two frequencies of signals s and r s, all others near zero."""
+
+    size: Size
+    ratios: Sequence[float]
+    pairs: int
+    others: float = 1e-6
+
+
+def _case(name: str) -> Any:
+    def measure(tables: Tables, level: float) -> Interval:
+        return share(tables["runs"][name], level)
+
+    return measure
+
+
+def _smaller_rises(tables: Tables, level: float) -> Interval:
+    rows = tables["runs"]
+    return correlation(rows["ratio"], rows["smaller"].astype(float), level)
+
+
+@recipe(
+    "ding-6c",
+    paper="Ding",
+    item="Figure 6, right",
+    shows="Of two constructed frequencies the larger survives always, the smaller more often as it grows.",
+    quick=Pairs(Size(31, 64, 1500), (0.2, 0.6, 1.0), 4),
+    paper_setting=Pairs(Size(59, 128, 30_000), tuple(np.linspace(0, 1, 11).round(2).tolist()), 20),
+    cost="three to six hours: all networks go on to the end, since circles come back late",
+    rules=(
+        Statement(
+            "larger",
+            "the frequency with the highest signal will always survive",
+            SECTION,
+            "share of networks in which the larger one survives",
+            _case("larger"),
+            chance="4 of 29 circles survive elsewhere",
+            least=0.95,
+        ),
+        Statement(
+            "smaller",
+            "the second highest frequency increases in survival rate as its signal increases",
+            SECTION,
+            "Pearson correlation of the survival of the smaller one with the ratio r; by chance 0",
+            _smaller_rises,
+            chance=shuffled("runs", "smaller"),
+            least=0.2,
+        ),
+        Statement(
+            "revived",
+            "the model sometimes chooses to revive frequencies whose signal is near 0",
+            SECTION,
+            "share of networks in which any other frequency survives",
+            _case("revived"),
+            chance="none, if what is near zero stayed there",
+            least=0.05,
+        ),
+    ),
+)
+def pairs(run: Run) -> Result:
+    """Survival of the larger and of the smaller of two frequencies, all others near zero."""
+    setting: Pairs = run.setting
+    parts = [
+        run.keep(f"ratio-{n}", lambda n=n: _train_pairs(setting, n))  # type: ignore[misc]
+        for n in range(len(setting.ratios))
+    ]
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    with style():
+        figure = Figure(figsize=(5.6, 4.0))
+        ax = figure.subplots()
+        for n, (name, label) in enumerate(
+            (("larger", "the larger"), ("smaller", "the smaller"), ("revived", "any other, revived"))
+        ):
+            alive = rows[name].reshape(len(setting.ratios), -1)
+            values = [proportion(int(part.sum()), len(part)) for part in alive]
+            look: Any = {"linestyle": ":"} if n == 2 else {}
+            show_intervals(ax, np.array(setting.ratios), values, color=f"C{n}", label=label, **look)
+        ax.set(xlabel="r, ratio of the two signals", ylabel="survival rate", ylim=(-0.03, 1.03))
+        ax.set_title(f"all others at {setting.others:g}; {setting.pairs} pairs each")
+        ax.legend(loc="best")
+    return Result({"runs": rows}, {"ding-6c": figure})
+
+
+def _train_pairs(setting: Pairs, number: int) -> dict[str, Any]:
+    size, ratio, count, seed = setting.size, setting.ratios[number], setting.pairs, 6200 + number
+    generator = np.random.default_rng(seed)
+    typical = np.sqrt(size.tokens * size.dim)
+    both = np.array([generator.choice(size.tokens // 2, 2, replace=False) for _ in range(count)])
+    rows = np.arange(count)
+    signals = np.full((count, size.tokens // 2), setting.others)
+    signals[rows, both[:, 0]] = typical
+    signals[rows, both[:, 1]] = max(ratio * typical, setting.others)
+    starts = with_signals(generator.standard_normal((count, size.tokens, size.dim)), signals)
+    one = train_circles(size.model, runs=count, steps=size.steps, audited=count, seed=seed, initial=starts)
+    others = one.survived.copy()
+    others[rows[:, None], both] = False
+    return {
+        "ratio": np.full(count, ratio),
+        "larger": one.survived[rows, both[:, 0]],
+        "smaller": one.survived[rows, both[:, 1]],
+        "revived": others.any(axis=1),
+    }

@@ -1,0 +1,159 @@
+"""Figure 7: frequencies that shrink less at first survive more often, as strong ones do (Section 3.2.2)."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from analysis.circles.survival import survival_rates
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.ding.training import show_intervals
+from grokphys.papers.ding.trials import PAPER, QUICK, train_trials
+from grokphys.papers.evidence import correlation, jackknife, mean, share, shuffled
+from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
+
+SECTION = "Section 3.2.2"
+DEAD, ALIVE = "#0b6e99", "#d1603d"
+
+
+def _machine(balanced: bool = False) -> Any:
+    return make_pipeline(
+        StandardScaler(), LinearSVC(class_weight="balanced" if balanced else None, random_state=0)
+    )
+
+
+def _plane(tables: Tables) -> tuple[Any, Any, Any]:
+    rows = tables["circles"]
+    return np.stack([rows["signal"], rows["change_4"]], axis=1), rows["survived"], rows["embedding"]
+
+
+def _accuracy(tables: Tables, level: float) -> Interval:
+    X, y, groups = _plane(tables)
+
+    def percent(index: Any) -> float:
+        return 100 * float(_machine().fit(X[index], y[index]).score(X[index], y[index]))
+
+    return jackknife(percent, (np.arange(len(y)),), level, groups=groups)
+
+
+def _area_left_out(tables: Tables, level: float) -> Interval:
+    """Area under the ROC curve on each embedding, by a machine fitted to the others."""
+    X, y, groups = _plane(tables)
+    areas = []
+    for left in np.unique(groups):
+        out = groups == left
+        if 0 < y[out].sum() < out.sum():
+            scores = _machine().fit(X[~out], y[~out]).decision_function(X[out])
+            areas.append(roc_auc_score(y[out], scores))
+    return mean(areas, level)
+
+
+def _rises(tables: Tables, level: float) -> Interval:
+    rows = tables["circles"]
+    alive = rows["survived"].astype(float)
+    return correlation(rows["change_4"], alive, level, groups=rows["embedding"])
+
+
+def _decrease(tables: Tables, level: float) -> Interval:
+    rows = tables["circles"]
+    return share(rows["change_4"] < 0, level, groups=rows["embedding"])
+
+
+@recipe(
+    "ding-7",
+    paper="Ding",
+    item="Figure 7",
+    shows="Frequencies with a strong signal that shrinks slowly at first are the ones that survive.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost="half an hour to two hours; nothing beyond ding-6, whose networks it shares",
+    rules=(
+        Statement(
+            "left",
+            "all gradient signals decrease over time",
+            SECTION,
+            "share of circles whose signal falls in step 4",
+            _decrease,
+            chance="half of them, if signals only fluctuated",
+            least=0.95,
+            independent="embedding",
+        ),
+        Statement(
+            "middle",
+            "as the initial gradient increases, the survival rate of those frequencies increases",
+            SECTION,
+            "Pearson correlation of survival with the change of the signal in step 4; by chance 0",
+            _rises,
+            chance=shuffled("circles", "survived", within="embedding"),
+            least=0.1,
+            independent="embedding",
+        ),
+        Number(
+            "right: accuracy of the linear support vector machine, in sample (%)",
+            Printed("83.8", SECTION),
+            _accuracy,
+            margin=3.0,
+            independent="embedding",
+            digits=1,
+        ),
+        Statement(
+            "right",
+            "frequencies with both high initial signal and gradient are more likely to survive",
+            SECTION,
+            "area under the ROC curve on embeddings that the machine has not seen; by chance 0.5",
+            _area_left_out,
+            chance=shuffled("circles", "survived", within="embedding"),
+            least=0.6,
+            independent="embedding",
+        ),
+    ),
+)
+def initial_gradients(run: Run) -> Result:
+    """Survival against the change of the signal in steps 1 to 4, alone and with the initial signal."""
+    circles = train_trials(run)
+    survived = circles["survived"]
+    with style():
+        figure = Figure(figsize=(13.2, 3.8))
+        left, middle, right = figure.subplots(1, 3)
+        edges = np.histogram_bin_edges(circles["change_4"], 40)
+        for alive, color, name in ((False, DEAD, "dead"), (True, ALIVE, "survived")):
+            values = circles["change_4"][survived == alive]
+            left.hist(values, edges, color=color, alpha=0.55, density=True, label=f"{name} ({len(values)})")
+        left.set(xlabel="change of ‖F_k‖ in step 4", ylabel="density")
+        left.set_ylim(0, 1.2 * left.get_ylim()[1])  # room for the legend
+        left.legend(loc="upper left")
+        for step in range(1, 5):
+            change = circles[f"change_{step}"]
+            bins = survival_rates(change[:, None], survived[:, None], groups=circles["embedding"])
+            show_intervals(
+                middle,
+                [b.value for b in bins],
+                [b.rate for b in bins],
+                color=f"C{step - 1}",
+                label=f"step {step}",
+            )
+        middle.set(xlabel="change of ‖F_k‖ in that step", ylabel="survival rate", ylim=(0, None))
+        middle.set_title("bins of equally many circles")
+        middle.legend(loc="upper left")
+        _show_plane(right, circles)
+    return Result({"circles": circles}, {"ding-7": figure})
+
+
+def _show_plane(ax: Axes, circles: Any) -> None:
+    """All circles by initial signal and change, and the line of a balanced linear machine."""
+    X, y, _ = _plane({"circles": circles})
+    for alive, color in ((False, DEAD), (True, ALIVE)):
+        ax.scatter(X[y == alive, 0], X[y == alive, 1], s=5, color=color, alpha=0.5, linewidths=0)
+    scaler, svm = (step for _, step in _machine(balanced=True).fit(X, y).steps)
+    weights = svm.coef_[0] / scaler.scale_
+    x, limits = np.array([X[:, 0].min(), X[:, 0].max()]), ax.get_ylim()
+    line = scaler.mean_[1] - (svm.intercept_[0] + weights[0] * (x - scaler.mean_[0])) / weights[1]
+    ax.plot(x, line, color="#222222", linewidth=1, linestyle="--", label="linear machine, classes balanced")
+    ax.set(xlabel="initial signal ‖F_k‖", ylabel="change of ‖F_k‖ in step 4", ylim=limits)
+    ax.legend(loc="upper left")

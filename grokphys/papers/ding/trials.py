@@ -1,0 +1,62 @@
+"""Networks of fresh layers and splits on shared embeddings: what Figures 6 (left) and 7 look at."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grokphys.papers.ding.training import DECAY, Size, train_circles
+from grokphys.papers.recipe import Run
+from nets.training import train
+
+AUDITED = 4
+"""Embeddings of which one trial goes on to the end, to measure the error of the stopping rule."""
+FIRST_SEED = 6000
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How many embeddings, and how many networks on each of them."""
+
+    size: Size
+    embeddings: int
+    trials: int
+
+
+QUICK = Trials(Size(31, 64, 1500), 3, 6)
+PAPER = Trials(Size(59, 128, 30_000), 10, 50)
+
+
+def train_trials(run: Run) -> dict[str, Any]:
+    """Return a table of all circles: one row a frequency of a trial of an embedding."""
+    setting: Trials = run.setting
+    parts = [
+        run.keep(f"embedding-{n}", lambda n=n: _one_embedding(setting, n))  # type: ignore[misc]
+        for n in range(setting.embeddings)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _one_embedding(setting: Trials, number: int) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "runs": setting.trials,
+        "seed": FIRST_SEED + number,
+        "shared": ("embedding",),
+    }
+    size = setting.size
+    found = train_circles(size.model, steps=size.steps, audited=int(number < AUDITED), **options)
+    # The same networks once more, for four steps: gradients of all frames would not fit in memory.
+    early = train(size.model, steps=4, weight_decay=DECAY, record=[4], observables=("gradient",), **options)
+    E, G = (np.fft.rfft(x[:, 0], axis=1)[:, 1:] for x in (early.positions, early.observables["gradient"]))
+    K = size.tokens // 2
+    changes = np.diff(found.signals[:, :5], axis=1)
+    return {
+        "embedding": np.full(setting.trials * K, number),
+        "trial": np.repeat(np.arange(setting.trials), K),
+        "frequency": np.tile(np.arange(1, K + 1), setting.trials),
+        "signal": found.signals[:, 0].ravel(),
+        **{f"change_{step}": changes[:, step - 1].ravel() for step in range(1, 5)},
+        "gradient": (-(E.conj() * G).real.sum(axis=2) / np.linalg.norm(E, axis=2)).ravel(),
+        "survived": found.survived.ravel(),
+        "decided": np.repeat(found.decided, K),
+    }

@@ -1,0 +1,160 @@
+"""Estimates with intervals from the tables of a recipe, by resampling what was drawn independently.
+
+Each function takes columns and a confidence level. `groups` names what is independent: rows of one group,
+such as the circles of one network, enter or leave together.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.stats.intervals import Interval
+
+Array = NDArray[np.float64]
+
+
+def exact(value: float) -> Interval:
+    """A number that was computed and not estimated: its interval is the number itself."""
+    return Interval(float(value), float(value), float(value), 1)
+
+
+def share(successes: Any, level: float, *, groups: Any = None) -> Interval:
+    """Share of truth values (n,) that are true: Wilson's interval, at the effective number of groups.
+
+    With `groups`, the interval is that of as many independent trials as would scatter as the groups do, which
+    is reduced to the degrees of freedom of so few groups (Korn and Graubard 1998).
+    """
+    hits = np.asarray(successes, np.float64)
+    if not len(hits):
+        return _unknown(0)
+    rate, weight, z = float(hits.mean()), float(len(hits)), float(stats.norm.ppf((1 + level) / 2))
+    if groups is not None:
+        own = _numbered(groups)
+        counts, sums = np.bincount(own).astype(float), np.bincount(own, hits)
+        if len(counts) < 2:
+            return Interval(rate, np.nan, np.nan, 1)
+        residual = float(np.sum((sums - rate * counts) ** 2))
+        scatter = len(counts) / (len(counts) - 1) * residual / weight**2
+        weight = rate * (1 - rate) / scatter if scatter > 0 else float(len(counts))
+        weight *= (z / float(stats.t.ppf((1 + level) / 2, len(counts) - 1))) ** 2
+    spread = z**2 / weight
+    centre = (rate + spread / 2) / (1 + spread)
+    half = (spread * rate * (1 - rate) + spread**2 / 4) ** 0.5 / (1 + spread)
+    low, high = max(centre - half, 0.0), min(centre + half, 1.0)
+    count = len(hits) if groups is None else len(np.unique(groups))
+    return Interval(rate, 0.0 if rate == 0 else low, 1.0 if rate == 1 else high, count)
+
+
+def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
+    """Mean of values (n,), or of the means of groups, with Student's interval."""
+    array = np.asarray(values, np.float64)
+    if groups is not None and len(array):
+        own = _numbered(groups)
+        array = np.bincount(own, array) / np.bincount(own)
+    if len(array) < 2:
+        return Interval(float(array[0]), np.nan, np.nan, 1) if len(array) else _unknown(0)
+    half = float(stats.t.ppf((1 + level) / 2, len(array) - 1) * stats.sem(array))
+    centre = float(array.mean())
+    return Interval(centre, centre - half, centre + half, len(array))
+
+
+def difference(first: Interval, second: Interval) -> Interval:
+    """First minus second of two independent estimates, from their intervals (Newcombe 1998, Zou 2007)."""
+    value = first.estimate - second.estimate
+    low = float(np.hypot(first.estimate - first.low, second.high - second.estimate))
+    high = float(np.hypot(first.high - first.estimate, second.estimate - second.low))
+    return Interval(value, value - low, value + high, first.count + second.count)
+
+
+def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
+    """Slope of the line of least squares through points (n,), by leaving out groups."""
+    return jackknife(_slope, (x, y), level, groups=groups)
+
+
+def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
+    """Pearson's correlation of points (n,), by leaving out groups, on the scale of Fisher's z."""
+    found = jackknife(lambda a, b: np.arctanh(_correlation(a, b)), (x, y), level, groups=groups)
+    return found.map(np.tanh)
+
+
+def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
+    """Kendall's τ of points (n,), by leaving out groups: 1 where y rises with x, -1 where it falls."""
+    return jackknife(lambda a, b: float(stats.kendalltau(a, b).statistic), (x, y), level, groups=groups)
+
+
+def jackknife(
+    statistic: Callable[..., float], columns: tuple[Any, ...], level: float, *, groups: Any = None
+) -> Interval:
+    """Return a smooth statistic of columns, its interval from leaving out one group after the other.
+
+    Parameters
+    ----------
+    statistic : callable
+        Of the columns, to a number.
+    columns : tuple of array_like, shape (n,)
+    level : float
+    groups : array_like, shape (n,), optional
+        Every row is a group of its own by default.
+
+    Notes
+    -----
+    Student's interval of the pseudo-values, with one degree of freedom fewer than groups. A statistic
+    that cannot be computed, of all rows or without one group, has no interval.
+    """
+    arrays = [np.asarray(column) for column in columns]
+    own = np.arange(len(arrays[0])) if groups is None else _numbered(groups)
+    count = int(own.max()) + 1 if len(own) else 0
+    with np.errstate(all="ignore"):
+        found = float(statistic(*arrays)) if count else np.nan
+        if count < 3 or not np.isfinite(found):
+            return Interval(found, np.nan, np.nan, count)
+        left = np.array([float(statistic(*(a[own != k] for a in arrays))) for k in range(count)])
+    half = float(stats.t.ppf((1 + level) / 2, count - 1)) * float(left.std()) * (count - 1) ** 0.5
+    return Interval(found, found - half, found + half, count)
+
+
+def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.random.Generator], Any]:
+    """Return a `chance` of rules: one column of a table in random order, among all rows or within groups."""
+
+    def chance(tables: Any, generator: np.random.Generator) -> Any:
+        rows = tables[table]
+        values = np.array(rows[column])
+        own = _numbered(rows[within]) if within else np.zeros(len(values), int)
+        for k in range(int(own.max()) + 1 if len(own) else 0):
+            here = np.flatnonzero(own == k)
+            values[here] = values[generator.permutation(here)]
+        return {**tables, table: {**rows, column: values}}
+
+    return chance
+
+
+def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
+    """Return the rows of a table whose columns have these values."""
+    chosen = np.ones(len(next(iter(table.values()))), bool)
+    for column, value in values.items():
+        chosen &= np.asarray(table[column]) == value
+    return {column: np.asarray(rows)[chosen] for column, rows in table.items()}
+
+
+def _numbered(groups: Any) -> NDArray[np.intp]:
+    return np.asarray(np.unique(np.asarray(groups), return_inverse=True)[1]).ravel()
+
+
+def _slope(x: Any, y: Any) -> float:
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    spread = float(np.sum((a - a.mean()) ** 2))
+    return float(np.sum((a - a.mean()) * b)) / spread if spread else np.nan
+
+
+def _correlation(x: Any, y: Any) -> float:
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return np.nan
+    return float(np.clip(np.corrcoef(a, b)[0, 1], -1 + 1e-12, 1 - 1e-12))
+
+
+def _unknown(count: int) -> Interval:
+    return Interval(np.nan, np.nan, np.nan, count)

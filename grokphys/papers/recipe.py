@@ -1,0 +1,324 @@
+"""A recipe: one object in one file that makes an item of a paper, and the rules that judge it.
+
+A recipe is a function of a `Run`, which holds the setting, to a `Result` of tables and figures. The decorator
+`@recipe` registers it with what the paper prints and with the rules, which are thus written before any run.
+Recipes print nothing, write nothing and judge nothing: the runner does (`grokphys.papers.run`).
+
+Examples
+--------
+>>> from grokphys.papers.recipe import Number, Printed, Result, recipe
+>>> from grokphys.papers.evidence import share
+>>> @recipe(
+...     "coin",
+...     paper="beyond",
+...     item="a coin",
+...     shows="A fair coin shows heads in half of its throws.",
+...     quick=10,
+...     paper_setting=10_000,
+...     cost="a second",
+...     rules=(
+...         Number(
+...             "heads",
+...             Printed("0.5", "folklore"),
+...             lambda tables, level: share(tables["throws"]["head"], level),
+...             margin=0.02,
+...         ),
+...     ),
+...     registry={},
+... )
+... def coin(run):
+...     heads = np.random.default_rng(0).integers(0, 2, run.setting)
+...     return Result({"throws": {"head": heads}})
+"""
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.stats.intervals import Interval
+from physics.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Budget = Literal["quick", "paper"]
+Paper = Literal["Musat", "Liu", "Ding", "beyond"]
+Columns = Mapping[str, NDArray[Any]]
+Tables = Mapping[str, Columns]
+"""Tables by name; a table is a mapping of equally long columns of numbers, truth values or text."""
+Measure = Callable[[Tables, float], Interval]
+"""From the tables of a run and a confidence level, such as 0.95, to an estimate with its interval."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number as a paper prints it.
+
+    Attributes
+    ----------
+    text : str
+        Its digits, ``"35.5"``; they tell the rounding.
+    source : str
+        Where it stands.
+    interval : tuple of float, optional
+        Its 95 % interval, in the same unit, where the paper prints one or a count of successes gives it.
+    """
+
+    text: str
+    source: str
+    interval: tuple[float, float] | None = None
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self.text)
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last digit that is printed."""
+        return float(0.5 * 10.0 ** -len(self.text.partition(".")[2]))
+
+    def __str__(self) -> str:
+        if self.interval is None:
+            return self.text
+        decimals = len(self.text.partition(".")[2])
+        low, high = (f"{side:.{decimals}f}" for side in self.interval)
+        return f"{self.text} [{low}, {high}]"
+
+
+@dataclass(frozen=True)
+class Number:
+    """The rule for a number that a paper prints, with which ours agrees or does not.
+
+    Attributes
+    ----------
+    name : str
+        What the number is.
+    printed : Printed
+    measure : callable
+        Ours, with its interval, from the tables at a confidence level.
+    margin : float
+        Largest half-width that our interval may have; a wider one decides nothing.
+    independent : str
+        What was drawn independently, and is therefore what the interval resamples: "network", "embedding".
+    fitted : str, optional
+        What was chosen on this number, and so makes agreement cheap.
+    digits : int, default 2
+        Decimals that are shown of ours.
+    """
+
+    name: str
+    printed: Printed
+    measure: Measure
+    margin: float
+    independent: str = "network"
+    fitted: str = ""
+    digits: int = 2
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The rule for a statement of a paper: an effect, and how large it must be for the statement to hold.
+
+    The statement holds where the whole interval of the effect lies from `least` to `most`; it does not hold
+    where the interval lies outside; else the data are inconclusive. Statements of equality have both sides.
+
+    Attributes
+    ----------
+    name : str
+        In a few words.
+    quote : str
+        The statement as the paper makes it.
+    source : str
+        Where it stands.
+    effect : str
+        What is measured, with its unit.
+    measure : callable
+        The effect, with its interval, from the tables at a confidence level.
+    least, most : float
+        The smallest and the largest effect with which the statement holds.
+    chance : callable or str
+        How the tables look where the statement is not true: a function of tables and generator to shuffled
+        tables, on which it must hold in at most 5 %; or, where nothing can be shuffled, why not.
+    independent : str
+        What was drawn independently.
+    fitted : str, optional
+        What was chosen on these data.
+    digits : int, default 2
+        Decimals that are shown of the effect.
+    """
+
+    name: str
+    quote: str
+    source: str
+    effect: str
+    measure: Measure
+    chance: "Callable[[Tables, np.random.Generator], Tables] | str"
+    least: float = -np.inf
+    most: float = np.inf
+    independent: str = "network"
+    fitted: str = ""
+    digits: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.least < self.most or not np.isfinite([self.least, self.most]).any():
+            raise InputError(
+                f"least must be below most, and one of them finite, got {self.least}, {self.most}"
+            )
+
+
+Rule = Number | Statement
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a recipe has made.
+
+    Attributes
+    ----------
+    tables : mapping of str to mapping of str to array_like
+        Columns by table; all columns of a table have the same length.
+    figures : mapping of str to Figure
+        By name; the first is the one that the gallery shows.
+    claims : tuple of Claim
+        The verdicts, which the runner adds; empty until then.
+    """
+
+    tables: Mapping[str, Mapping[str, Any]]
+    figures: "Mapping[str, Figure]" = field(default_factory=dict)
+    claims: tuple["Claim", ...] = ()
+
+    def columns(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Return the tables with their columns as arrays, or say which column has another length."""
+        found = {
+            name: {column: np.asarray(values) for column, values in table.items()}
+            for name, table in self.tables.items()
+        }
+        for name, table in found.items():
+            lengths = {column: len(values) for column, values in table.items()}
+            if len(set(lengths.values())) > 1:
+                raise InputError(f"the columns of the table {name!r} must be equally long, got {lengths}")
+        return found
+
+
+Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A rule applied to a result: ours, its interval at the level of the decision, and the verdict."""
+
+    rule: Rule
+    found: Interval
+    verdict: Word
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a recipe is given.
+
+    Attributes
+    ----------
+    setting : object
+        The recipe's own, of the budget that was asked for.
+    budget : str
+    store : Path, optional
+        Directory in which `keep` puts what takes long, so that a run that was interrupted goes on from there.
+    """
+
+    setting: Any
+    budget: Budget
+    store: Path | None = None
+
+    def keep(self, name: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+        """Return the arrays that `make` computes, from the disk where an earlier run has left them.
+
+        `name` must say all that distinguishes these arrays from others of this recipe: the setting and the
+        version of the code are distinguished already.
+        """
+        if self.store is None:
+            return {key: np.asarray(value) for key, value in make().items()}
+        path = self.store / f"{name}.npz"
+        if not path.exists():
+            made = {key: np.asarray(value) for key, value in make().items()}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(path.name + ".partial")
+            with partial.open("wb") as file:
+                np.savez_compressed(file, allow_pickle=False, **made)
+            partial.replace(path)
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe as it is registered; see `recipe`."""
+
+    name: str
+    paper: Paper
+    item: str
+    shows: str
+    settings: Mapping[Budget, Any]
+    cost: str
+    rules: tuple[Rule, ...]
+    make: Callable[[Run], Result]
+
+    @property
+    def module(self) -> str:
+        """Module in which the recipe stands: what its results depend on is what this imports."""
+        return self.make.__module__
+
+
+RECIPES: dict[str, Recipe] = {}
+"""All recipes by name, in the order in which `grokphys.papers` imports them."""
+
+
+def recipe(
+    name: str,
+    *,
+    paper: Paper,
+    item: str,
+    shows: str,
+    quick: Any,
+    paper_setting: Any,
+    cost: str,
+    rules: Sequence[Rule] = (),
+    registry: MutableMapping[str, Recipe] = RECIPES,
+) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:
+    """Register a function that makes an item of a paper.
+
+    Parameters
+    ----------
+    name : str
+        What `grokphys reproduce` calls it, such as "ding-5".
+    paper : {"Musat", "Liu", "Ding", "beyond"}
+    item : str
+        "Figure 5", "Table 2".
+    shows : str
+        What one sees, in one sentence.
+    quick : object
+        Setting of a smoke test: seconds, pictures, no verdicts.
+    paper_setting : object
+        The paper's own setting: sizes, steps, axes, and at least as many runs as the paper has.
+    cost : str
+        How long the paper's setting takes on two cores, in words.
+    rules : sequence of Number or Statement
+    registry : dict, optional
+        Where to register it; `RECIPES` by default.
+    """
+
+    def register(make: Callable[[Run], Result]) -> Callable[[Run], Result]:
+        if name in registry:
+            raise InputError(f"name must be new, got {name!r}, which {registry[name].module} has registered")
+        names = [rule.name for rule in rules]
+        if len(set(names)) < len(names):
+            raise InputError(f"the rules of {name} must have names of their own, got {names}")
+        settings: dict[Budget, Any] = {"quick": quick, "paper": paper_setting}
+        registry[name] = Recipe(name, paper, item, shows, settings, cost, tuple(rules), make)
+        return make
+
+    return register

@@ -1,0 +1,186 @@
+"""Results on disk: what a recipe has made, in a form that a program of another hand can read and judge again.
+
+`DIRECTORY/NAME/result.json` says how the result was made and what its rules decided; each table beside it,
+`TABLE.json`, is one object of columns. Numbers have eight significant digits; NaN is null, infinity "inf".
+"""
+
+import hashlib
+import io
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grokphys.output import make_directory, write_bytes, write_text
+from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Result, Rule
+from physics.errors import FileFormatError
+from physics.trajectory.provenance import made_with, plain
+
+SCHEMA, SCHEMA_VERSION = "grokphys-result", 1
+DIGITS = 8
+WIDTH = 1600
+"""Pixels of a figure's width."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A result as it lies on the disk.
+
+    Attributes
+    ----------
+    about : dict
+        Content of result.json: recipe, budget, setting, seeds, rules, verdicts, versions, machine, seconds.
+    tables : dict
+        Columns as arrays, by table.
+    """
+
+    about: dict[str, Any]
+    tables: dict[str, dict[str, NDArray[Any]]]
+
+
+def described(rule: Rule) -> dict[str, Any]:
+    """Return what a rule says, without the function that measures."""
+    fields: dict[str, Any] = {"name": rule.name}
+    if isinstance(rule, Number):
+        fields |= {"printed": str(rule.printed), "source": rule.printed.source, "margin": rule.margin}
+    else:
+        chance = rule.chance if isinstance(rule.chance, str) else "shuffled"
+        fields |= {"quote": rule.quote, "source": rule.source, "effect": rule.effect, "chance": chance}
+        fields |= {"least": _json(rule.least), "most": _json(rule.most)}
+    return fields | {"independent": rule.independent, "fitted": rule.fitted}
+
+
+def rules_digest(rules: Sequence[Rule]) -> str:
+    """Return sixteen digits that change with what the rules say."""
+    text = json.dumps([described(rule) for rule in rules], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
+    """Return tables as they will be read again: a verdict must not hang on digits that are not stored."""
+    return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
+
+
+def write_result(
+    directory: Path,
+    recipe: Recipe,
+    result: Result,
+    *,
+    budget: Budget,
+    sources: str,
+    seeds: Sequence[int],
+    seconds: float,
+    date: str,
+) -> list[Path]:
+    """Write a result, the list of its claims last, so that a result.json stands for a whole result."""
+    folder = directory / recipe.name
+    make_directory(folder)
+    (folder / "result.json").unlink(missing_ok=True)
+    written = [write_text(folder / f"{name}.json", _text(table)) for name, table in result.columns().items()]
+    for name, figure in result.figures.items():
+        if budget == "quick":
+            badge = {"boxstyle": "round", "facecolor": "#ffe3a8", "edgecolor": "#8a5a00"}
+            figure.text(0.995, 0.995, "toy setting", ha="right", va="top", fontsize=9, bbox=badge)
+        written.append(_save(figure, folder / f"{name}.png"))
+    about = {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "recipe": recipe.name,
+        "budget": budget,
+        "setting": _setting(recipe.settings[budget]),
+        "seeds": sorted(seeds),
+        "rules": rules_digest(recipe.rules),
+        "sources": sources,
+        "made_with": made_with("physics", "nets"),
+        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
+        "seconds": round(seconds, 1),
+        "date": date,
+        "tables": list(result.tables),
+        "figures": list(result.figures),
+        "claims": [_claim(claim) for claim in result.claims],
+    }
+    text = json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False)
+    return [*written, write_text(folder / "result.json", text)]
+
+
+def read_result(folder: Path) -> Stored | None:
+    """Read a result, or return None where there is no whole one."""
+    try:
+        about = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        if (about.get("schema"), about.get("schema_version")) != (SCHEMA, SCHEMA_VERSION):
+            raise FileFormatError(
+                f"{folder} holds no result of version {SCHEMA_VERSION}; run its recipe again"
+            )
+        tables = {
+            name: _columns(json.loads((folder / f"{name}.json").read_text(encoding="utf-8")))
+            for name in about["tables"]
+        }
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise FileFormatError(f"cannot read the result in {folder}: {error}; run its recipe again") from error
+    return Stored(about, tables)
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    found = claim.found
+    numbers = {"estimate": found.estimate, "low": found.low, "high": found.high}
+    return {
+        **described(claim.rule),
+        **{name: _json(value) for name, value in numbers.items()},
+        "count": found.count,
+        "digits": claim.rule.digits,
+        "verdict": claim.verdict,
+    }
+
+
+def _setting(setting: Any) -> Any:
+    if is_dataclass(setting) and not isinstance(setting, type):
+        return json.loads(json.dumps(plain(asdict(setting)), default=str))
+    return json.loads(json.dumps(plain(setting), default=str))
+
+
+def _text(table: Mapping[str, Any]) -> str:
+    columns = ",\n".join(
+        f"{json.dumps(name, ensure_ascii=False)}: {_list(np.asarray(values))}"
+        for name, values in table.items()
+    )
+    return "{" + columns + "}"
+
+
+def _list(values: NDArray[Any]) -> str:
+    return json.dumps([_json(value) for value in values.tolist()], ensure_ascii=False, separators=(",", ":"))
+
+
+def _json(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    if np.isnan(value):
+        return None
+    return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def _columns(table: Mapping[str, Sequence[Any]]) -> dict[str, NDArray[Any]]:
+    return {name: _column(values) for name, values in table.items()}
+
+
+def _column(values: Sequence[Any]) -> NDArray[Any]:
+    """A column as it was: text where there is text that is no infinity, else numbers or truth values."""
+    if any(isinstance(value, str) and value not in ("inf", "-inf") for value in values):
+        return np.array(values, dtype=str)
+    if any(value is None or isinstance(value, str) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values])
+    return np.array(values)
+
+
+def _save(figure: Any, path: Path) -> Path:
+    """Write a figure in full colour, 1600 pixels wide."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=WIDTH / figure.get_size_inches()[0])
+    return write_bytes(path, picture.getvalue())

@@ -1,0 +1,99 @@
+"""Runs recipes one after the other, judges and writes each as it ends, and goes on where one fails."""
+
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from grokphys.papers.fingerprint import fingerprint
+from grokphys.papers.judge import judge
+from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Run
+from grokphys.papers.results import read_result, rounded, rules_digest, write_result
+from grokphys.progress import progress
+from physics.seeds import hear_seeds
+from physics.trajectory.locks import claim as claimed
+from physics.trajectory.provenance import code_version
+
+
+def run_recipes(
+    names: Sequence[str], recipes: Mapping[str, Recipe], directory: Path, budget: Budget, *, again: bool
+) -> list[str]:
+    """Run recipes, and return the names of those that failed.
+
+    Parameters
+    ----------
+    names : sequence of str
+    recipes : mapping
+        All recipes by name.
+    directory : Path
+        Directory that exists; each recipe writes to one of its name in it.
+    budget : {"quick", "paper"}
+    again : bool
+        Whether to run those as well that are complete: made at this budget, by the code, the libraries
+        and the rules that there are now.
+    """
+    failed = []
+    for name in progress(names, "reproduce", "recipe"):
+        recipe = recipes[name]
+        sources = fingerprint(recipe.module)
+        if not again and is_complete(directory, recipe, budget, sources):
+            print(f"{name}: complete, passed over")
+            continue
+        print(f"{name}: {recipe.shows}", flush=True)
+        try:
+            with claimed(directory / name, wait=False) as mine:
+                if not mine:
+                    print(f"{name}: another process makes it, passed over")
+                    continue
+                written = run_one(recipe, directory, budget, sources)
+        except Exception as error:  # every recipe gets its turn, so nothing may end the others
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            failed.append(name)
+            where = f"({Path(place.filename).name}:{place.lineno})"
+            print(f"grokphys: {name} failed: {type(error).__name__}: {error} {where}", file=sys.stderr)
+            continue
+        for path in written:
+            print(f"  wrote {path}")
+    return failed
+
+
+def is_complete(directory: Path, recipe: Recipe, budget: Budget, sources: str) -> bool:
+    """Whether a recipe need not run again."""
+    stored = read_result(directory / recipe.name)
+    if stored is None:
+        return False
+    found = tuple(stored.about[key] for key in ("budget", "sources", "rules"))
+    return found == (budget, sources, rules_digest(recipe.rules))
+
+
+def run_one(recipe: Recipe, directory: Path, budget: Budget, sources: str) -> list[Path]:
+    """Run a recipe, judge it at the paper's setting, and write what it made."""
+    began, started = time.perf_counter(), datetime.now(UTC)
+    # What is kept of an interrupted run serves the same code only.
+    store = directory / ".unfinished" / f"{recipe.name}-{budget}-{code_version()}"
+    with hear_seeds() as seeds:
+        result = recipe.make(Run(recipe.settings[budget], budget, store if budget == "paper" else None))
+    if budget == "paper":
+        result = replace(result, claims=judge(recipe.rules, rounded(result.columns())))
+    for one in result.claims:
+        print(f"  {said(one)}")
+    return write_result(
+        directory,
+        recipe,
+        result,
+        budget=budget,
+        sources=sources,
+        seeds=sorted(seeds),
+        seconds=time.perf_counter() - began,
+        date=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def said(claim: Claim) -> str:
+    """Return a claim with its verdict as a line."""
+    rule, ours = claim.rule, claim.found.format(claim.rule.digits)
+    paper = str(rule.printed) if isinstance(rule, Number) else f"“{rule.quote}”"
+    return f"{rule.name}: {paper}; here {ours} of {claim.found.count} ({rule.independent}s): {claim.verdict}"

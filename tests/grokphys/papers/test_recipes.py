@@ -1,0 +1,253 @@
+"""Recipes, their rules, how these are judged, and the results on disk."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from scipy import stats
+
+from analysis.stats.intervals import Interval
+from grokphys.papers import evidence
+from grokphys.papers.judge import ALPHA, decide, judge
+from grokphys.papers.recipe import Number, Printed, Recipe, Result, Run, Statement, recipe
+from grokphys.papers.results import read_result, rounded
+from grokphys.papers.run import run_recipes
+from physics import InputError
+
+
+def number(low, high, *, printed="0.50", interval=None, margin=0.1):
+    rule = Number("n", Printed(printed, "here", interval), lambda tables, level: None, margin)
+    return decide(rule, Interval((low + high) / 2, low, high, 10)).verdict
+
+
+def statement(low, high, *, least=-np.inf, most=np.inf):
+    rule = Statement("s", "q", "here", "e", lambda tables, level: None, "none", least, most)
+    return decide(rule, Interval((low + high) / 2, low, high, 10)).verdict
+
+
+def test_a_number_is_covered_only_by_an_interval_that_could_have_missed_it():
+    assert number(0.45, 0.55) == "covered"
+    assert number(0.3, 0.7) == "inconclusive"
+    assert number(0.52, 0.6) == "not covered"
+    assert number(0.504, 0.6) == "covered"  # within the rounding of 0.50
+    assert number(0.52, 0.6, interval=(0.4, 0.6)) == "covered"  # the paper's sample is finite too
+    assert number(0.7, 1.3, interval=(0.45, 0.55)) == "not covered"  # however wide
+    assert number(np.nan, np.nan) == "inconclusive"
+
+
+def test_a_statement_holds_where_its_whole_interval_does():
+    assert statement(0.2, 0.4, least=0.1) == "holds"
+    assert statement(0.0, 0.4, least=0.1) == "inconclusive"
+    assert statement(0.0, 0.05, least=0.1) == "does not hold"
+    assert statement(-0.05, 0.05, least=-0.1, most=0.1) == "holds"
+    assert statement(-0.5, 0.05, least=-0.1, most=0.1) == "inconclusive"
+    assert statement(0.2, 0.3, least=-0.1, most=0.1) == "does not hold"
+
+
+def test_rules_that_are_none_are_refused():
+    with pytest.raises(InputError, match="least must be below most"):
+        statement(0, 1)
+    with pytest.raises(InputError, match="least must be below most"):
+        statement(0, 1, least=2, most=1)
+
+
+def of_values(name, column, least):
+    return Statement(
+        name, "q", "s", "e", lambda t, level: evidence.mean(t["t"][column], level), "none", least=least
+    )
+
+
+def test_claims_of_one_item_are_decided_together_as_holm_does():
+    """A claim that 95 % alone would decide is not decided among ten that say nothing."""
+    rng = np.random.default_rng(1)
+    column = rng.normal(0.0, 1.0, 40)
+    column += 2.3 / 40**0.5 * column.std(ddof=1) - column.mean()  # p of about 0.026, two-sided
+    noise = {f"x{k}": rng.normal(0.0, 1.0, 40) for k in range(9)}
+    noise = {name: values - values.mean() for name, values in noise.items()}
+    tables = {"t": {"one": column, **noise}}
+    alone = of_values("one", "one", 0.0)
+    assert [claim.verdict for claim in judge((alone,), tables)] == ["holds"]
+    among = judge((alone, *(of_values(name, name, 0.0) for name in noise)), tables)
+    assert {claim.verdict for claim in among} == {"inconclusive"}
+
+
+def test_of_true_nulls_one_is_decided_wrongly_in_five_per_cent_at_most():
+    rng = np.random.default_rng(2)
+    wrong = 0
+    for _ in range(300):
+        tables = {"t": {f"x{k}": rng.normal(0.0, 1.0, 12) for k in range(5)}}
+        claims = judge(tuple(of_values(f"x{k}", f"x{k}", 0.0) for k in range(5)), tables)
+        wrong += any(claim.verdict != "inconclusive" for claim in claims)
+    assert stats.binomtest(wrong, 300, ALPHA, alternative="greater").pvalue > 1e-3
+    assert wrong > 2  # the level is used
+
+
+@given(st.integers(3, 8), st.integers(2, 30), st.integers(0, 10**6))
+def test_the_jackknife_of_a_mean_is_students_interval(groups, size, seed):
+    values = np.random.default_rng(seed).normal(size=groups)
+    found = evidence.jackknife(
+        np.mean, (np.repeat(values, size),), 0.9, groups=np.repeat(np.arange(groups), size)
+    )
+    expected = evidence.mean(values, 0.9)
+    assert np.allclose(
+        [found.estimate, found.low, found.high], [expected.estimate, expected.low, expected.high]
+    )
+    exact = stats.ttest_1samp(values, 0.0).confidence_interval(0.9)
+    assert np.allclose([expected.low, expected.high], [exact.low, exact.high])
+
+
+def test_a_share_has_wilsons_interval_and_that_of_groups_where_trials_share_them():
+    hits = np.array([1, 1, 0, 1, 0, 1, 1, 1, 0, 1])
+    found = evidence.share(hits, 0.95)
+    exact = stats.binomtest(7, 10).proportion_ci(0.95, method="wilson")
+    assert np.allclose([found.low, found.high], [exact.low, exact.high])
+    clones = evidence.share(np.repeat(hits, 50), 0.95, groups=np.repeat(np.arange(10), 50))
+    assert clones.count == 10
+    assert clones.low < found.low < found.high < clones.high
+
+
+@pytest.mark.parametrize("measure", [evidence.correlation, evidence.slope, evidence.rank_correlation])
+def test_intervals_of_trends_hold_the_truth_and_mirror(measure):
+    trials = 60
+    rng = np.random.default_rng(3)
+    covered, truth = 0, {"correlation": 0.0, "slope": 0.0, "rank_correlation": 0.0}[measure.__name__]
+    for _ in range(trials):
+        x, y = rng.normal(size=(2, 30))
+        found, mirrored = measure(x, y, 0.95), measure(x, -y, 0.95)
+        covered += found.low <= truth <= found.high
+        assert np.allclose([found.low, found.high], [-mirrored.high, -mirrored.low])
+    assert stats.binomtest(covered, trials, 0.95).pvalue > 1e-4
+
+
+def test_shuffling_keeps_groups_and_values():
+    table = {"x": np.arange(12), "group": np.repeat([0, 1, 2], 4)}
+    chance = evidence.shuffled("t", "x", within="group")({"t": table}, np.random.default_rng(0))["t"]
+    assert chance["x"].tolist() != table["x"].tolist()
+    assert np.array_equal(np.sort(chance["x"].reshape(3, 4)), table["x"].reshape(3, 4))
+
+
+# -- runs and results ---------------------------------------------------------------------------------------
+
+
+def coin(registry, *, heads=0.5, least=0.4):
+    rules = (
+        Number(
+            "heads", Printed("0.5", "folklore"), lambda t, v: evidence.share(t["throws"]["head"], v), 0.05
+        ),
+        Statement(
+            "fair",
+            "as many heads as tails",
+            "folklore",
+            "share of heads",
+            lambda t, v: evidence.share(t["throws"]["head"], v),
+            "a coin has no other chance",
+            least,
+            0.6,
+        ),
+    )
+
+    @recipe(
+        "coin",
+        paper="beyond",
+        item="a coin",
+        shows="A fair coin shows heads in half of its throws.",
+        quick=10,
+        paper_setting=4000,
+        cost="a second",
+        rules=rules,
+        registry=registry,
+    )
+    def throw(run: Run) -> Result:
+        kept = run.keep("throws", lambda: {"head": np.random.default_rng(0).random(run.setting) < heads})
+        return Result({"throws": kept | {"weight": np.full(run.setting, np.inf)}}, {"coin": Figure((4, 3))})
+
+    return registry
+
+
+def test_a_result_is_written_once_and_judged_again_from_the_disk_alone(tmp_path, capsys):
+    registry = coin({})
+    assert run_recipes(["coin"], registry, tmp_path, "paper", again=False) == []
+    said = capsys.readouterr().out
+    assert "covered" in said
+    assert "holds" in said
+    stored = read_result(tmp_path / "coin")
+    assert [claim["verdict"] for claim in stored.about["claims"]] == ["covered", "holds"]
+    assert stored.about["setting"] == 4000
+    again = judge(registry["coin"].rules, stored.tables)
+    for claim, kept in zip(again, stored.about["claims"], strict=True):
+        assert claim.verdict == kept["verdict"]
+        assert claim.found.estimate == kept["estimate"]
+        assert np.isclose(claim.found.low, kept["low"], rtol=1e-7)
+    assert np.isinf(stored.tables["throws"]["weight"]).all()
+    assert run_recipes(["coin"], registry, tmp_path, "paper", again=False) == []
+    assert "passed over" in capsys.readouterr().out
+
+
+def test_another_rule_asks_for_another_run(tmp_path, capsys):
+    run_recipes(["coin"], coin({}), tmp_path, "paper", again=False)
+    run_recipes(["coin"], coin({}, least=0.45), tmp_path, "paper", again=False)
+    assert "passed over" not in capsys.readouterr().out
+
+
+def test_a_quick_run_has_no_verdict_and_a_badge(tmp_path, monkeypatch):
+    badges = []
+    monkeypatch.setattr(Figure, "text", lambda self, x, y, text, **look: badges.append(text))
+    run_recipes(["coin"], coin({}), tmp_path, "quick", again=False)
+    stored = read_result(tmp_path / "coin")
+    assert stored.about["claims"] == []
+    assert stored.about["budget"] == "quick"
+    assert badges == ["toy setting"]
+
+
+def test_a_recipe_that_fails_ends_no_other_and_leaves_no_result(tmp_path, capsys):
+    registry = coin({})
+
+    def broken(run):
+        raise ZeroDivisionError("no throws")
+
+    registry["broken"] = Recipe(
+        "broken", "beyond", "x", "It breaks.", {"quick": 1, "paper": 1}, "", (), broken
+    )
+    assert run_recipes(["broken", "coin"], registry, tmp_path, "quick", again=False) == ["broken"]
+    assert "broken failed: ZeroDivisionError: no throws" in capsys.readouterr().err
+    assert read_result(tmp_path / "broken") is None
+    assert read_result(tmp_path / "coin") is not None
+
+
+def test_what_is_kept_is_not_computed_again(tmp_path):
+    run = Run(None, "paper", tmp_path / "store")
+    first = run.keep("a", lambda: {"x": np.arange(3)})
+    second = run.keep("a", lambda: pytest.fail("computed again"))
+    assert np.array_equal(first["x"], second["x"])
+    assert np.array_equal(Run(None, "quick").keep("a", lambda: {"x": [1]})["x"], [1])
+
+
+def test_tables_are_stored_as_they_are_read(tmp_path):
+    table = {
+        "number": np.array([1.0, np.nan, np.inf, -np.inf, 1 / 3]),
+        "whole": np.arange(5),
+        "true": np.array([True, False, True, True, False]),
+        "text": np.array(["a", "b", "inf", "", "é"]),
+    }
+    once = rounded({"t": table})
+    twice = rounded(once)
+    for name, values in once["t"].items():
+        assert values.dtype.kind == table[name].dtype.kind
+        assert np.array_equal(values, twice["t"][name], equal_nan=values.dtype.kind == "f")
+    assert np.allclose(once["t"]["number"], table["number"], rtol=1e-7, equal_nan=True)
+
+
+def test_columns_of_different_lengths_are_refused():
+    with pytest.raises(InputError, match="'t' must be equally long"):
+        Result({"t": {"a": [1, 2], "b": [1]}}).columns()
+
+
+def test_a_result_that_is_none_is_said(tmp_path):
+    (tmp_path / "coin").mkdir()
+    assert read_result(tmp_path / "coin") is None
+    (tmp_path / "coin" / "result.json").write_text(json.dumps({"schema": "other"}))
+    with pytest.raises(Exception, match="holds no result of version 1"):
+        read_result(tmp_path / "coin")
