@@ -228,21 +228,32 @@ class Run:
     budget : str
     store : Path, optional
         Directory in which `keep` puts what takes long, so that a run that was interrupted goes on from there.
+    name : str
+        Name of the recipe.
     """
 
     setting: Any
     budget: Budget
     store: Path | None = None
+    name: str = ""
 
-    def keep(self, name: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    def keep(
+        self, name: str, make: Callable[[], Mapping[str, Any]], *, family: str = ""
+    ) -> dict[str, NDArray[Any]]:
         """Return the arrays that `make` computes, from the disk where an earlier run has left them.
 
-        `name` must say all that distinguishes these arrays from others of this recipe: the setting and the
-        version of the code are distinguished already.
+        Parameters
+        ----------
+        name : str
+            All that distinguishes these arrays from others of this recipe: the setting and the version of the
+            code are distinguished already.
+        make : callable
+        family : str, optional
+            What the arrays belong to where several recipes share them; this recipe alone by default.
         """
         if self.store is None:
             return {key: np.asarray(value) for key, value in make().items()}
-        path = self.store / f"{name}.npz"
+        path = self.store / (family or self.name) / f"{name}.npz"
         if not path.exists():
             made = {key: np.asarray(value) for key, value in make().items()}
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -73,9 +73,9 @@ def run_one(recipe: Recipe, directory: Path, budget: Budget, sources: str) -> li
     """Run a recipe, judge it at the paper's setting, and write what it made."""
     began, started = time.perf_counter(), datetime.now(UTC)
     # What is kept of an interrupted run serves the same code only.
-    store = directory / ".unfinished" / f"{recipe.name}-{budget}-{code_version()}"
+    store = directory / ".unfinished" / code_version() if budget == "paper" else None
     with hear_seeds() as seeds:
-        result = recipe.make(Run(recipe.settings[budget], budget, store if budget == "paper" else None))
+        result = recipe.make(Run(recipe.settings[budget], budget, store, recipe.name))
     if budget == "paper":
         result = replace(result, claims=judge(recipe.rules, rounded(result.columns())))
     for one in result.claims:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,10 +150,7 @@ def _more(tables: Tables, level: float) -> Interval:
 def scaled(run: Run) -> Result:
     """Survival of one frequency scaled by 0.85 to 1.15, against its deviation from the others."""
     setting: Scaled = run.setting
-    parts = [
-        run.keep(f"embedding-{n}", lambda n=n: _scale_one(setting, n))  # type: ignore[misc]
-        for n in range(setting.embeddings)
-    ]
+    parts = [run.keep(f"embedding-{n}", partial(_scale_one, setting, n)) for n in range(setting.embeddings)]
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     with style():
         figure = Figure(figsize=(5.6, 4.0))
@@ -255,10 +253,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
 def pairs(run: Run) -> Result:
     """Survival of the larger and of the smaller of two frequencies, all others near zero."""
     setting: Pairs = run.setting
-    parts = [
-        run.keep(f"ratio-{n}", lambda n=n: _train_pairs(setting, n))  # type: ignore[misc]
-        for n in range(len(setting.ratios))
-    ]
+    parts = [run.keep(f"ratio-{n}", partial(_train_pairs, setting, n)) for n in range(len(setting.ratios))]
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     with style():
         figure = Figure(figsize=(5.6, 4.0))

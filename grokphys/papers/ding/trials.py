@@ -1,6 +1,7 @@
 """Networks of fresh layers and splits on shared embeddings: what Figures 6 (left) and 7 look at."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def train_trials(run: Run) -> dict[str, Any]:
     """Return a table of all circles: one row a frequency of a trial of an embedding."""
     setting: Trials = run.setting
     parts = [
-        run.keep(f"embedding-{n}", lambda n=n: _one_embedding(setting, n))  # type: ignore[misc]
+        run.keep(f"embedding-{n}", partial(_one_embedding, setting, n), family="ding-trials")
         for n in range(setting.embeddings)
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

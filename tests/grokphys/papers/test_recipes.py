@@ -218,7 +218,7 @@ def test_a_recipe_that_fails_ends_no_other_and_leaves_no_result(tmp_path, capsys
 
 
 def test_what_is_kept_is_not_computed_again(tmp_path):
-    run = Run(None, "paper", tmp_path / "store")
+    run = Run(None, "paper", tmp_path / "store", "coin")
     first = run.keep("a", lambda: {"x": np.arange(3)})
     second = run.keep("a", lambda: pytest.fail("computed again"))
     assert np.array_equal(first["x"], second["x"])

@@ -1,0 +1,221 @@
+"""The pages that the world reads, each a function of the recipes and of the results in `docs/results/`.
+
+`docs/rules.md` is a function of the recipes alone; `docs/scoreboard.md` and `docs/gallery.md` of the recipes
+and of what is stored of their runs at the papers' settings. Nothing is computed here, and nothing typed by hand.
+"""
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.stats.intervals import Interval
+from grokphys.output import make_directory, write_text
+from grokphys.papers.recipe import Number, Paper, Recipe, Rule
+from grokphys.papers.results import Stored, read_result, rules_digest
+from physics.errors import InputError
+
+PAPERS: Mapping[Paper, str] = {
+    "Musat": "Musat, *Clustering and Alignment*",
+    "Liu": "Liu et al. 2022, *Towards Understanding Grokking: An Effective Theory*",
+    "Ding": "Ding et al. 2024, *Survival of the Fittest Representation*",
+    "beyond": "Beyond the papers",
+}
+NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
+    "Ding": {"Figure 1": "a drawing"},
+}
+"""Items that no recipe can make, and why."""
+HOW_IT_IS_JUDGED = """\
+Every rule below stands in the recipe that it judges and was in the history of this repository before the
+recipe ran at the paper's setting. No rule changes after its run: a result remembers the rules that it was
+judged by, and a test compares them with those of today.
+
+* **A number** is *covered* where the interval of ours minus the paper's holds zero within the rounding that
+  is printed (the paper's own interval enters where it prints one), and ours is no wider than the margin
+  beside it. It is *not covered* where that interval excludes zero. It is *inconclusive* where ours is too
+  wide to tell.
+* **A statement** *holds* where the whole interval of its effect lies in the range beside it, and *does not
+  hold* where it lies outside. Where the interval reaches across a bound, our data are *inconclusive*. A
+  statement of equality has a range with two sides.
+* **Intervals** resample what was drawn independently: embeddings, networks, training sets. All claims of an
+  item are decided together by Holm's procedure, so that one wrong decision among them has a chance of 5 %.
+* **Chance** says how the data look where a statement is not true. A test shuffles stored results in that
+  way: at most one shuffle in twenty may make the statement hold.
+* **Fitted** marks a row whose setting was chosen on the very number that it reproduces.
+* Only runs at the paper's setting are judged. A recipe that has not run there is *not run*, with its cost."""
+
+
+def rules_page(recipes: Mapping[str, Recipe]) -> str:
+    """Markdown of all rules, by paper."""
+    lines = ["# Rules", "", "Written by `grokphys reproduce --publish docs`, from the recipes.", ""]
+    lines += [HOW_IT_IS_JUDGED, ""]
+    for paper, title in PAPERS.items():
+        chosen = [recipe for recipe in recipes.values() if recipe.paper == paper and recipe.rules]
+        lines += [f"## {title}", ""] if chosen else []
+        for recipe in chosen:
+            lines += [f"### {recipe.item} `{recipe.name}`", "", recipe.shows, ""]
+            lines += table(
+                ("claim", "the paper", "where", "measured", "rule", "chance", "independent"),
+                (_rule_row(rule) for rule in recipe.rules),
+            )
+            lines.append("")
+    return "\n".join(lines)
+
+
+def scoreboard_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
+    """Markdown of all items with their verdicts."""
+    words = [claim["verdict"] for one in results.values() for claim in one.about["claims"]]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words)))
+    missing = len(recipes) - len(results)
+    lines = [
+        "# Scoreboard",
+        "",
+        "Written by `grokphys reproduce --publish docs`, from [the results](results/README.md) and by",
+        "[the rules](rules.md), which were written before the runs.",
+        "",
+        f"Of {len(recipes)} recipes, {len(results)} have run at the paper's setting"
+        + (f": {counts}." if words else ".")
+        + (f" {missing} have not run; their cost on two cores stands in their rows." if missing else ""),
+        "",
+    ]
+    header = ("item", "claim", "paper", "here", "of", "verdict")
+    for paper, title in PAPERS.items():
+        rows = [row for one in recipes.values() if one.paper == paper for row in _rows(one, results)]
+        rows += [(item, "", "", "", "", f"not made: {why}") for item, why in NOT_MADE.get(paper, {}).items()]
+        if rows:
+            lines += [f"## {title}", "", *table(header, rows), ""]
+    ran = [_run_row(one.about) for one in results.values()]
+    if ran:
+        lines += ["## What ran", "", *table(("recipe", "seconds", "seeds", "date", "code", "processor"), ran)]
+    return "\n".join(lines).rstrip()
+
+
+def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
+    """Markdown of the pictures of all results at the papers' settings."""
+    lines = ["# Gallery", "", "Every picture was made at the paper's setting, by the command below it.", ""]
+    for paper, title in PAPERS.items():
+        chosen = [
+            one
+            for one in recipes.values()
+            if one.paper == paper and one.name in results and results[one.name].about["figures"]
+        ]
+        lines += [f"## {title}", ""] if chosen else []
+        for one in chosen:
+            lines += [f"**{one.item[0].upper()}{one.item[1:]}.** {one.shows}", ""]
+            for name in results[one.name].about["figures"]:
+                lines += [f"![{one.item}](gallery/{name}.png)", ""]
+            lines += [f"`grokphys reproduce {one.name} --budget paper`", ""]
+    return "\n".join(lines).rstrip()
+
+
+def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]:
+    """Copy results at the papers' settings from `made` to the documentation, and write its pages anew.
+
+    Parameters
+    ----------
+    recipes : mapping
+        All recipes by name.
+    made : Path
+        Directory that `run_recipes` has filled. What it lacks, or holds at the quick budget, stays as it is.
+    docs : Path
+        Directory of the documentation: results/, gallery/, rules.md, scoreboard.md and gallery.md.
+
+    Raises
+    ------
+    InputError
+        If a result was judged by other rules than those of today.
+    """
+    results, gallery = docs / "results", docs / "gallery"
+    make_directory(results, gallery)
+    for name, recipe in recipes.items():
+        stored = read_result(made / name)
+        if stored is None or stored.about["budget"] != "paper":
+            continue
+        if stored.about["rules"] != rules_digest(recipe.rules):
+            raise InputError(f"the rules of {name} have changed since it ran; run it again, with other seeds")
+        folder = results / name
+        make_directory(folder)
+        for old in folder.iterdir():
+            old.unlink()
+        for path in sorted((made / name).glob("*.json"), key=lambda path: path.name == "result.json"):
+            shutil.copyfile(path, folder / path.name)
+        for figure in stored.about["figures"]:
+            shutil.copyfile(made / name / f"{figure}.png", gallery / f"{figure}.png")
+    found = stored_results(recipes, results)
+    return [
+        write_text(docs / "rules.md", rules_page(recipes)),
+        write_text(docs / "scoreboard.md", scoreboard_page(recipes, found)),
+        write_text(docs / "gallery.md", gallery_page(recipes, found)),
+    ]
+
+
+def stored_results(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
+    """Read all results that there are, in the order of the recipes."""
+    found = {name: read_result(directory / name) for name in recipes}
+    return {name: stored for name, stored in found.items() if stored is not None}
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Markdown of a table; bars inside of cells are escaped."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+def _rule_row(rule: Rule) -> Sequence[str]:
+    name = f"{rule.name} (*fitted*: {rule.fitted})" if rule.fitted else rule.name
+    if isinstance(rule, Number):
+        told = (str(rule.printed), rule.printed.source, "this number", f"margin {rule.margin:g}", "")
+    else:
+        chance = rule.chance if isinstance(rule.chance, str) else "shuffled"
+        told = (f"“{rule.quote}”", rule.source, rule.effect, _range(rule.least, rule.most), chance)
+    return (name, *told, rule.independent)
+
+
+def _range(least: float, most: float) -> str:
+    if least == -float("inf"):
+        return f"at most {most:g}"
+    return f"at least {least:g}" if most == float("inf") else f"from {least:g} to {most:g}"
+
+
+def _rows(recipe: Recipe, results: Mapping[str, Stored]) -> Iterable[Sequence[str]]:
+    name = f"{recipe.item} `{recipe.name}`"
+    if recipe.name not in results:
+        yield name, recipe.shows, "", "", "", f"not run: {recipe.cost}"
+        return
+    claims = results[recipe.name].about["claims"]
+    if not claims:
+        yield name, recipe.shows, "", "", "", "made; nothing to judge"
+    for k, claim in enumerate(claims):
+        paper = claim["printed"] if "printed" in claim else f"“{claim['quote']}”"
+        marks = f"**{claim['verdict']}**" + (", *fitted*" if claim["fitted"] else "")
+        measured = claim["name"] if "printed" in claim else f"{claim['name']}: {claim['effect']}"
+        rule = "" if "printed" in claim else f" ({_range(_bound(claim['least']), _bound(claim['most']))})"
+        of = f"{claim['count']} {claim['independent']}s"
+        yield "" if k else name, measured + rule, paper, _ours(claim), of, marks
+
+
+def _bound(value: float | str) -> float:
+    return float(value)
+
+
+def _ours(claim: Mapping[str, Any]) -> str:
+    numbers = [claim[side] for side in ("estimate", "low", "high")]
+    values = [float("nan") if number is None else float(number) for number in numbers]
+    if values[0] == values[1] == values[2]:
+        return f"{values[0]:.{claim['digits']}f}, exact"
+    return Interval(values[0], values[1], values[2], claim["count"]).format(claim["digits"])
+
+
+def _run_row(about: Mapping[str, Any]) -> Sequence[str]:
+    seeds = list(map(str, about["seeds"]))
+    shown = ", ".join(seeds[:4]) + (f", … ({len(seeds)})" if len(seeds) > 4 else "")
+    made = about["made_with"]
+    date = about["date"].partition("T")[0]
+    return (
+        f"`{about['recipe']}`",
+        f"{about['seconds']:.0f}",
+        shown or "-",
+        date,
+        made["grokphys"],
+        made["processor"],
+    )
