@@ -1,7 +1,7 @@
 """The pages that the world reads, each a function of the recipes and of the results in `docs/results/`.
 
 `docs/rules.md` is a function of the recipes alone; `docs/scoreboard.md` and `docs/gallery.md` of the recipes
-and of what is stored of their runs at the papers' settings. Nothing is computed here, and nothing typed by hand.
+and of what is stored of their runs at the papers' settings. Nothing is computed here or typed by hand.
 """
 
 import shutil

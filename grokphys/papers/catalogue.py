@@ -1,0 +1,25 @@
+"""All recipes: importing the folders of the papers registers them."""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+
+from grokphys.papers import beyond, ding, liu, musat
+from grokphys.papers.recipe import RECIPES, Recipe
+
+
+def recipes() -> Mapping[str, Recipe]:
+    """Return all recipes by name, paper by paper, in the order of their items."""
+    for folder in (musat, liu, ding, beyond):
+        for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+            importlib.import_module(module.name)
+    papers = ("Musat", "Liu", "Ding", "beyond")
+    order = sorted(RECIPES, key=lambda name: (papers.index(RECIPES[name].paper), _place(name)))
+    return {name: RECIPES[name] for name in order}
+
+
+def _place(name: str) -> tuple[str, int, str]:
+    """Order inside of a paper: by the letters of the name, then its number, then what follows."""
+    stem, _, rest = name.partition("-")
+    digits = "".join(character for character in rest if character.isdigit())
+    return (stem, int(digits) if digits and rest[0].isdigit() else 1000, rest)
