@@ -1,1 +1,41 @@
-"""The application: the command line, the demonstration, and what reproduces the papers."""
+"""The application: the command line, the papers made anew, reports, sweeps, the explorer and the benchmarks.
+
+Here belongs what puts `physics`, `nets` and `analysis` side by side. What moves, trains or measures by itself
+is library and stands in one of these three. Two functions are for scripts:
+
+* `open_sweep` reads what ``grokphys sweep`` has made, as one xarray dataset;
+* `phase_diagram_of_networks` maps the phases of learning over two hyper-parameters of any model.
+
+Examples
+--------
+>>> import grokphys
+>>> sweep = grokphys.open_sweep("results/sweep/networks", unstack=True)  # doctest: +SKIP
+>>> sweep["validation_accuracy"].mean("run")  # doctest: +SKIP
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grokphys.phases import phase_diagram_of_networks
+    from grokphys.sweeps.index import open_sweep
+
+__all__ = ["open_sweep", "phase_diagram_of_networks"]
+
+HOMES = {
+    "open_sweep": "grokphys.sweeps.index",
+    "phase_diagram_of_networks": "grokphys.phases",
+}
+"""Where each public name stands; it is imported when it is first used, for PyTorch takes seconds."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *HOMES])

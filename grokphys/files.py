@@ -7,7 +7,6 @@ from pathlib import Path
 
 from physics.errors import InputError
 from physics.examples import example_path
-from physics.trajectory import Trajectory
 
 EXAMPLE = "example:"
 """Begins the name of a trajectory that comes with the package, such as ``example:ding``."""
@@ -49,11 +48,6 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     if not found:
         raise InputError("files must name at least one file or pattern, got none")
     return list(found)
-
-
-def trajectories(patterns: Sequence[str]) -> list[Trajectory]:
-    """Open all trajectories that names and patterns stand for, lazily."""
-    return [Trajectory.open(path) for path in resolve(patterns)]
 
 
 def embedded_trajectory() -> Path:

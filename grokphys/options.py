@@ -1,14 +1,16 @@
 """What the commands share: how options are filled and checked, and how results are said."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 import tyro
 
+from grokphys.output import Budget
+from physics.checks import choice
 from physics.errors import InputError, OutputError
 from physics.trajectory import Trajectory
 
@@ -55,7 +57,15 @@ Directory = Annotated[Path, tyro.conf.arg(metavar="DIRECTORY")]
 Overwrite = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse)")]
 Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: begin anew)")]
 Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...")]
+ModelName = Annotated[str, tyro.conf.arg(metavar="MODEL")]
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
+
+
+def check_names(names: Sequence[str], known: Collection[str], budget: str) -> None:
+    """Refuse names of figures or benchmarks that there are not, and a budget that there is not."""
+    for name in names:
+        choice("names", name, tuple(known))
+    choice("budget", budget, get_args(Budget))
 
 
 def refuse_special(out: Path | None) -> None:

@@ -15,7 +15,7 @@ from analysis.phases.axes import Axis
 from analysis.phases.classification import DELAY
 from analysis.phases.diagram import PhaseDiagram, Point, Refinement, phase_diagram
 from analysis.stats.intervals import Interval
-from grokphys.cli.train import PER_MEMBER
+from grokphys.models import PER_MEMBER
 from grokphys.output import directory_to_fill, write_csv
 from grokphys.papers.fingerprint import fingerprint
 from physics.checks import number, whole_number
@@ -187,6 +187,104 @@ def axis(
     if scale is None:
         scale = "log" if 0 < 10 * low <= high else "linear"
     return Axis(name, low, high, cells, scale, is_whole(model, name), label)
+
+
+def phase_diagram_of_networks(
+    model: Any,
+    x: Axis | tuple[str, float, float],
+    y: Axis | tuple[str, float, float],
+    *,
+    cells: tuple[int, int] = (6, 6),
+    steps: int = 5000,
+    refinement: Refinement | None = None,
+    delay: float = DELAY,
+    thresholds: Mapping[str, float] | None = None,
+    seed: int = 0,
+    store: str | Path | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> PhaseDiagram:
+    """Train networks over a plane of two hyper-parameters, and map their phases of learning.
+
+    The phases are comprehension, grokking, memorization and confusion. Cells where phases meet are halved,
+    and unclear cells get more networks.
+
+    Parameters
+    ----------
+    model : Model
+        A model of `nets`.
+    x, y : tuple of (name, low, high), or Axis
+        What varies from left to right and upwards: an argument of `nets.train` (a rate, decay or scale,
+        "batch_size", "train_fraction", "epsilon"), or a number among the fields of the model. An axis that
+        spans a decade is logarithmic unless an `analysis.Axis` says otherwise.
+    cells : tuple of int, default (6, 6)
+        Coarse cells along x and y, where these are no `Axis`.
+    steps : int, default 5000
+        Steps of the longest training.
+    refinement : analysis.Refinement, optional
+        Networks of a cell, levels of finer cells where phases meet, and the most networks in all.
+    delay : float, default 1000
+        From how many steps between fitting and generalising on it is grokking.
+    thresholds : mapping, optional
+        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalised; 0.9
+        each by default.
+    seed : int, default 0
+        Network k of the diagram is that of ``nets.train(..., seed=seed, first_run=k, runs=1)``.
+    store : path, optional
+        Directory that keeps the networks, so that an interrupted diagram goes on where it was.
+    progress : bool, default False
+        Show bars on stderr, if that is a terminal.
+    **options
+        Other arguments of `nets.train`, for all networks.
+
+    Returns
+    -------
+    analysis.PhaseDiagram
+        Its cells, each with its runs; `analysis.plots.phases.show_phases` draws it.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of its range, or there is no such hyper-parameter.
+
+    References
+    ----------
+    Liu et al. 2022, Table 1 and Fig. 6.
+
+    Examples
+    --------
+    >>> import analysis, grokphys, nets
+    >>> diagram = grokphys.phase_diagram_of_networks(
+    ...     nets.ToyAddition(hidden=(8, 8)),
+    ...     ("learning_rate", 1e-3, 1e-2),
+    ...     ("weight_decay", 0.0, 10.0),
+    ...     cells=(2, 1),
+    ...     steps=20,
+    ...     refinement=analysis.Refinement(seeds=1, most_seeds=1, levels=0),
+    ... )
+    >>> diagram.runs
+    2
+    """
+    for name, side in (("x", x), ("y", y)):
+        if not isinstance(side, Axis) and not (isinstance(side, tuple | list) and len(side) == 3):
+            raise InputError(f"{name} must be (name, low, high) or an Axis, got {side!r}")
+    across, upwards = (
+        side if isinstance(side, Axis) else axis(model, *side, cells=count)
+        for side, count in zip((x, y), cells, strict=True)
+    )
+    training = Training(
+        model,
+        across,
+        upwards,
+        steps,
+        delay,
+        ACCURACIES if thresholds is None else thresholds,
+        seed,
+        options,
+        None if store is None else Path(store),
+        progress,
+    )
+    return training.diagram(refinement)
 
 
 # -- what became of it -------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from sklearn.linear_model import Lasso, LinearRegression
 from analysis import LinearODERegressor, affine_solution, batch_lasso, fit_trajectories, match_trajectories
 from grokphys.bench.theory import Row, table
 from grokphys.bench.timing import best
-from grokphys.cli import reading
+from grokphys.cli.analyze import analyze as analyze_files
 from grokphys.files import embedded_trajectory
 from grokphys.output import Budget, make_directory, write_json
 from grokphys.progress import progress
@@ -270,7 +270,7 @@ def analyze_rows(files: int) -> list[Row]:
 
         def analyze() -> None:
             with contextlib.redirect_stdout(io.StringIO()):
-                reading.analyze(tuple(map(str, paths)))
+                analyze_files(tuple(map(str, paths)))
 
         reading_s, analyzing_s = best(read, 3) / files, best(analyze, 3) / files
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -12,9 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from grokphys import interrupts
-from grokphys.cli import commands, phases, reading
-from grokphys.cli import train as training
+from grokphys.bench.command import bench
+from grokphys.cli.analyze import analyze
 from grokphys.cli.animate import animate
+from grokphys.cli.compare import compare
+from grokphys.cli.demo import demo
+from grokphys.cli.fit_ode import fit_ode
+from grokphys.cli.import_ import import_
+from grokphys.cli.info import info
+from grokphys.cli.phases import phases
+from grokphys.cli.reproduce import reproduce
+from grokphys.cli.simulate import simulate
+from grokphys.cli.survival import survival
+from grokphys.cli.train import train
 from grokphys.explorer.server import explore
 from grokphys.options import ValueNotAllowed, sentence
 from grokphys.parsing import parsed
@@ -22,21 +32,21 @@ from grokphys.sweeps.command import sweep
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
 COMMANDS: dict[str, Callable[..., Any]] = {
-    "simulate": commands.simulate,
-    "train": training.train,
-    "analyze": reading.analyze,
-    "fit-ode": reading.fit_ode,
-    "survival": reading.survival,
-    "compare": reading.compare,
-    "phases": phases.phases,
+    "simulate": simulate,
+    "train": train,
+    "analyze": analyze,
+    "fit-ode": fit_ode,
+    "survival": survival,
+    "compare": compare,
+    "phases": phases,
     "animate": animate,
-    "import": commands.import_,
-    "info": reading.info,
+    "import": import_,
+    "info": info,
     "sweep": sweep,
-    "reproduce": commands.reproduce,
-    "bench": commands.bench,
+    "reproduce": reproduce,
+    "bench": bench,
     "explore": explore,
-    "demo": commands.demo,
+    "demo": demo,
 }
 DESCRIPTION = (
     "How representations form during training: simulate, train, fit and compare. `grokphys --version` says "

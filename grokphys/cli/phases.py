@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from grokphys.cli.train import ModelName, build, defaults, model_name, named_group
-from grokphys.options import Directory, Overwrite, given_otherwise
+from grokphys.models import build, defaults, model_name, named_group
+from grokphys.options import Directory, ModelName, Overwrite, given_otherwise
 from grokphys.output import make_directory, refuse_existing, save_figure
 from physics.errors import InputError
 
@@ -74,7 +74,7 @@ def phases(
     from analysis.phases.diagram import Refinement
     from analysis.plots.figures import style
     from analysis.plots.phases import show_phases
-    from grokphys.phases import Training, axis, summary, write_diagrams
+    from grokphys.phases import axis, phase_diagram_of_networks, summary, write_diagrams
 
     model = model_name(model)
     network, settings = _settings(model, options)
@@ -87,21 +87,21 @@ def phases(
         axis(network, *words, count, scale=None if scale == "auto" else scale)
         for words, count, scale in zip((x, y), cells, scales, strict=True)
     )
-    training = Training(
+    for name in ("phases.csv", "phases-runs.csv", "phases-shares.csv", "phases.png"):
+        refuse_existing(directory / name, overwrite, parents=True)
+    diagram = phase_diagram_of_networks(
         network,
         across,
         upwards,
-        steps,
-        delay,
-        {"train_accuracy": train_accuracy, "validation_accuracy": validation_accuracy},
-        seed,
-        settings,
-        directory / "networks",
+        steps=steps,
+        refinement=Refinement(seeds, most_seeds, levels, most_runs, certain),
+        delay=delay,
+        thresholds={"train_accuracy": train_accuracy, "validation_accuracy": validation_accuracy},
+        seed=seed,
+        store=directory / "networks",
         progress=True,
+        **settings,
     )
-    for name in ("phases.csv", "phases-runs.csv", "phases-shares.csv", "phases.png"):
-        refuse_existing(directory / name, overwrite, parents=True)
-    diagram = training.diagram(Refinement(seeds, most_seeds, levels, most_runs, certain))
     for line in summary(diagram):
         print(line)
     make_directory(directory)

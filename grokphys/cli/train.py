@@ -1,89 +1,19 @@
 """`grokphys train`: any model of the toolkit, as one ensemble, from the command line."""
 
-import re
-from inspect import signature
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from grokphys.options import Overwrite, Resume, StoredFile, given_otherwise, refuse_special, summarise
-from physics.errors import InputError
-from physics.theory import groups
-
-MODELS = (
-    "ConstantAttention",
-    "EmbeddingMLP",
-    "ToyAddition",
-    "GroupDecoder",
-    "TokenTransformer",
-    "ImageMLP",
+from grokphys.models import FIELDS, MODEL_OPTIONS, TRAINING, build, defaults, model_name, named_value
+from grokphys.options import (
+    ModelName,
+    Overwrite,
+    Resume,
+    StoredFile,
+    given_otherwise,
+    refuse_special,
+    summarise,
 )
-"""The models of `nets`; named here, so that the help need not import PyTorch."""
-OLD_NAMES = {"transformer": "token-transformer", "images": "image-mlp"}
-"""What models were called on the command line before they had the names of their classes."""
-LIU = {
-    "learning_rate": 1e-3,
-    "weight_decay": 0.0,
-    "embedding_learning_rate": 1e-3,
-    "embedding_weight_decay": 0.0,
-    "steps": 5000,
-}
-TRAINING: dict[str, dict[str, Any]] = {
-    "constant-attention": {"learning_rate": 0.01, "weight_decay": 1.0, "steps": 2000},
-    "embedding-mlp": {"learning_rate": 0.01, "weight_decay": 0.5, "steps": 30_000},
-    "toy-addition": LIU,
-    "group-decoder": LIU,
-    "token-transformer": {**LIU, "weight_decay": 1.0, "steps": 2000},
-    "image-mlp": {"learning_rate": 1e-3, "weight_decay": 0.01, "steps": 6000},
-}
-"""How each model is trained where nothing else is said: as in its paper (Musat §3; Ding §2, App. E; Liu §4).
-
-Liu et al. sweep the decoder's rate (1e-5 to 1e-2) and weight decay (from 0), and give no steps: the values
-here lie within. The rate of their embeddings, 1e-3 without weight decay, is the paper's.
-"""
-FIELDS: dict[str, dict[str, Any]] = {
-    "constant-attention": {"tokens": 17, "dim": 2, "hidden": "32"},
-    "embedding-mlp": {"tokens": 59, "dim": 128, "hidden": "100 100"},
-    "toy-addition": {"tokens": 10, "dim": 1, "hidden": "200 200", "kind": "regression", "scale": 1.0},
-    "group-decoder": {"hidden": "200 200", "scale": 0.1, "group": "S3"},
-    "token-transformer": {
-        "tokens": 53,
-        "dim": 256,
-        "depth": 2,
-        "heads": 1,
-        "width": 256,
-        "causal": True,
-        "dropout": 0.0,
-    },
-    "image-mlp": {"hidden": "200 200", "data": "digits"},
-}
-"""Defaults of the models that the help names; a test holds them against the models."""
-
-
-def kebab(name: str) -> str:
-    """The name of a class as the command line spells it: EmbeddingMLP is embedding-mlp."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
-
-
-def model_name(word: str) -> str:
-    """Return the name of a model, given as its class or in small letters.
-
-    Raises
-    ------
-    InputError
-        If there is no such model.
-    """
-    names = {**{name: kebab(name) for name in MODELS}, **OLD_NAMES}
-    found = names.get(word, word) if isinstance(word, str) else ""
-    if found not in TRAINING:
-        known = ", ".join(map(repr, TRAINING))
-        raise InputError(f"model must be one of {known}, or such as EmbeddingMLP, got {word!r}")
-    return found
-
-
-def defaults(model: str) -> dict[str, Any]:
-    """How a model is trained where nothing else is said: arguments of `nets.train`."""
-    return dict(TRAINING[model_name(model)])
 
 
 def _by_model(name: str) -> str:
@@ -101,40 +31,8 @@ def _of_model(metavar: str, name: str) -> Any:
     return given_otherwise(_by_model(name), metavar)
 
 
-ModelName = Annotated[str, tyro.conf.arg(metavar="MODEL")]
 Numbers = Annotated[tuple[float, ...], tyro.conf.arg(metavar="X [X ...]")]
 Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
-MODEL_OPTIONS = (
-    "tokens",
-    "dim",
-    "hidden",
-    "kind",
-    "group",
-    "scale",
-    "initialisation",
-    "depth",
-    "heads",
-    "width",
-    "causal",
-    "dropout",
-    "data",
-)
-"""Options of `train` that are the model's; each model has some of them."""
-PER_MEMBER = (
-    "learning_rate",
-    "weight_decay",
-    "embedding_learning_rate",
-    "embedding_weight_decay",
-    "layer_scale",
-    "embedding_scale",
-)
-"""Rates and scales of which each network of an ensemble may have its own; others take an ensemble each."""
-GROUPS = {
-    "Z": groups.cyclic,
-    "S": groups.symmetric,
-    "A": groups.alternating,
-    "D": groups.dihedral,
-}
 
 
 def train(
@@ -238,28 +136,14 @@ def train(
         overwrite: replace what is there.
         resume: go on with the unfinished run in OUT.partial.
     """
+    given = locals()
     from nets.training import train as train_model  # torch takes seconds to import; other commands do without
 
-    chosen = {
-        "tokens": tokens,
-        "dim": dim,
-        "hidden": hidden,
-        "kind": kind,
-        "group": group,
-        "scale": scale,
-        "initialisation": initialisation,
-        "depth": depth,
-        "heads": heads,
-        "width": width,
-        "causal": causal,
-        "dropout": dropout,
-        "data": data,
-    }
     refuse_special(out)
     model = model_name(model)
     own = defaults(model)
     trajectory = train_model(
-        build(model, {name: value for name, value in chosen.items() if value is not None}),
+        build(model, {name: given[name] for name in MODEL_OPTIONS if given[name] is not None}),
         runs=runs,
         steps=own["steps"] if steps is None else steps,
         seed=seed,
@@ -290,45 +174,5 @@ def train(
     return summarise(trajectory, out)
 
 
-def build(name: str, options: dict[str, Any]) -> Any:
-    """Return the model of that name, with the options that it has; a group by its short name."""
-    import nets
-
-    name = model_name(name)
-    kinds = {kebab(kind): getattr(nets, kind) for kind in MODELS}
-    known = list(signature(kinds[name]).parameters)
-    for option in options:
-        if option not in known:
-            raise InputError(f"{name} has no option {option}; it has {', '.join(known)}")
-    if name == "constant-attention" and "hidden" in options:
-        widths = options["hidden"]
-        if len(widths) != 1:
-            raise InputError(f"hidden must be one width for constant-attention, got {len(widths)}")
-        options = {**options, "hidden": widths[0]}
-    if "group" in options:
-        options = {**options, "group": named_group(options["group"])}
-    return kinds[name](**options)
-
-
-def named_group(name: str) -> groups.FiniteGroup:
-    """Return the group that a short name means: Z5, S3, A4, D4, Q8."""
-    if name.upper() == "Q8":
-        return groups.quaternion()
-    found = re.fullmatch(r"([ZSAD])(\d{1,9})", name.upper())
-    if not found:
-        shown = name if len(name) < 40 else f"{name[:20]}…"
-        raise InputError(f"group must be Zn, Sn, An, Dn or Q8, such as S3, got {shown!r}")
-    return GROUPS[found[1]](int(found[2]))
-
-
 def _one_or_each(values: tuple[float, ...], default: float | None = None) -> Any:
     return default if not values else values[0] if len(values) == 1 else list(values)
-
-
-def named_value(text: str) -> tuple[str, float]:
-    """Return the name and the number of NAME=VALUE."""
-    name, _, value = text.partition("=")
-    try:
-        return name, float(value)
-    except ValueError:
-        raise InputError(f"threshold must be NAME=VALUE, such as train_accuracy=0.9, got {text!r}") from None

@@ -29,8 +29,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from grokphys.cli import commands
-from grokphys.cli import train as training
+from grokphys import models
+from grokphys.cli.simulate import simulate
+from grokphys.cli.train import train
 from physics.checks import choice, flag, number, whole_number
 from physics.errors import FileFormatError, InputError
 from physics.particles.system import ParticleSystem
@@ -179,7 +180,7 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
 def resolved(kind: str, given: Mapping[str, Any]) -> Values:
     """Return every parameter of a cell, each of its own type, defaults filled in."""
     if "model" in given:
-        given = {**given, "model": training.model_name(given["model"])}
+        given = {**given, "model": models.model_name(given["model"])}
     table = KINDS[kind](given)
     for name in given:
         if name not in table:
@@ -221,18 +222,18 @@ def canonical(value: Any) -> str:
 
 def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
     system = choice("system", given.get("system", "particles"), get_args(SystemName))
-    whole = _parameters(commands.simulate) | _parameters(SYSTEMS[system])
+    whole = _parameters(simulate) | _parameters(SYSTEMS[system])
     return whole | {"system": Parameter(SystemName, system)}
 
 
 def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
     """As on the command line, but one rate a cell, and by default the processor that every machine has."""
-    table = dict(_parameters(training.train))
-    for name in training.PER_MEMBER:
+    table = dict(_parameters(train))
+    for name in models.PER_MEMBER:
         default = table[name].default
         one = Parameter(float, default[0]) if default else Parameter(float | None, None)
         table[name] = one
-    own = training.defaults(given.get("model", table["model"].default))
+    own = models.defaults(given.get("model", table["model"].default))
     table |= {name: Parameter(type(value), value) for name, value in own.items()}
     return table | {"device": Parameter(str, "cpu")}
 

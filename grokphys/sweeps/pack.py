@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from grokphys.cli.train import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
+from grokphys.models import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from grokphys.papers.fingerprint import fingerprint
 from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
 from physics.errors import InputError
+from physics.particles import structures
 from physics.simulate import simulate
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import plain
@@ -82,7 +83,7 @@ def program(kind: str) -> str:
     """Fingerprint of the code and of the libraries that make the runs of a kind, and measure their ends."""
     systems = [system.__module__ for system in SYSTEMS.values()]
     makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
-    return fingerprint(*makers, "physics.structure")
+    return fingerprint(*makers, structures.__name__)
 
 
 def packs(sweep: Declaration) -> list[Pack]:

@@ -6,7 +6,7 @@ import pytest
 import nets
 import physics
 from grokphys.cli.main import main
-from grokphys.cli.train import named_group
+from grokphys.models import named_group
 
 LIU = {
     "learning_rate": 0.001,

@@ -11,8 +11,8 @@ import pytest
 
 import nets
 import physics
+from grokphys import models
 from grokphys.batches import read_each
-from grokphys.cli import train as training
 from grokphys.cli.main import COMMANDS, main
 from grokphys.options import sentence
 from grokphys.output import json_text, make_directory, refuse_existing, write_json
@@ -120,40 +120,40 @@ def test_every_help_of_a_number_says_what_it_counts_or_measures(table):
 
 
 def test_the_help_names_the_defaults_that_the_models_have(table):
-    for name in training.MODELS:
+    for name in models.MODELS:
         fields = inspect.signature(getattr(nets, name)).parameters
-        for field, value in training.FIELDS[training.kebab(name)].items():
+        for field, value in models.FIELDS[models.kebab(name)].items():
             default = fields[field].default
             if field == "group":
                 assert (
-                    fields[field].default is inspect.Parameter.empty or training.named_group(value).order == 6
+                    fields[field].default is inspect.Parameter.empty or models.named_group(value).order == 6
                 )
                 continue
             shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
             assert str(shown) == str(value), (name, field)
-        known = set(training.MODEL_OPTIONS) & set(fields) - {"initialisation"}
-        assert known == set(training.FIELDS[training.kebab(name)]), name
+        known = set(models.MODEL_OPTIONS) & set(fields) - {"initialisation"}
+        assert known == set(models.FIELDS[models.kebab(name)]), name
     words = table["train"]["--weight-decay"][1]
     assert "1.0 for constant-attention" in words
     assert "0.5 for embedding-mlp" in words
     assert "30000 for embedding-mlp" in table["train"]["--steps"][1]
 
 
-@pytest.mark.parametrize("name", training.MODELS)
+@pytest.mark.parametrize("name", models.MODELS)
 def test_a_model_has_the_name_of_its_class_and_that_in_small_letters(name):
-    small = training.kebab(name)
+    small = models.kebab(name)
     assert re.fullmatch(r"[a-z]+(-[a-z]+)+", small)
-    assert training.model_name(name) == training.model_name(small) == small
-    assert {"learning_rate", "weight_decay", "steps"} <= set(training.defaults(name))
+    assert models.model_name(name) == models.model_name(small) == small
+    assert {"learning_rate", "weight_decay", "steps"} <= set(models.defaults(name))
 
 
 def test_old_names_of_models_and_wrong_ones():
-    assert training.model_name("transformer") == "token-transformer"
-    assert training.model_name("images") == "image-mlp"
+    assert models.model_name("transformer") == "token-transformer"
+    assert models.model_name("images") == "image-mlp"
     with pytest.raises(InputError, match="model must be one of 'constant-attention', .*, got 'mlp'"):
-        training.model_name("mlp")
+        models.model_name("mlp")
     with pytest.raises(InputError, match="model must be one of .*, got 3"):
-        training.model_name(3)
+        models.model_name(3)
 
 
 def test_a_model_is_trained_as_in_its_paper(tmp_path):

@@ -20,7 +20,7 @@ from damage import flip
 import nets
 import physics
 from grokphys.cli.main import main
-from grokphys.cli.train import PER_MEMBER
+from grokphys.models import PER_MEMBER
 from grokphys.sweeps import dask as sweep_dask
 from grokphys.sweeps import run as sweep_run
 from grokphys.sweeps import work as sweep_work

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import tyro
 
-from grokphys.cli.commands import bench, reproduce
+from grokphys.bench.command import bench
+from grokphys.cli.reproduce import reproduce
 from grokphys.papers.beyond import scaling as liu_scaling
 from grokphys.papers.liu import examples as liu_examples
 from grokphys.papers.liu import theory as liu_theory

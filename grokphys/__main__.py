@@ -1,0 +1,8 @@
+"""`python -m grokphys`: the command line, where its script is not on the path."""
+
+import sys
+
+from grokphys.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""`grokphys bench`: every benchmark in turn, each against its reference."""
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional
+
+from grokphys.options import Directory, Names, Overwrite, check_names, given_otherwise
+from grokphys.output import Budget, make_directory, refuse_existing
+from physics.checks import number
+from physics.errors import InputError
+
+
+def bench(
+    names: Positional[Names] = (),
+    *,
+    directory: Directory = Path("results/bench"),
+    budget: Budget = "default",
+    minutes: Annotated[float | None, given_otherwise("2, 10 or 60 by the budget", "MINUTES")] = None,
+    overwrite: Overwrite = False,
+) -> int:
+    """Measure against references, in one run: a table on the screen, and as JSON.
+
+    Args:
+        names: benchmarks, such as theory; all but gpu if none is given.
+        directory: directory to write to: NAME.json of each benchmark.
+        budget: how much to compute: quick takes seconds to minutes, default what this package reports, paper
+            lets the references run to the largest sizes.
+        minutes: number of minutes for gpu, which does as much as it can in them.
+        overwrite: replace what is there.
+    """
+    from grokphys.bench.registry import BENCHES
+
+    check_names(names, BENCHES, budget)
+    if minutes is not None:
+        minutes = number("minutes", minutes, above=0.0)
+        if "gpu" not in names:
+            raise InputError(f"minutes is the time for gpu, got names {' '.join(names) or 'without it'}")
+    names = tuple(dict.fromkeys(names)) or tuple(name for name in BENCHES if name != "gpu")
+    for name in names:
+        refuse_existing(directory / f"{name}.json", overwrite, parents=True)
+    make_directory(directory)
+    status = 0
+    for name in names:
+        more = {"minutes": minutes} if name == "gpu" else {}
+        status = max(status, BENCHES[name](out=directory / f"{name}.json", budget=budget, **more))
+    return status

@@ -1,0 +1,48 @@
+"""`grokphys import`: a foreign trajectory as a file of ours."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional
+
+from grokphys.options import OutFile, Overwrite, given_otherwise
+from grokphys.output import refuse_existing
+from physics.errors import FileFormatError
+
+
+def import_(
+    source: Positional[Path],
+    *,
+    out: OutFile,
+    array: Annotated[str | None, given_otherwise("the only one there is", "NAME")] = None,
+    steps_array: Annotated[str | None, given_otherwise("steps, else 0, 1, 2, ...", "NAME")] = None,
+    dtype: Literal["float32", "float64"] = "float32",
+    overwrite: Overwrite = False,
+) -> int:
+    """Bring in a foreign trajectory: an array, a checkpoint of PyTorch, or a directory of checkpoints.
+
+    An array has the shape (steps, tokens, dim) or (runs, steps, tokens, dim), the embedding in a checkpoint
+    (tokens, dim). Nothing in a file is run: what holds Python objects beside numbers is refused.
+
+    Args:
+        source: a .npy or .npz file, a PyTorch checkpoint (.pt, .pth, .ckpt, .safetensors), or a directory of
+            checkpoints, whose steps are the last numbers in their names.
+        out: file to write: the trajectory.
+        array: name of the array, or of the parameter in the checkpoints, where there are several.
+        steps_array: name of the array of steps in an .npz file.
+        dtype: number type of what is computed and kept.
+        overwrite: replace what is there.
+    """
+    from grokphys.importing import foreign_trajectory
+
+    refuse_existing(out, overwrite)
+    if source.exists() and not (source.is_file() or source.is_dir()):
+        raise FileFormatError(f"{source} is neither a file nor a directory, so nothing is imported")
+    trajectory = foreign_trajectory(source, array=array, steps=steps_array, dtype=dtype, progress=True)
+    trajectory.save(out, overwrite=overwrite)
+    runs = f"{trajectory.runs} runs of " if trajectory.runs > 1 else ""
+    print(
+        f"{out}: {runs}{trajectory.frames} frames of {trajectory.tokens} tokens in {trajectory.dim} "
+        f"dimensions, steps {trajectory.steps[0]} to {trajectory.steps[-1]}"
+    )
+    return 0

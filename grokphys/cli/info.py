@@ -1,0 +1,81 @@
+"""`grokphys info`: what trajectory files hold, and a run as it is recorded."""
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from tyro.conf import Positional
+
+from grokphys.options import Files, sentence
+from grokphys.output import json_text
+from physics.errors import InputError
+
+LONGEST_VALUE = 200
+FOLLOW_SECONDS = 0.5
+
+
+def info(files: Positional[Files], *, follow: bool = False) -> int:
+    """Print what trajectory files hold, whether they are complete, and how they were made.
+
+    Args:
+        files: trajectory files or quoted glob patterns; unfinished files (.partial) too.
+        follow: print each new frame of one unfinished file, until its run is complete; Ctrl-C ends it.
+    """
+    from grokphys.files import resolve
+    from physics.trajectory.stored import StoredTrajectory
+
+    if follow:
+        paths = resolve(files)
+        if len(paths) != 1:
+            raise InputError(f"follow (--follow) takes one file, got {len(paths)}")
+        return _follow(StoredTrajectory(paths[0]))
+    failures = 0
+    for path in resolve(files):
+        try:
+            found = StoredTrajectory(path)
+        except (ValueError, OSError) as error:
+            failures += 1
+            print(f"grokphys: {sentence(error)}", file=sys.stderr)
+            continue
+        span = f"steps {found.steps[0]} to {found.steps[-1]}" if found.frames else "no frame yet"
+        print(path)
+        print(f"  complete     {'yes' if found.complete else 'no: unfinished or cut short'}")
+        size = f"{found.runs} runs × {found.frames} frames × {found.tokens} tokens × {found.dim} dimensions"
+        print(f"  positions    {size}, {found.dtype}, {span}")
+        for name in found.observables:
+            clock = found.clock(name)[0]
+            span = f"steps {clock[0]} to {clock[-1]}" if len(clock) else "no step"
+            own = "" if clock is found.steps else f", own clock: {span}"
+            print(f"  observable   {name}, {len(clock)} frames{own}")
+        print(f"  made by      {found.parameters.get('program', 'unknown')}, grokphys {found.code_version}")
+        for name, value in found.parameters.items():
+            if name != "program":
+                print(f"    {name:<15}{_shortened(value)}")
+    return 1 if failures else 0
+
+
+def _follow(found: Any) -> int:
+    """Print each frame of a run that is being recorded elsewhere: its step and the means of its numbers."""
+    seen = 0
+    while True:
+        shared = (name for name in found.observables if found.clock(name)[0] is found.steps)
+        numbers = {name: values for name in shared if (values := found.observables[name]).ndim == 2}
+        for frame in range(seen, found.frames):
+            means = (f"{name} {np.mean(values[:, frame]):.6g}" for name, values in numbers.items())
+            print("  ".join([f"step {found.steps[frame]}", *means]), flush=True)
+        seen = found.frames
+        if found.complete:
+            print(f"{found.path}: complete, {found.frames} frames")
+            return 0
+        while not found.refresh() and not found.complete:
+            time.sleep(FOLLOW_SECONDS)
+
+
+def _shortened(value: Any) -> str:
+    """JSON of a stored value; of a long one only its beginning and its length."""
+    text = json_text(value, indent=None)
+    if len(text) <= LONGEST_VALUE:
+        return text
+    items = f" ({len(value)} items)" if isinstance(value, dict | list | str) else ""
+    return f"{text[:LONGEST_VALUE]} …{items}"

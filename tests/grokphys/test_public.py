@@ -1,0 +1,46 @@
+"""What the application gives to scripts, and the ways to start it."""
+
+import doctest
+import subprocess
+import sys
+
+import pytest
+
+import grokphys
+from physics.errors import InputError
+
+
+def test_public_names_come_when_they_are_used(python):
+    code = "import sys, grokphys; print(*dir(grokphys)); print({'torch', 'h5py', 'numba'} & set(sys.modules))"
+    names, loaded = python(code).stdout.splitlines()
+    assert set(grokphys.__all__) <= set(names.split())
+    assert loaded == "set()"
+
+
+def test_every_public_name_is_there():
+    for name in grokphys.__all__:
+        assert getattr(grokphys, name).__name__ == name
+        assert getattr(grokphys, name).__doc__
+    with pytest.raises(AttributeError, match="has no attribute 'open_swept'"):
+        _ = grokphys.open_swept
+
+
+def test_the_example_of_a_phase_diagram():
+    from grokphys import phases
+
+    assert doctest.testmod(phases).attempted >= 3
+    assert doctest.testmod(phases).failed == 0
+
+
+@pytest.mark.parametrize("x", ["learning_rate", ("learning_rate", 1e-3), 3])
+def test_an_axis_that_is_none_is_refused(x):
+    import nets
+
+    with pytest.raises(InputError, match=r"x must be \(name, low, high\) or an Axis, got"):
+        grokphys.phase_diagram_of_networks(nets.ToyAddition(), x, ("weight_decay", 0.0, 1.0))
+
+
+def test_the_package_runs_as_the_command_does():
+    started = [sys.executable, "-m", "grokphys", "--version"]
+    done = subprocess.run(started, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("grokphys ")
