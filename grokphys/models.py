@@ -40,7 +40,7 @@ here lie within. The rate of their embeddings, 1e-3 without weight decay, is the
 """
 FIELDS: dict[str, dict[str, Any]] = {
     "constant-attention": {"tokens": 17, "dim": 2, "hidden": "32"},
-    "embedding-mlp": {"tokens": 59, "dim": 128, "hidden": "100 100"},
+    "embedding-mlp": {"tokens": 59, "dim": 128, "hidden": "100 100", "activation": "silu", "even": 0.0},
     "toy-addition": {"tokens": 10, "dim": 1, "hidden": "200 200", "kind": "regression", "scale": 1.0},
     "group-decoder": {"hidden": "200 200", "scale": 0.1, "group": "S3"},
     "token-transformer": {
@@ -69,6 +69,8 @@ MODEL_OPTIONS = (
     "causal",
     "dropout",
     "data",
+    "activation",
+    "even",
 )
 """Options of `train` that are the model's; each model has some of them."""
 PER_MEMBER = (

@@ -52,6 +52,11 @@ def train(
     causal: Annotated[bool | None, _of_model("{True,False}", "causal")] = None,
     dropout: Annotated[float | None, _of_model("FLOAT", "dropout")] = None,
     data: Annotated[str | None, _of_model("NAME|PATH", "data")] = None,
+    activation: Annotated[
+        Literal["silu", "relu", "tanh", "asinh"] | None,
+        _of_model("{silu,relu,tanh,asinh}", "activation"),
+    ] = None,
+    even: Annotated[float | None, _of_model("FLOAT", "even")] = None,
     *,
     runs: int = 1,
     steps: Annotated[int | None, _of_model("INT", "steps")] = None,
@@ -107,6 +112,8 @@ def train(
         causal: whether the first token is kept from attending to the second.
         dropout: rate of dropout in the transformer's blocks, from 0 to 1.
         data: digits, or the path of MNIST's IDX files or of an npz archive, for image-mlp.
+        activation: silu, relu, tanh or asinh, after the hidden layers of embedding-mlp.
+        even: weight of SiLU's even part (x/2) tanh(x/2), added to the activation tanh or asinh; at least 0.
         runs: number of runs; run k is a network drawn from the k-th child of the seed.
         steps: number of steps, of the optimiser; epochs, where the batch is full.
         seed: seed of the ensemble, a whole number of at least 0.
