@@ -256,7 +256,7 @@ def test_the_readme_s_table_of_commands_runs(tmp_path, monkeypatch, capsys):
 # -- errata -------------------------------------------------------------------------------------------------
 
 ENTRY = re.compile(r"^### (.+?)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
-TEST = re.compile(r"`(tests/\w+\.py)::(\w+)`")
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def test_every_erratum_names_a_test_that_exists():
