@@ -130,8 +130,7 @@ def fit_ode(
     """
     from grokphys.report import laws as ding_fits
 
-    recipe = ding_fits.Recipe(law, penalty, alpha, l1_ratio, max_iter, form)
-    recipe.check(resamples)
+    recipe = ding_fits.recipe_of(law, penalty, alpha, l1_ratio, max_iter, form, resamples)
     if whole_number("last", last, 1) <= whole_number("first", first, 0):
         raise InputError(f"last must be a step after first, {first}, got {last}")
     if resamples and directory is None:
@@ -159,7 +158,7 @@ def fit_ode(
             make_directory(directory)
             ding_fits.write(directory, runs, scores, recipe, {"first": first, "last": last}, intervals)
             print(f"coefficients, scores and figures in {directory}")
-    missed = ding_fits.missed(scores.law)
+    missed = scores.law.missed
     if missed:
         print(
             f"grokphys: frequencies {', '.join(map(str, missed))} have not converged in {max_iter} "
