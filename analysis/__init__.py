@@ -1,6 +1,13 @@
 """What trajectories say: signals, laws of motion, survival, comparison, figures. Reads and never trains."""
 
-from analysis.circles.fourier import fourier_signals, survives, surviving_frequencies, trajectory_signals
+from analysis.circles.fourier import (
+    agreement,
+    fourier_signals,
+    frequency_shares,
+    survives,
+    surviving_frequencies,
+    trajectory_signals,
+)
 from analysis.circles.geometry import (
     Plane,
     PrincipalComponents,
@@ -10,6 +17,7 @@ from analysis.circles.geometry import (
     frequency_plane,
     principal_components,
 )
+from analysis.circles.signals import Circles, Signals, circles_of, signals_of
 from analysis.circles.structures import Structures, structures
 from analysis.circles.survival import StoppingRule, circle_counts, decision_error, fitness, survival_rates
 from analysis.compare.comparison import Comparison, compare
@@ -23,6 +31,7 @@ from analysis.compare.relabelling import (
     procrustes_disparity,
     symmetry_of,
 )
+from analysis.laws.batch import Recipe, fit_batch
 from analysis.laws.flow import (
     FixedPoints,
     Stability,
@@ -62,6 +71,7 @@ __all__ = [
     "BatchFit",
     "Calibration",
     "Cell",
+    "Circles",
     "Comparison",
     "Difference",
     "FitWarning",
@@ -80,10 +90,12 @@ __all__ = [
     "PhaseDiagram",
     "Plane",
     "PrincipalComponents",
+    "Recipe",
     "Refinement",
     "RegressorLaw",
     "Resampled",
     "Score",
+    "Signals",
     "Stability",
     "StoppingRule",
     "Structures",
@@ -91,11 +103,13 @@ __all__ = [
     "affine_maps",
     "affine_rollout",
     "affine_solution",
+    "agreement",
     "automorphisms",
     "batch_lasso",
     "calibrate",
     "circle_counts",
     "circle_delta",
+    "circles_of",
     "circularity",
     "classify_phases",
     "cliffs_delta",
@@ -107,6 +121,7 @@ __all__ = [
     "correlation",
     "decision_error",
     "effective_dimension",
+    "fit_batch",
     "fit_each",
     "fit_law",
     "fit_trajectories",
@@ -114,6 +129,7 @@ __all__ = [
     "fixed_points",
     "fourier_signals",
     "frequency_plane",
+    "frequency_shares",
     "hedges_g",
     "honest_scores",
     "interactions",
@@ -127,6 +143,7 @@ __all__ = [
     "procrustes_disparity",
     "proportion",
     "resample_coefficients",
+    "signals_of",
     "stability",
     "structures",
     "survival_rates",

@@ -149,6 +149,42 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     return array > number("factor", factor, above=0.0) * array.mean(axis=-1, keepdims=True)
 
 
+def agreement(first: Any, second: Any) -> float:
+    """Jaccard index of two sets of survivors (bool, one shape): the part of either that is in both.
+
+    NaN where both are empty.
+    """
+    a, b = np.asarray(first, bool), np.asarray(second, bool)
+    either = int((a | b).sum())
+    return int((a & b).sum()) / either if either else float("nan")
+
+
+def frequency_shares(E: Any) -> NDArray[np.float64]:
+    """Part of the variance of an embedding that every frequency holds.
+
+    Parameters
+    ----------
+    E : array_like, shape (..., p, d)
+        Embeddings, or their projections on a plane, finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., p // 2)
+        For k = 1 … ⌊p/2⌋; they add up to 1, or are all 0 where the tokens coincide.
+
+    Examples
+    --------
+    >>> angle = 2 * np.pi * 3 * np.arange(17) / 17
+    >>> int(frequency_shares(np.stack([np.cos(angle), np.sin(angle)], axis=1)).argmax()) + 1
+    3
+    """
+    power = fourier_signals(E, kind="square")
+    if np.shape(E)[-2] % 2 == 0:
+        power[..., -1] /= 2  # its own conjugate, where the others stand for two
+    total = power.sum(axis=-1, keepdims=True)
+    return np.asarray(power / np.where(total > 0, total, 1.0))
+
+
 def surviving_frequencies(
     E: Any, *, factor: float = 2.0, threshold: float | None = None
 ) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from analysis.compare.relabelling import Symmetry, best_relabelling, disparity, standard
-from analysis.stats.effects import bootstrap, bootstrap_mean
+from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import Interval, mean
 from physics.errors import InputError
 
@@ -304,7 +304,7 @@ def _by_progress(
             return _log_factor(np.array([same_progress(x, y, clock, times) for x, y in means]), times)
 
         runs = np.arange(len(first)), np.arange(len(second))
-        scale = bootstrap(*runs, factor, resamples=PROGRESS_RESAMPLES).map(math.exp)
+        scale = bootstrap(runs, factor, resamples=PROGRESS_RESAMPLES).map(math.exp)
     if not np.isfinite(matched).any():
         raise InputError("align must name an observable that passes the same values in both, got none such")
     return matched, scale
@@ -365,7 +365,7 @@ def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
         return Interval(np.nan, np.nan, np.nan, 0)
     errors = errors[sound]
     errors = np.where(np.isfinite(errors), errors, np.nanmean(errors, axis=1, keepdims=True)).mean(axis=2)
-    return bootstrap_mean(errors, lambda rows: _least(rows.mean(axis=1), logarithms)).map(math.exp)
+    return bootstrap((errors,), lambda rows: _least(rows.mean(axis=1), logarithms)).map(math.exp)
 
 
 def _least(values: Array, places: Array) -> Array:

@@ -70,6 +70,18 @@ class ODEFit(Law):
         """``A x + b`` of states (n, K)."""
         return np.asarray(states @ self.A.T + self.b)
 
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row a target: ``frequency``, ``b`` and ``a_1`` … ``a_K``."""
+        return [
+            {"frequency": k + 1, "b": float(b)} | {f"a_{j}": float(a) for j, a in enumerate(row, 1)}
+            for k, (row, b) in enumerate(zip(self.A, self.b, strict=True))
+        ]
+
+    @property
+    def missed(self) -> list[int]:
+        """Components, counted from 1, whose targets have not converged."""
+        return [int(k) + 1 for k in np.flatnonzero(~self.converged)]
+
     def to_generator(self) -> tuple[Array, Array]:
         """Generator A, b in units of time; see `analysis.to_generator`, also for when none exists."""
         return (self.A, self.b) if self.kind == "generator" else to_generator(self.A, self.b, self.unit)

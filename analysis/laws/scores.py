@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from sklearn.base import BaseEstimator, clone
 
-from analysis.circles.fourier import survives
+from analysis.circles.fourier import agreement, survives
+from analysis.laws.nonlinear import term_name
 from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared
 from physics.checks import choice, finite_array, number
 from physics.errors import InputError
@@ -57,6 +58,21 @@ class Law(ABC):
     def changes(self, states: Array) -> Array:
         """F of states (n, K)."""
 
+    def table(self) -> list[dict[str, Any]]:
+        """Coefficients as rows.
+
+        Raises
+        ------
+        InputError
+            If the law has none that could be named.
+        """
+        raise InputError(f"{type(self).__name__} has no coefficients that a table could name")
+
+    @property
+    def missed(self) -> list[int]:
+        """Components, counted from 1 as frequencies are, whose targets have not converged."""
+        return []
+
     def predict(self, x0: Any, times: Any) -> Array:
         """Trajectory from a state; see `rollout`, which also says how far it got."""
         return self.rollout(x0, times)[0]
@@ -97,24 +113,26 @@ class Law(ABC):
         with np.errstate(over="ignore", invalid="ignore"):
             found = np.concatenate([self.changes(x) for x, _ in pairs])
         derivative = r_squared(np.concatenate([dx for _, dx in pairs]), found)
-        truth, predicted, agreement, reached = [], [], [], 0
+        truth, predicted, agreements, reached = [], [], [], 0
         for t, x in pieces:
             states, frames = self.rollout(x[0], elapsed((t, x), self.kind))
             truth.append(x[1:])
             predicted.append(states[1:])
             reached += frames - 1
-            agreement.append(_agreement(x[-1], states[-1]))
+            # A rollout that has blown up has no survivors.
+            told = survives(states[-1]) if np.isfinite(states[-1]).all() else np.zeros(x.shape[1], bool)
+            agreements.append(agreement(survives(x[-1]), told))
         true, rolled = np.concatenate(truth), np.concatenate(predicted)
         error = float("inf")
         if np.isfinite(rolled).all():
             error = float(np.linalg.norm(rolled - true) / max(np.linalg.norm(true), np.finfo(float).tiny))
-        found_agreement = [value for value in agreement if np.isfinite(value)]
+        known = [value for value in agreements if np.isfinite(value)]
         return Score(
             derivative,
             r_squared(true, rolled),
             error,
             max(reached, 0) / len(true),
-            float(np.mean(found_agreement)) if found_agreement else float("nan"),
+            float(np.mean(known)) if known else float("nan"),
         )
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
@@ -172,6 +190,28 @@ class RegressorLaw(Law):
         if not np.isfinite(states).all():
             return np.full_like(states, np.inf)
         return np.asarray(self.regressor.predict(states))
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row a term of a mean-field law, or a row a target where all terms have coefficients."""
+        if hasattr(self.regressor, "terms_"):
+            names = (term_name(term) for term in self.regressor.terms_)
+            return [
+                {"term": name, "coefficient": float(c)}
+                for name, c in zip(names, self.regressor.coef_, strict=True)
+            ]
+        if not hasattr(self.regressor, "steps"):
+            return super().table()
+        terms, last = self.regressor[0].get_feature_names_out(), self.regressor[-1]
+        return [
+            {"frequency": k + 1, "1": float(b)} | {t: float(v) for t, v in zip(terms, w, strict=True) if v}
+            for k, (b, w) in enumerate(zip(last.intercept_, last.coef_, strict=True))
+        ]
+
+    @property
+    def missed(self) -> list[int]:
+        """Components whose targets have not converged, where the last step of a pipeline tells them."""
+        last = self.regressor[-1] if hasattr(self.regressor, "steps") else self.regressor
+        return [int(k) + 1 for k in np.flatnonzero(~getattr(last, "converged_", np.array([], bool)))]
 
 
 def fit_law(
@@ -281,14 +321,6 @@ def honest_scores(
             held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
         across = [held[k] for k in range(len(pieces))]
     return HonestScores(law, law.score(values, clocks), forward, tuple(across))
-
-
-def _agreement(true: Array, rolled: Array) -> float:
-    """Jaccard index of the survivors; a rollout that has blown up has none."""
-    alive = survives(true)
-    told = survives(rolled) if np.isfinite(rolled).all() else np.zeros_like(alive)
-    either = int((alive | told).sum())
-    return int((alive & told).sum()) / either if either else float("nan")
 
 
 def whole_steps(clock: Array) -> NDArray[np.int64]:

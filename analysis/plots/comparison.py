@@ -1,20 +1,29 @@
-"""Figures of a comparison. Each takes `ax=None`, draws, and returns the axes."""
+"""Figures of two ensembles side by side: errors and clocks, onsets, calibration, and aligned shapes."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
-from analysis.compare.motion import Motion
+from analysis.circles.geometry import principal_components
+from analysis.compare.comparison import Comparison
+from analysis.compare.ensembles import EnsembleOf
+from analysis.compare.motion import Motion, Paths, frame_mean
 from analysis.compare.onsets import OnsetDifference
-from analysis.plots.figures import axes_of, graded_colors, styled
+from analysis.compare.relabelling import aligned
+from analysis.plots.distributions import show_distributions, show_effects
+from analysis.plots.embeddings import show_embedding
+from analysis.plots.signals import show_lines
+from analysis.plots.style import FIRST, GREY, SECOND, Panels, axes_of, panels, styled
 from analysis.stats.calibration import Calibration
-from analysis.stats.effects import Difference
+from physics.trajectory import Trajectory
 
-Array = NDArray[np.float64]
-FIRST, SECOND, GREY = "#0b6e99", "#d1603d", "#888888"
+Trajectories = Sequence[Trajectory]
+COLUMNS = 5
+"""Frames that are shown side by side."""
+SHOWN = 5
+"""Distributions that are drawn."""
 
 
 @styled
@@ -57,54 +66,20 @@ def show_clocks(motion: Motion, names: tuple[str, str], ax: Axes | None = None, 
 
 
 @styled
-def show_effects(distributions: Mapping[str, Difference], ax: Axes | None = None, *, title: str = "") -> Axes:
-    """Draw Cliff's delta of values and Cohen's h of proportions, with 95 % intervals; 0 is no effect."""
-    ax = axes_of(ax)
-    rows = [(one.name, *next(iter(one.effects.items()))) for one in distributions.values()]
-    for y, (_, effect, value) in enumerate(reversed(rows)):
-        if not np.isfinite(value.estimate):
-            continue
-        bars = [[value.estimate - value.low], [value.high - value.estimate]]
-        shape, color = ("s", SECOND) if effect == "Cohen's h" else ("o", FIRST)
-        ax.errorbar(value.estimate, y, xerr=bars, fmt=shape, color=color, markersize=5.5, capsize=3)
-    ax.axvline(0, color=GREY, linewidth=0.9, linestyle=":")
-    ax.set_yticks(range(len(rows)), [name for name, *_ in reversed(rows)])
-    ax.set_ylim(-0.6, len(rows) - 0.4)
-    ax.set_xlim(min(-1.05, ax.get_xlim()[0]), max(1.05, ax.get_xlim()[1]))
-    ax.grid(visible=True, axis="x")
-    for label, shape, color in (("Cliff's delta", "o", FIRST), ("Cohen's h", "s", SECOND)):
-        if any(effect == label for _, effect, _ in rows):
-            ax.plot([], [], shape, color=color, markersize=5.5, label=label)
-    ax.legend(loc="best")
-    ax.set(xlabel="effect size, first minus second", title=title)
-    return ax
-
-
-@styled
 def show_onsets(onset: OnsetDifference, names: tuple[str, str], ax: Axes | None = None) -> Axes:
     """Draw the part of the runs that have reached it by a time, by Kaplan and Meier, with 95 % bands."""
     ax = axes_of(ax)
     for one, name, color in zip((onset.first, onset.second), names, (FIRST, SECOND), strict=True):
         times, alive, low, high = one.curve()
         end = max(float(one.times.max()), float(times[-1]))
-        times, alive, low, high = (
-            np.append(values, value)
-            for values, value in zip(
-                (times, alive, low, high), (end, alive[-1], low[-1], high[-1]), strict=True
-            )
-        )
+        times = np.append(times, end)
+        alive, low, high = (np.append(values, values[-1]) for values in (alive, low, high))
         label = f"{name}: {int(one.reached.sum())} of {len(one.reached)}"
         ax.step(times, 1 - alive, where="post", color=color, label=label)
-        sound = np.isfinite(low)
-        ax.fill_between(
-            times, 1 - low, 1 - high, where=sound.tolist(), step="post", color=color, alpha=0.15, linewidth=0
-        )
-    ax.set(
-        xlabel="time",
-        ylabel="part that has reached it",
-        ylim=(-0.02, 1.02),
-        title=onset.name.replace("_", " "),
-    )
+        sound = np.isfinite(low).tolist()
+        ax.fill_between(times, 1 - low, 1 - high, sound, step="post", color=color, alpha=0.15, linewidth=0)
+    ax.set(xlabel="time", ylabel="part that has reached it", title=onset.name.replace("_", " "))
+    ax.set_ylim(-0.02, 1.02)
     ax.margins(x=0)
     ax.legend(loc="best")
     return ax
@@ -121,14 +96,110 @@ def show_calibration(found: Calibration, ax: Axes | None = None, *, title: str =
     return ax
 
 
-@styled
-def show_lines(
-    times: Any, states: Any, ax: Axes | None = None, *, title: str = "", xlabel: str = "", ylabel: str = ""
-) -> Axes:
-    """Draw components (frames, tokens) over time, each in its colour."""
-    ax = axes_of(ax)
-    for token, color in enumerate(graded_colors(np.shape(states)[1])):
-        ax.plot(times, np.asarray(states)[:, token], color=color, linewidth=1.2)
-    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    ax.margins(x=0)
-    return ax
+def show_quantities(comparison: Comparison) -> Panels:
+    """Draw the effect sizes of all quantities, and the distributions of the first of them."""
+    drawn = [one for one in comparison.distributions.values() if "Cohen's h" not in one.effects][:SHOWN]
+    columns = min(1 + len(drawn), 3)
+    axes = panels(-(-(1 + len(drawn)) // columns), columns, 4.1, 3.3)
+    show_effects(comparison.distributions, axes.flat[0], title="Effect sizes, 95 % intervals")
+    for ax, one in zip(axes.flat[1:], drawn, strict=False):
+        show_distributions(dict(zip(comparison.names, one.samples, strict=True)), ax, xlabel=one.name)
+    for ax in axes.flat[1 + len(drawn) :]:
+        ax.set_axis_off()
+    return axes
+
+
+def show_motion(comparison: Comparison) -> Panels:
+    """Draw the error of the pairs over time, and which times stand side by side."""
+    motion = comparison.motion
+    assert motion is not None
+    axes = panels(1, 2, 5.25, 3.4)
+    ylabel = "disparity" if comparison.shapes is not None else "1 - R² across components"
+    show_error(motion, comparison.names[1], axes[0, 0], ylabel=ylabel, title="Error over time")
+    show_clocks(motion, comparison.names, axes[0, 1], title="Clocks, after alignment")
+    return axes
+
+
+def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectories, count: int = 4) -> Any:
+    """Draw final shapes of the second (discs) over the nearest of the first, aligned (open circles).
+
+    From the best match on the left to the worst on the right, at quantiles of the disparity, which stands
+    above. Returns None where shapes are not compared, or lie on a line or in different dimensions.
+    """
+    one, other = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
+    shapes = comparison.shapes
+    if shapes is None or one.dim != other.dim or other.dim < 2:
+        return None
+    order = np.argsort(shapes.nearest, kind="stable")
+    chosen = order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
+    axes = panels(1, len(chosen), 3.1, 3.4)
+    for ax, run in zip(axes[0], chosen, strict=True):
+        partner = int(shapes.disparity[:, run].argmin())
+        permutation = shapes.symmetry.permutations[shapes.relabelling[partner, run]]
+        moved = aligned(one.final[partner], other.final[run], permutation)
+        target, moved = _planar(other.final[run], other.final[run]), _planar(moved, other.final[run])
+        title = f"{other.name} {run}, {one.name} {partner}: {shapes.nearest[run]:.3f}"
+        show_embedding(target, ax, outline=moved, title=title)
+    return axes
+
+
+def show_typical_pair(comparison: Comparison, first: Trajectories, second: Trajectories) -> Any:
+    """Draw the pair of median error over time: lines of one dimension, or point sets at several times.
+
+    Returns the axes and what they show in words, or None where the two have no times or axes in common.
+    """
+    motion = comparison.motion
+    assert motion is not None
+    one, other = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
+    covered, means = np.isfinite(motion.error), frame_mean(motion.error)
+    chosen = int(np.argsort(means, kind="stable")[(len(means) - 1) // 2])
+    frames = np.flatnonzero(covered[chosen])
+    if not len(frames) or one.times is None or other.times is None:
+        return None
+    times, matched = motion.times[frames], motion.matched[chosen, frames]
+    left = Paths(one.positions(motion.pairs[chosen, :1]), one.times).at(matched)[0]
+    right = Paths(other.positions(motion.pairs[chosen, 1:]), other.times).at(times)[0]
+    left = left[:, motion.relabelling[chosen]]
+    i, j = motion.pairs[chosen]
+    who = f"run {i} of {one.name} and run {j} of {other.name}, the pair of median error"
+    if max(left.shape[2], right.shape[2]) == 1:
+        axes = _lines(comparison, times, left[..., 0], right[..., 0])
+        return axes, f"Aligned: {who}. Each line is a token or component."
+    if left.shape[2] != right.shape[2]:
+        return None
+    axes = _snapshots(comparison, times, matched, left, right, motion.error[chosen, frames])
+    return axes, f"After alignment of clocks, labels and axes: {who}."
+
+
+def _lines(comparison: Comparison, times: Any, left: Any, right: Any) -> Panels:
+    ylabel = "state"
+    if comparison.shapes is not None:
+        moved = [aligned(a[:, None], b[:, None])[:, 0] for a, b in zip(left, right, strict=True)]
+        centre, size = right.mean(axis=1, keepdims=True), right.std(axis=1, keepdims=True)
+        left, right = (np.array(moved) - centre) / size, (right - centre) / size
+        ylabel = "normalised embedding"
+    axes = panels(1, 2, 5.25, 3.6, sharey=True)
+    for ax, states, name in zip(axes[0], (left, right), comparison.names, strict=True):
+        side = ylabel if ax is axes[0, 0] else ""
+        show_lines(times, states, ax, title=name, xlabel=f"time, {comparison.names[1]}", ylabel=side)
+    return axes
+
+
+def _snapshots(
+    comparison: Comparison, times: Any, matched: Any, left: Any, right: Any, errors: Any
+) -> Panels:
+    places = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int))
+    axes = panels(2, len(places), 2.2, 2.45)
+    for column, k in zip(axes.T, places, strict=True):
+        moved = _planar(aligned(left[k], right[k]), right[-1])
+        show_embedding(moved, column[0], title=f"t = {matched[k]:.3g}")
+        title = f"t = {times[k]:.3g}, error {errors[k]:.2f}"
+        show_embedding(_planar(right[k], right[-1]), column[1], title=title)
+    for ax, name in zip(axes[:, 0], comparison.names, strict=True):
+        ax.set_ylabel(name)
+    return axes
+
+
+def _planar(E: Any, reference: Any) -> Any:
+    """Two coordinates: those there are, or the first principal components of a reference."""
+    return E if E.shape[1] <= 2 else E @ principal_components(reference).axes[:2].T

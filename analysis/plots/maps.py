@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from analysis.plots.figures import style, token_colors
+from analysis.plots.style import axes_of, framed, styled, token_colors
 from physics.checks import finite_array
 from physics.errors import InputError
 
@@ -29,6 +28,7 @@ def plane(points: Any, *, resolution: int = 300, margin: float = 0.08) -> tuple[
     return grid, (x - half, x + half, y - half, y + half)
 
 
+@styled
 def show_classifier(
     classes: Any,
     bounds: Sequence[float],
@@ -77,27 +77,23 @@ def show_classifier(
         )
     left, right, bottom, top = bounds
     colors = token_colors(count)
-    with style():
-        ax = plt.subplots()[1] if ax is None else ax
-        ax.imshow(
-            seen,
-            origin="lower",
-            extent=(left, right, bottom, top),
-            cmap=ListedColormap(colors),
-            vmin=-0.5,
-            vmax=count - 0.5,
-            interpolation="nearest",
-        )
-        if points is not None:
-            apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out, bool)
-            for chosen, marker in ((~apart, "o"), (apart, "D")):
-                inside = colors[np.asarray(labels)[chosen]]
-                x, y = points[chosen].T
-                ax.scatter(x, y, s=30, marker=marker, c=inside, edgecolors="white", linewidths=0.6)
-        ax.set(xticks=[], yticks=[], title=title, xlim=(left, right), ylim=(bottom, top))
-        for spine in ax.spines.values():
-            spine.set_visible(True)
-            spine.set_color("#cccccc")
+    ax = axes_of(ax)
+    ax.imshow(
+        seen,
+        origin="lower",
+        extent=(left, right, bottom, top),
+        cmap=ListedColormap(colors),
+        vmin=-0.5,
+        vmax=count - 0.5,
+        interpolation="nearest",
+    )
+    if points is not None:
+        apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out, bool)
+        for chosen, marker in ((~apart, "o"), (apart, "D")):
+            inside = colors[np.asarray(labels)[chosen]]
+            x, y = points[chosen].T
+            ax.scatter(x, y, s=30, marker=marker, c=inside, edgecolors="white", linewidths=0.6)
+    framed(ax).set(title=title, xlim=(left, right), ylim=(bottom, top))
     return ax
 
 

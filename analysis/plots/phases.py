@@ -10,7 +10,7 @@ from matplotlib.ticker import NullFormatter
 
 from analysis.phases.classification import PHASES
 from analysis.phases.diagram import Cell, PhaseDiagram
-from analysis.plots.figures import style
+from analysis.plots.style import styled
 
 COLORS = dict(zip(PHASES, ("#f2c14e", "#d1603d", "#0b6e99", "#c9c9c9"), strict=True))
 PALE = 0.45
@@ -18,6 +18,7 @@ LABELLED = 0.04
 """Share of the plane from which on a phase is named within it."""
 
 
+@styled
 def show_phases(
     diagram: PhaseDiagram, ax: Axes | None = None, *, title: str = "", legend: bool = True
 ) -> Axes:
@@ -25,28 +26,27 @@ def show_phases(
 
     The names of the phases stand in their midst, as in Liu, Fig. 6.
     """
-    with style():
-        ax = Figure().subplots() if ax is None else ax
-        for cell in diagram.cells:
-            _draw(diagram, cell, ax)
-        for axis, ticks, scale, limits in (
-            (diagram.x, ax.xaxis, ax.set_xscale, ax.set_xlim),
-            (diagram.y, ax.yaxis, ax.set_yscale, ax.set_ylim),
-        ):
-            scale(axis.scale)
-            limits(axis.value(0.0), axis.value(1.0))
-            if axis.scale == "log" and axis.value(1.0) >= 10 * axis.value(0.0):
-                ticks.set_minor_formatter(NullFormatter())  # the decades are enough
-        for phase in PHASES:
-            _name(diagram, phase, ax)
-        ax.set(xlabel=diagram.x.label, ylabel=diagram.y.label, title=title)
-        ax.tick_params(which="both", direction="out")
-        if legend:
-            handles: list[Any] = [Patch(color=color, label=phase) for phase, color in COLORS.items()]
-            handles.append(
-                Patch(facecolor="#eeeeee", edgecolor="#666666", hatch="////", linewidth=0, label="undecided")
-            )
-            ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
+    ax = Figure().subplots() if ax is None else ax
+    for cell in diagram.cells:
+        _draw(diagram, cell, ax)
+    for axis, ticks, scale, limits in (
+        (diagram.x, ax.xaxis, ax.set_xscale, ax.set_xlim),
+        (diagram.y, ax.yaxis, ax.set_yscale, ax.set_ylim),
+    ):
+        scale(axis.scale)
+        limits(axis.value(0.0), axis.value(1.0))
+        if axis.scale == "log" and axis.value(1.0) >= 10 * axis.value(0.0):
+            ticks.set_minor_formatter(NullFormatter())  # the decades are enough
+    for phase in PHASES:
+        _name(diagram, phase, ax)
+    ax.set(xlabel=diagram.x.label, ylabel=diagram.y.label, title=title)
+    ax.tick_params(which="both", direction="out")
+    if legend:
+        handles: list[Any] = [Patch(color=color, label=phase) for phase, color in COLORS.items()]
+        handles.append(
+            Patch(facecolor="#eeeeee", edgecolor="#666666", hatch="////", linewidth=0, label="undecided")
+        )
+        ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
     return ax
 
 

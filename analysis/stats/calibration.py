@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.stats.effects import bootstrap_mean
+from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import CONFIDENCE, Interval, correlation, mean
 from physics.errors import InputError
 
@@ -57,7 +57,7 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
         x,
         y,
         mean(y - x),
-        bootstrap_mean(y - x, lambda rows: np.sqrt(np.mean(rows**2, axis=1))),
+        bootstrap((y - x,), lambda rows: np.sqrt(np.mean(rows**2, axis=1))),
         correlation(x, y),
         _slope(x, y),
     )

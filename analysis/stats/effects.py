@@ -1,7 +1,8 @@
 """How far two samples differ: differences with intervals, effect sizes, and tests by permutation."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +87,7 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
         (x, y),
         mean(x),
         mean(y),
-        bootstrap(x, y, lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), seed=seed),
+        bootstrap((x, y), lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), seed=seed),
         {"Cliff's delta": cliffs_delta(x, y), "Hedges' g": hedges_g(x, y, seed=seed)},
         permutation_p_value(x, y, seed=seed),
         "permutation test of the means",
@@ -151,109 +152,85 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
         distance = a.mean(axis=-1) - b.mean(axis=-1)
         return unbiased * np.divide(distance, pooled, out=np.full_like(pooled, np.nan), where=pooled > 0)
 
-    return bootstrap(x, y, g, seed=seed)
+    return bootstrap((x, y), g, seed=seed)
 
 
 def bootstrap(
-    first: Any,
-    second: Any,
-    statistic: Callable[[Array, Array], Array],
+    samples: Sequence[Any],
+    statistic: Callable[..., Array],
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Interval:
-    """A statistic of two samples with its expanded percentile interval by resampling both.
+    """A statistic of independent samples with its expanded percentile interval by resampling each.
 
     Parameters
     ----------
-    first, second : array_like, shapes (m,) and (n,)
+    samples : sequence of array_like, shapes (m, ...), (n, ...)
+        Rows are drawn whole.
     statistic : callable
-        Of samples along the last axis.
+        Takes an array (draws, m, ...) of each sample, and returns (draws,).
     seed : int, default 0
     resamples : int, default 4000
 
     Returns
     -------
     Interval
-        Without an interval where a sample has a single value.
+        Without an interval where a sample has a single row.
 
     Notes
     -----
     Percentiles of a bootstrap are too narrow for small samples; they are taken further out, as if Student's
     distribution stood for the normal one (Hesterberg 2015), at the degrees of freedom of the smaller sample.
     """
-    x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if not len(x) or not len(y):
-        return _unknown(len(x) + len(y))
-    estimate, size = float(statistic(x[None], y[None])[0]), min(len(x), len(y))
-    if size == 1:
-        return Interval(estimate, np.nan, np.nan, len(x) + len(y))
-    generator = np.random.default_rng(seed)
-    drawn = np.concatenate(
-        [
-            statistic(
-                x[generator.integers(len(x), size=(count, len(x)))],
-                y[generator.integers(len(y), size=(count, len(y)))],
-            )
-            for count in _counts(len(x) + len(y), resamples)
-        ]
-    )
-    drawn = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(drawn, _levels(size)) if len(drawn) else (np.nan, np.nan)
-    return Interval(estimate, float(low), float(high), len(x) + len(y))
+    arrays = [np.asarray(one, np.float64) for one in samples]
+    sizes = [len(one) for one in arrays]
+    if not all(sizes):
+        return _unknown(sum(sizes))
+    estimate = float(statistic(*(one[None] for one in arrays))[0])
+    if min(sizes) == 1:
+        return Interval(estimate, np.nan, np.nan, sum(sizes))
 
+    def drawn(*rows: Array, axis: int = -1) -> Array:
+        return statistic(*(one[row.astype(np.intp)] for one, row in zip(arrays, rows, strict=True)))
 
-def bootstrap_mean(values: Any, statistic: Callable[[Array], Array], *, seed: int = 0) -> Interval:
-    """A statistic of one sample of rows (n, ...) with its expanded percentile interval, as `bootstrap`."""
-    rows = np.asarray(values, np.float64)
-    if not len(rows):
-        return _unknown(0)
-    estimate = float(statistic(rows[None])[0])
-    if len(rows) == 1:
-        return Interval(estimate, np.nan, np.nan, 1)
-    generator = np.random.default_rng(seed)
-    drawn = np.concatenate(
-        [
-            statistic(rows[generator.integers(len(rows), size=(count, len(rows)))])
-            for count in _counts(rows.size)
-        ]
-    )
-    low, high = np.nanquantile(drawn, _levels(len(rows)))
-    return Interval(estimate, float(low), float(high), len(rows))
+    with warnings.catch_warnings():  # of draws without a value, which are left out here
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        found = stats.bootstrap(
+            [np.arange(size) for size in sizes], drawn, n_resamples=resamples, vectorized=True, rng=seed,
+            method="percentile", batch=max(BLOCK // sum(one.size for one in arrays), 1),
+        ).bootstrap_distribution  # fmt: skip
+    found = found[np.isfinite(found)]
+    low, high = np.quantile(found, _levels(min(sizes))) if len(found) else (np.nan, np.nan)
+    return Interval(estimate, float(low), float(high), sum(sizes))
 
 
 def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
-    """Two-sided p-value of the difference of the means, by 4000 permutations of the labels.
+    """Two-sided p-value of the difference of the means, over the permutations of the labels.
 
-    The arrangement that was seen counts among them, so that it is never 0; NaN where a sample is empty.
+    Over all of them where there are up to 4000, which is exact, else over 4000 that are drawn and the one
+    that was seen, so that it is never 0. NaN where a sample is empty.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    m, n = len(x), len(y)
-    if not m or not n:
+    if not len(x) or not len(y):
         return math.nan
-    pooled = np.concatenate([x, y])
-    pooled = pooled - pooled.mean()
     # With a pooled mean of 0 the difference of the means is proportional to the sum of the first.
-    seen = abs(pooled[:m].sum()) * (1 - 1e-12) - 1e-300
-    generator = np.random.default_rng(seed)
-    extreme = 0
-    for count in _counts(m + n):
-        drawn = generator.permuted(np.tile(pooled, (count, 1)), axis=1)
-        extreme += int(np.count_nonzero(np.abs(drawn[:, :m].sum(axis=1)) >= seen))
-    return (1 + extreme) / (1 + RESAMPLES)
+    centre = np.concatenate([x, y]).mean()
+    x, y = x - centre, y - centre
+    if min(len(x), len(y)) == 1:  # SciPy takes no sample of one, of which each value is as likely to be it
+        alone = abs(x[0]) if len(x) == 1 else abs(y[0])
+        return float(np.mean(np.abs(np.concatenate([x, y])) >= alone * (1 - 1e-12)))
+    found = stats.permutation_test(
+        (x, y), lambda a, b, axis: np.abs(a.sum(axis=axis)), n_resamples=RESAMPLES, vectorized=True, rng=seed,
+        alternative="greater", batch=max(BLOCK // (len(x) + len(y)), 1),
+    )  # fmt: skip
+    return float(found.pvalue)
 
 
 def _levels(size: int) -> list[float]:
     """Percentiles of an expanded interval for a sample of this size."""
     tail = float(stats.norm.cdf(math.sqrt(size / (size - 1)) * stats.t.ppf(TAIL, size - 1)))
     return [tail, 1 - tail]
-
-
-def _counts(size: int, resamples: int = RESAMPLES) -> Iterator[int]:
-    """Parts of the resamples that fit in memory."""
-    each = max(BLOCK // size, 1)
-    for start in range(0, resamples, each):
-        yield min(each, resamples - start)
 
 
 def _unknown(count: int) -> Interval:

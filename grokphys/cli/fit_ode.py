@@ -52,10 +52,9 @@ def fit_ode(
             and rollout.png.
         overwrite: replace what is there.
     """
-    from grokphys.report import laws as ding_fits
+    from grokphys.report import laws as fits
 
-    recipe = ding_fits.Recipe(law, penalty, alpha, l1_ratio, max_iter, form)
-    recipe.check(resamples)
+    recipe = fits.recipe_of(law, penalty, alpha, l1_ratio, max_iter, form, resamples)
     if whole_number("last", last, 1) <= whole_number("first", first, 0):
         raise InputError(f"last must be a step after first, {first}, got {last}")
     if resamples and directory is None:
@@ -63,27 +62,27 @@ def fit_ode(
     if table is not None:
         refuse_table(table, overwrite)
     if directory is not None:
-        for name in ding_fits.NAMES:
+        for name in fits.NAMES:
             refuse_existing(directory / name, overwrite, parents=True)
     failed: list[Path] = []
-    runs = ding_fits.read_signals(files, first, last, failed)
+    runs = fits.read_signals(files, first, last, failed)
     if not runs:
         return 1
     with stages("fit-ode", "fit and score", "resample", "write") as begin:
         begin()
-        scores = ding_fits.fit(runs, recipe)
+        scores = fits.fit(runs, recipe)
         begin()
-        intervals = ding_fits.interval_rows(runs, scores.law, recipe, resamples) if resamples else []
+        intervals = fits.interval_rows(runs, scores.law, recipe, resamples) if resamples else []
         begin()
-        print(ding_fits.summary(scores, recipe, f"steps {first} to {last}, {len(runs)} runs, {form}"))
+        print(fits.summary(scores, recipe, f"steps {first} to {last}, {len(runs)} runs, {form}"))
         if table is not None:
-            write_table(table, ding_fits.rows(runs, scores, recipe))
+            write_table(table, fits.rows(runs, scores, recipe))
             print(f"{len(runs)} runs in {table}")
         if directory is not None:
             make_directory(directory)
-            ding_fits.write(directory, runs, scores, recipe, {"first": first, "last": last}, intervals)
+            fits.write(directory, runs, scores, recipe, {"first": first, "last": last}, intervals)
             print(f"coefficients, scores and figures in {directory}")
-    missed = ding_fits.missed(scores.law)
+    missed = scores.law.missed
     if missed:
         print(
             f"grokphys: frequencies {', '.join(map(str, missed))} have not converged in {max_iter} "

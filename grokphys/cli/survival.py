@@ -38,7 +38,7 @@ def survival(
             survival.
         overwrite: replace what is there.
     """
-    from grokphys.report import survival as ding_survival
+    from grokphys.report import survival as told
 
     whole_number("at", at, 1)
     whole_number("bins", bins, 1)
@@ -48,13 +48,13 @@ def survival(
     if table is not None:
         refuse_table(table, overwrite)
     failed: list[Path] = []
-    circles = ding_survival.read_circles(files, at, factor, signal_threshold, failed)
+    circles = told.read_circles(files, at, factor, signal_threshold, failed)
     if not circles:
         return 1
-    parts = ding_survival.report(circles, groups, bins, signal_threshold, factor)
+    parts = told.report(circles, groups, bins, signal_threshold, factor)
     for part in progress(parts, "survival", "table", 4):
         print(f"{part}\n")
     if table is not None:
-        rows = ding_survival.rows(circles)
+        rows = told.rows(circles)
         print(f"{write_table(table, rows)}: {len(rows)} circles")
     return 1 if failed else 0

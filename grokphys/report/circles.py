@@ -1,86 +1,33 @@
-"""Ding et al., *Survival of the Fittest Representation*: circles of a trajectory and the ODE they obey."""
+"""Ding et al., *Survival of the Fittest Representation*: the ODE that circles obey, as tables and figures."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
-from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives, trajectory_signals
-from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
-from analysis.laws.scores import HonestScores, Law, honest_scores
-from analysis.plots import figures
+from analysis.circles.signals import OBSERVABLE, Signals, signals_of
+from analysis.laws.batch import Recipe, fit_batch
+from analysis.laws.ode import PUBLISHED, ODEFit
+from analysis.laws.scores import HonestScores, Law
+from analysis.plots.signals import show_coefficients, show_rollouts
+from analysis.plots.style import panels
 from grokphys.report.page import Picture, Section, Table
-from physics.errors import InputError
 from physics.trajectory import Trajectory
 
-OBSERVABLE = "fourier_signals"
+__all__ = [
+    "OBSERVABLE", "RECIPES", "Signals", "coefficient_picture", "fit_and_score", "ode_section",
+    "rollout_picture", "score_table", "signals_of",
+]  # fmt: skip
+
 RECIPES: dict[str, dict[str, Any]] = {
     "Lasso, α = 0.01": PUBLISHED["lasso"],
     "least squares": PUBLISHED["least-squares"],
 }
 
 
-@dataclass(frozen=True)
-class Signals:
-    """Fourier signals of one run in a window of steps, and which survive in the end.
-
-    Attributes
-    ----------
-    steps : ndarray of int64, shape (frames,)
-    values : ndarray of float64, shape (frames, K)
-    survivors : list of int
-        Frequencies above twice the mean signal in the last frame of the whole run.
-    """
-
-    steps: NDArray[np.int64]
-    values: NDArray[np.float64]
-    survivors: list[int]
-
-
-def signals_of(
-    trajectory: Trajectory,
-    first: int = 0,
-    last: int | None = None,
-    *,
-    factor: float = 2.0,
-    threshold: float | None = None,
-) -> list[Signals]:
-    """Return the signals of every run between two steps, both included, and its survivors.
-
-    The observable `fourier_signals` is taken where the trajectory holds it (it may be recorded more often
-    than the embeddings); else they are computed from the embeddings. For the limits see `survives`.
-    """
-    if OBSERVABLE in trajectory.observables:
-        steps = trajectory.clock(OBSERVABLE)[0]
-        values = trajectory.observables[OBSERVABLE]
-    else:
-        steps = trajectory.steps
-        values = trajectory_signals(trajectory)
-    window = (steps >= first) & (steps <= (steps[-1] if last is None else last))
-    if np.count_nonzero(window) < 2:
-        end = "the last" if last is None else last
-        raise InputError(
-            f"steps {first} to {end} must hold at least 2 frames, got {np.count_nonzero(window)} of the "
-            f"{len(steps)} between {steps[0]} and {steps[-1]}"
-        )
-    final = survives(fourier_signals(trajectory.final), factor=factor, threshold=threshold)
-    return [
-        Signals(steps[window], run[window].astype(np.float64), [int(k) + 1 for k in np.flatnonzero(alive)])
-        for run, alive in zip(values, final, strict=True)
-    ]
-
-
 def fit_and_score(signals: list[Signals], **recipe: Any) -> HonestScores:
     """Fit one linear ODE to all runs, and score it in sample, forward in time and across runs."""
-    return score_law(signals, lambda x, t: fit_trajectories(x, t, **recipe))
-
-
-def score_law(signals: list[Signals], fit: Callable[[Any, Any], Law]) -> HonestScores:
-    """Score any law that ``fit(signals, times)`` makes."""
-    return honest_scores(fit, [s.values for s in signals], [s.steps for s in signals])
+    return fit_batch(signals, Recipe(**recipe))
 
 
 def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
@@ -93,32 +40,13 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
         if isinstance(law, ODEFit):
             sparse = f"{np.count_nonzero(law.A)} of {law.A.size}"
             converged = f"{int(law.converged.sum())} of {len(law.converged)}"
+        later = (forward.derivative, forward.rollout) if forward else (np.nan, np.nan)
+        others = score.median("derivative"), score.median("rollout"), score.mean("survivors")
         rows.append(
-            [
-                name,
-                _r2(inside.derivative),
-                _r2(inside.rollout),
-                _r2(forward.derivative) if forward else "-",
-                _r2(forward.rollout) if forward else "-",
-                _r2(score.median("derivative")),
-                _r2(score.median("rollout")),
-                _r2(score.mean("survivors")),
-                sparse,
-                converged,
-            ]
+            [name, *map(_r2, (inside.derivative, inside.rollout, *later, *others)), sparse, converged]
         )
-    header = [
-        "fit",
-        "in sample, changes",
-        "rollout",
-        "forward, changes",
-        "rollout",
-        "across, changes",
-        "rollout",
-        "survivors",
-        "coefficients not 0",
-        "targets converged",
-    ]
+    header = ["fit", "in sample, changes", "rollout", "forward, changes", "rollout", "across, changes"]
+    header += ["rollout", "survivors", "coefficients not 0", "targets converged"]
     caption = (
         f"R² of the law, {window}. In sample is the paper's figure. Forward: fitted to the first half of the "
         "steps, scored on the second half."
@@ -134,35 +62,18 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
 
 def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture:
     """Heat map of A."""
-    with figures.style():
-        figure, ax = plt.subplots(figsize=(7.2, 6.2))
-    figures.show_coefficients(fit.A, ax, marked=survivors, title=f"Increment map A, {name}")
-    plt.close(figure)
+    ax = panels(1, 1, 7.2, 6.2)[0, 0]
+    show_coefficients(fit.A, ax, marked=survivors, title=f"Increment map A, {name}")
     return Picture(
         "Red: the signal of the column's frequency raises that of the row's (collaboration); blue: lowers it "
         "(competition). Survivors in bold.",
-        figure,
+        ax.figure,
     )
 
 
 def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
     """Original signals, and those rolled out from the first frame by each fit."""
-    with figures.style():
-        figure, axes = plt.subplots(1, len(laws), figsize=(5.2 * len(laws), 4.0), sharey=True, squeeze=False)
-    elapsed = signals.steps - signals.steps[0]
-    for ax, (name, law) in zip(axes[0], laws.items(), strict=True):
-        times = np.arange(len(elapsed)) if law.kind == "increment" else elapsed
-        figures.show_signals(
-            signals.steps,
-            signals.values,
-            ax,
-            marked=signals.survivors,
-            rollout=law.predict(signals.values[0], times),
-            title=name,
-        )
-        if ax is not axes[0, 0]:
-            ax.set_ylabel("")
-    plt.close(figure)
+    figure = show_rollouts(signals, laws)[0, 0].figure
     return Picture("Original signals, and the same rolled out from the first frame alone (dashed).", figure)
 
 

@@ -7,18 +7,21 @@ from pathlib import Path
 import numpy as np
 
 from analysis.compare.comparison import Comparison
+from analysis.compare.onsets import Onsets
+from analysis.plots.comparison import (
+    show_calibration,
+    show_motion,
+    show_nearest,
+    show_onsets,
+    show_quantities,
+    show_typical_pair,
+)
+from analysis.plots.distributions import show_distributions
+from analysis.plots.style import panels
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval
 from grokphys.output import write_text
-from grokphys.report.page import Section, Table, write_report
-from grokphys.report.side_by_side_figures import (
-    calibration_picture,
-    distribution_pictures,
-    motion_pictures,
-    onset_picture,
-    overlay_pictures,
-    shape_picture,
-)
+from grokphys.report.page import Picture, Section, Table, write_report
 from physics.trajectory import Trajectory
 
 Trajectories = Sequence[Trajectory]
@@ -28,44 +31,62 @@ SYMBOLS = {"Cliff's delta": "δ", "Cohen's h": "h"}
 
 def comparison_sections(comparison: Comparison, first: Trajectories, second: Trajectories) -> list[Section]:
     """Findings, and then each part that the ensembles allow: structures, shapes, motion, onsets, accuracy."""
-    sections = [
-        Section(
-            "Side by side",
-            [findings(comparison), *(f"Note: {note}." for note in comparison.notes)],
-            [distribution_table(comparison)] if comparison.distributions else [],
-            distribution_pictures(comparison),
-        )
-    ]
+    notes = [f"Note: {note}." for note in comparison.notes]
+    tables, pictures = [], []
+    if comparison.distributions:
+        tables = [distribution_table(comparison)]
+        caption = "Effect sizes, and cumulative distributions over the runs."
+        pictures = [Picture(caption, show_quantities(comparison)[0, 0].figure)]
+    sections = [Section("Side by side", [findings(comparison), *notes], tables, pictures)]
     if comparison.motion is not None:
-        sections.append(
-            Section(
-                "In motion",
-                [_motion_text(comparison)],
-                [motion_table(comparison)],
-                motion_pictures(comparison, first, second),
-            )
-        )
+        pair = show_typical_pair(comparison, first, second)
+        pictures = [] if pair is None else [Picture(pair[1], pair[0][0, 0].figure)]
+        caption = "Error of the pairs over time, and which times stand side by side."
+        pictures.append(Picture(caption, show_motion(comparison)[0, 0].figure))
+        text = [_motion_text(comparison)]
+        sections.append(Section("In motion", text, [motion_table(comparison)], pictures))
     if comparison.shapes is not None:
-        sections.append(
-            Section(
-                "Final shapes",
-                [_shape_text(comparison)],
-                [shape_table(comparison)],
-                [shape_picture(comparison), *overlay_pictures(comparison, first, second)],
-            )
-        )
+        pictures = _shape_pictures(comparison, first, second)
+        text = [_shape_text(comparison)]
+        sections.append(Section("Final shapes", text, [shape_table(comparison)], pictures))
     if comparison.onsets:
-        sections.append(Section("Onsets", [ONSETS], [onset_table(comparison)], [onset_picture(comparison)]))
+        shown = list(comparison.onsets.values())[:3]
+        axes = panels(1, len(shown), max(4.1, 5.2 / len(shown)), 3.3)
+        for ax, onset in zip(axes[0], shown, strict=True):
+            show_onsets(onset, comparison.names, ax)
+        caption = "Part of the runs that have got there by a time, clocks aligned, with 95 % bands."
+        pictures = [Picture(caption, axes[0, 0].figure)]
+        sections.append(Section("Onsets", [ONSETS], [onset_table(comparison)], pictures))
     if comparison.accuracy is not None:
+        ax = panels(1, 1, 4.4, 3.9)[0, 0]
+        show_calibration(comparison.accuracy, ax, title=f"{len(comparison.accuracy.predicted)} runs")
+        caption = "Accuracy measured against what was predicted; dotted: where they agree."
+        pictures = [Picture(caption, ax.figure)]
         sections.append(
-            Section(
-                "Predicted and measured accuracy",
-                [],
-                [accuracy_table(comparison)],
-                [calibration_picture(comparison)],
-            )
+            Section("Predicted and measured accuracy", [], [accuracy_table(comparison)], pictures)
         )
     return sections
+
+
+def _shape_pictures(comparison: Comparison, first: Trajectories, second: Trajectories) -> list[Picture]:
+    assert comparison.shapes is not None
+    one, other = comparison.names
+    ax = panels(1, 1, 6.2, 3.4)[0, 0]
+    show_distributions(
+        comparison.shapes.distances(comparison.names),
+        ax,
+        xlabel="Procrustes disparity to the nearest shape",
+        title=f"Final shapes of {other}: nearest among …",
+    )
+    pictures = [Picture("How distances between final shapes are distributed.", ax.figure)]
+    axes = show_nearest(comparison, first, second)
+    if axes is not None:
+        caption = (
+            f"Final shapes of {other} (discs) and the nearest of {one}, aligned (open circles): "
+            "from the best match on the left to the worst on the right, with the disparity."
+        )
+        pictures.append(Picture(caption, axes[0, 0].figure))
+    return pictures
 
 
 def write_comparison(
@@ -96,19 +117,16 @@ def distribution_table(comparison: Comparison) -> Table:
         rows.append(
             [
                 f"{one.name}, %" if one.name in PERCENT else one.name,
-                one.first.format(digits, scale),
-                one.second.format(digits, scale),
-                one.difference.format(digits, scale),
+                *(value.format(digits, scale) for value in (one.first, one.second, one.difference)),
                 f"{SYMBOLS[effect]} = {size.format(2)}",
-                p_value(one.p_value),
-                p_value(one.adjusted_p_value),
+                *map(p_value, (one.p_value, one.adjusted_p_value)),
             ]
         )
     return Table(
         f"Final structures and measurements of {comparison.runs[0]} and {comparison.runs[1]} runs; 95 % "
         "intervals: Wilson and Newcombe for proportions, Student and bootstrap for means. Effects, of the "
         "first minus the second, are Cliff's δ or Cohen's h (Hedges' g in the JSON); p by Fisher's exact "
-        f"test or 4000 permutations, and Holm's among the {comparison.tests} tests of this comparison. "
+        f"test or up to 4000 permutations, and Holm's among the {comparison.tests} tests of this comparison. "
         "Intervals are of each quantity alone.",
         ["quantity", first, second, "difference", "effect", "p", "Holm's p"],
         rows,
@@ -158,30 +176,17 @@ def onset_table(comparison: Comparison) -> Table:
     rows = [
         [
             name.replace("_", " "),
-            one.first.fraction.format(0, 100),
-            moment(one.first.median),
-            one.second.fraction.format(0, 100),
-            moment(one.second.median),
-            significant(one.ratio),
-            significant(one.paired_ratio),
-            p_value(one.p_value),
-            p_value(one.adjusted_p_value),
+            *(text for own in (one.first, one.second) for text in _reached(own)),
+            *map(significant, (one.ratio, one.paired_ratio)),
+            *map(p_value, (one.p_value, one.adjusted_p_value)),
         ]
         for name, one in comparison.onsets.items()
     ]
+    header = ["onset", f"{first}, % reach it", "median time", f"{second}, % reach it", "median time"]
+    header += ["ratio", "ratio of pairs that both do", "p", "Holm's p"]
     return Table(
         f"Onsets in the time of {second}{aligned}; ratios are {second} over {first}; 95 % intervals.",
-        [
-            "onset",
-            f"{first}, % reach it",
-            "median time",
-            f"{second}, % reach it",
-            "median time",
-            "ratio",
-            "ratio of pairs that both do",
-            "p",
-            "Holm's p",
-        ],
+        header,
         rows,
     )
 
@@ -194,12 +199,8 @@ def accuracy_table(comparison: Comparison) -> Table:
         f"Accuracy predicted and measured of {len(found.predicted)} runs; 95 % intervals.",
         ["measured minus predicted", "root mean square", "correlation", "slope"],
         [
-            [
-                found.bias.format(3),
-                found.error.format(3),
-                found.correlation.format(2),
-                found.slope.format(2),
-            ]
+            [*(one.format(3) for one in (found.bias, found.error))]
+            + [one.format(2) for one in (found.correlation, found.slope)]
         ],
     )
 
@@ -318,6 +319,11 @@ def significant(value: Interval) -> str:
         return "-"
     text = f"{value.estimate:.3g}"
     return text if math.isnan(value.low) else f"{text} [{value.low:.3g}, {value.high:.3g}]"
+
+
+def _reached(one: Onsets) -> tuple[str, str]:
+    """How many runs have got there, in per cent, and the median time."""
+    return one.fraction.format(0, 100), moment(one.median)
 
 
 def moment(value: Interval) -> str:

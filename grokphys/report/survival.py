@@ -1,112 +1,74 @@
 """What `grokphys survival` does: circles of many runs, how many survive, and what told so at the start."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.survival import (
-    Classifier,
-    Fitness,
-    StoppingRule,
-    circle_counts,
-    fitness,
-    survival_rates,
-)
+from analysis.circles.signals import Circles, circles_of
+from analysis.circles.survival import Classifier, Fitness, circle_counts, fitness, survival_rates
 from grokphys.batches import Row, read_each, run_columns
-from grokphys.report import circles as ding
 from grokphys.report.page import Table
-from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Circles:
-    """All circles of one run.
-
-    Attributes
-    ----------
-    columns : dict
-        File, run and parameters.
-    signal, gradient, final : ndarray, shape (K,)
-        Initial signal, its change a step at the step asked for, and the last recorded signal.
-    survived : ndarray of bool, shape (K,)
-    decided : int or None
-        Step at which the survivors were decided by `StoppingRule`.
-    """
-
-    columns: Row
-    signal: Array
-    gradient: Array
-    final: Array
-    survived: NDArray[np.bool_]
-    decided: int | None
+Read = tuple[list[Row], Circles, Array]
+"""Of a file: the columns that name each run, its circles, and their gradients (runs, K)."""
 
 
 def read_circles(
     files: Sequence[str], at: int, factor: float, threshold: float | None, failed: list[Path]
-) -> list[Circles]:
+) -> list[Read]:
     """Circles of every run of every file; files that cannot be read are named and added to `failed`."""
 
-    def read(trajectory: Trajectory) -> list[Circles]:
-        found = []
-        for run in ding.signals_of(trajectory, factor=factor, threshold=threshold):
-            if at > run.steps[-1]:
-                raise InputError(f"at must be at most the last step, {run.steps[-1]}, got {at}")
-            place = max(int(np.searchsorted(run.steps, at)), 1)
-            change = run.values[place] - run.values[place - 1]
-            alive = np.isin(np.arange(1, run.values.shape[1] + 1), run.survivors)
-            gradient = change / (run.steps[place] - run.steps[place - 1])
-            decided = StoppingRule().first(run.steps, run.values)
-            found.append(Circles({}, run.values[0], gradient, run.values[-1], alive, decided))
-        return found
+    def read(trajectory: Trajectory) -> tuple[Circles, Array]:
+        circles = circles_of(trajectory, factor=factor, threshold=threshold)
+        return circles, circles.gradient(at)
 
-    circles = []
-    for path, trajectory, found in read_each(files, read, failed):
-        for k, one in enumerate(found):
-            one.columns.update(run_columns(path, trajectory, k))
-            circles.append(one)
-    return circles
+    return [
+        ([run_columns(path, trajectory, k) for k in range(trajectory.runs)], *found)
+        for path, trajectory, found in read_each(files, read, failed)
+    ]
 
 
-def rows(circles: Sequence[Circles]) -> list[Row]:
+def rows(files: Sequence[Read]) -> list[Row]:
     """Tidy table: one row a circle."""
     return [
-        one.columns
+        columns
         | {
             "frequency": k + 1,
-            "initial_signal": float(one.signal[k]),
-            "initial_gradient": float(one.gradient[k]),
-            "final_signal": float(one.final[k]),
-            "survived": bool(one.survived[k]),
+            "initial_signal": float(circles.initial[run, k]),
+            "initial_gradient": float(gradient[run, k]),
+            "final_signal": float(circles.final[run, k]),
+            "survived": bool(circles.survived[run, k]),
         }
-        for one in circles
-        for k in range(len(one.signal))
+        for names, circles, gradient in files
+        for run, columns in enumerate(names)
+        for k in range(circles.survived.shape[1])
     ]
 
 
 def report(
-    circles: Sequence[Circles], groups: str, bins: int, threshold: float | None, factor: float
+    files: Sequence[Read], groups: str, bins: int, threshold: float | None, factor: float
 ) -> Iterator[str]:
     """Tables and sentences, one after the other."""
-    yield counts_table(circles).text()
+    columns = [one for names, _, _ in files for one in names]
+    yield counts_table(columns, [circles for _, circles, _ in files]).text()
     limit = f"{factor:g} times the mean" if threshold is None else f"{threshold:g}"
-    if not any(one.survived.any() for one in circles):
+    if not any(circles.survived.any() for _, circles, _ in files):
         yield f"No circle survives: no final signal exceeds {limit}. Lower the limit."
         return
-    sizes = sorted({(one.columns["tokens"], one.columns["dim"]) for one in circles})
+    sizes = sorted({(one["tokens"], one["dim"]) for one in columns})
     if len(sizes) > 1:
         named = ", ".join(f"p = {p}, d = {d}" for p, d in sizes)
         yield f"Initial signals of different sizes cannot be pooled, got {named}: give one size at a time."
         return
-    signal = np.stack([one.signal for one in circles])
-    gradient = np.stack([one.gradient for one in circles])
-    survived = np.stack([one.survived for one in circles])
-    labels = group_labels(circles, groups)
+    signal = np.concatenate([circles.initial for _, circles, _ in files])
+    gradient = np.concatenate([own for _, _, own in files])
+    survived = np.concatenate([circles.survived for _, circles, _ in files])
+    labels = group_labels(columns, signal, groups)
     for name, values in (("initial signal", signal), ("initial gradient", gradient)):
         yield rates_table(name, values, survived, bins, limit, labels).text()
     if len(set(labels)) < 2 or survived.all():
@@ -115,32 +77,33 @@ def report(
     yield fitness_table(fitness(signal, gradient, survived, labels)).text()
 
 
-def counts_table(circles: Sequence[Circles]) -> Table:
+def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
     """Circles that survive, by p, d and weight decay."""
-    columns = {
-        "p": [one.columns["tokens"] for one in circles],
-        "d": [one.columns["dim"] for one in circles],
-        "weight decay": [str(one.columns.get("parameter.weight_decay", "-")) for one in circles],
+    by = {
+        "p": [one["tokens"] for one in columns],
+        "d": [one["dim"] for one in columns],
+        "weight decay": [str(one.get("parameter.weight_decay", "-")) for one in columns],
     }
-    counted = circle_counts([int(one.survived.sum()) for one in circles], columns)
-    steps = [one.decided for one in circles if one.decided is not None]
-    when = f", median step {np.median(steps):.0f}" if steps else ""
+    counted = circle_counts(np.concatenate([one.counts for one in circles]), by)
+    steps = np.concatenate([one.decided() for one in circles])
+    steps = steps[np.isfinite(steps)]
+    when = f", median step {np.median(steps):.0f}" if len(steps) else ""
     return Table(
-        f"Circles that survive, mean and 95 % interval; survivors decided in {len(steps)} of {len(circles)} "
+        f"Circles that survive, mean and 95 % interval; survivors decided in {len(steps)} of {len(columns)} "
         f"runs{when}.",
-        [*columns, "runs", "circles"],
+        [*by, "runs", "circles"],
         [
-            [*(str(row[name]) for name in columns), str(row["circles"].count), row["circles"].format(2)]
+            [*(str(row[name]) for name in by), str(row["circles"].count), row["circles"].format(2)]
             for row in counted
         ],
     )
 
 
-def group_labels(circles: Sequence[Circles], groups: str) -> list[str]:
-    """Name the group of every run: its file, or itself with all runs that share its initial embedding."""
+def group_labels(columns: Sequence[Row], initial: Any, groups: str) -> list[str]:
+    """Name the group of every run: its file, or itself with all runs that share its initial signals."""
     if groups == "file":
-        return [str(one.columns["file"]) for one in circles]
-    return [one.signal.tobytes().hex() for one in circles]
+        return [str(one["file"]) for one in columns]
+    return [signal.tobytes().hex() for signal in initial]
 
 
 def rates_table(

@@ -45,7 +45,7 @@ def test_intervals_of_effects_have_their_coverage():
     shift, delta = 0.8, 2 * stats.norm.cdf(0.8 / 2**0.5) - 1
     samples = [(rng.normal(shift, 1, 18), rng.normal(0, 1, 14)) for _ in range(100)]
     deltas = [analysis.cliffs_delta(x, y) for x, y in samples]
-    means = [bootstrap(x, y, lambda a, b: a.mean(-1) - b.mean(-1), resamples=400) for x, y in samples]
+    means = [bootstrap((x, y), lambda a, b: a.mean(-1) - b.mean(-1), resamples=400) for x, y in samples]
     g = [analysis.hedges_g(x, y) for x, y in samples[:50]]
     for intervals, truth in ((deltas, delta), (means, shift), (g, shift)):
         assert covered(intervals, truth) > 0.88

@@ -94,13 +94,10 @@ def test_trials_that_share_an_embedding_do_not_make_an_interval_narrower():
 
 def test_runs_that_share_their_first_signals_are_one_group():
     signals = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
-    runs = [
-        ding_survival.Circles({"file": f"{k % 2}.h5"}, signal, signal, signal, signal > 2, None)
-        for k, signal in enumerate(signals)
-    ]
-    first, second, third = ding_survival.group_labels(runs, "run")
+    columns = [{"file": f"{k % 2}.h5"} for k in range(3)]
+    first, second, third = ding_survival.group_labels(columns, signals, "run")
     assert first == third != second
-    assert ding_survival.group_labels(runs, "file") == ["0.h5", "1.h5", "0.h5"]
+    assert ding_survival.group_labels(columns, signals, "file") == ["0.h5", "1.h5", "0.h5"]
 
 
 def test_groups_are_left_out_as_a_whole():

@@ -1,0 +1,159 @@
+"""The circles of a trajectory: the signals of its runs in a window of steps, and which survive in the end."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, survives, trajectory_signals
+from analysis.circles.survival import StoppingRule
+from physics.checks import whole_number
+from physics.errors import InputError
+from physics.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+OBSERVABLE = "fourier_signals"
+"""The observable that holds signals, often of more steps than the embeddings."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Fourier signals of one run in a window of steps.
+
+    Attributes
+    ----------
+    steps : ndarray of int64, shape (frames,)
+    values : ndarray of float64, shape (frames, K)
+    survivors : list of int
+        Frequencies that survive in the last frame of the whole run.
+    """
+
+    steps: NDArray[np.int64]
+    values: Array
+    survivors: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Circles:
+    """Fourier signals of an ensemble over time, and which circles survive; see `circles_of`.
+
+    Attributes
+    ----------
+    steps : ndarray of int64, shape (frames,)
+    signals : ndarray of float64, shape (runs, frames, K)
+        Norms.
+    survived : ndarray of bool, shape (runs, K)
+        Of the last frame of the whole runs.
+    """
+
+    steps: NDArray[np.int64]
+    signals: Array
+    survived: NDArray[np.bool_]
+
+    @property
+    def initial(self) -> Array:
+        """Signals (runs, K) of the first frame."""
+        return self.signals[:, 0]
+
+    @property
+    def final(self) -> Array:
+        """Signals (runs, K) of the last frame."""
+        return self.signals[:, -1]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of circles (runs,) that survive."""
+        return self.survived.sum(axis=1)
+
+    def gradient(self, at: int = 4) -> Array:
+        """Change of the signals (runs, K) a step, over the recorded interval that ends at step `at`.
+
+        Where that step is not recorded, the next one that is takes its place.
+
+        Raises
+        ------
+        InputError
+            If `at` is less than 1 or beyond the last step.
+        """
+        if whole_number("at", at, 1) > self.steps[-1]:
+            raise InputError(f"at must be at most the last step, {self.steps[-1]}, got {at}")
+        place = max(int(np.searchsorted(self.steps, at)), 1)
+        change = self.signals[:, place] - self.signals[:, place - 1]
+        return np.asarray(change / (self.steps[place] - self.steps[place - 1]))
+
+    def decided(self, rule: StoppingRule | None = None) -> Array:
+        """Step (runs,) at which a rule decides the survivors of each run; NaN where it never does."""
+        rule = rule or StoppingRule()
+        first = [rule.first(self.steps, run) for run in self.signals]
+        return np.array([np.nan if step is None else step for step in first], np.float64)
+
+
+def circles_of(
+    trajectory: Trajectory,
+    first: int = 0,
+    last: int | None = None,
+    *,
+    factor: float = 2.0,
+    threshold: float | None = None,
+) -> Circles:
+    """Circles of every run of a trajectory, between two steps.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Its observable `fourier_signals` is taken where it has one, which may be recorded more often than the
+        embeddings; else the signals are computed from the embeddings.
+    first, last : int
+        Steps of the window, both included; the whole trajectory by default.
+    factor, threshold : float
+        When a circle survives, as in `survives`; told from the final embedding.
+
+    Returns
+    -------
+    Circles
+
+    Raises
+    ------
+    InputError
+        If the window holds fewer than two frames, or a limit is not greater than 0.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> circles = analysis.circles_of(physics.example("ding"))
+    >>> circles.counts, circles.initial.shape, circles.gradient(4).shape
+    (array([5]), (1, 29), (1, 29))
+    """
+    if OBSERVABLE in trajectory.observables:
+        steps, values = trajectory.clock(OBSERVABLE)[0], trajectory.observables[OBSERVABLE]
+    else:
+        steps, values = trajectory.steps, trajectory_signals(trajectory)
+    window = (steps >= first) & (steps <= (steps[-1] if last is None else last))
+    if np.count_nonzero(window) < 2:
+        end = "the last" if last is None else last
+        raise InputError(
+            f"steps {first} to {end} must hold at least 2 frames, got {np.count_nonzero(window)} of the "
+            f"{len(steps)} between {steps[0]} and {steps[-1]}"
+        )
+    final = survives(fourier_signals(trajectory.final), factor=factor, threshold=threshold)
+    return Circles(steps[window], np.asarray(values[:, window], np.float64), final)
+
+
+def signals_of(
+    trajectory: Trajectory, first: int = 0, last: int | None = None, **limits: Any
+) -> list[Signals]:
+    """Signals of every run on its own, as fits take them; arguments as in `circles_of`.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> run = analysis.signals_of(physics.example("ding"), 0, 1000)[0]
+    >>> run.values.shape, run.survivors
+    ((1001, 29), [7, 8, 11, 13, 25])
+    """
+    circles = circles_of(trajectory, first, last, **limits)
+    return [
+        Signals(circles.steps, values, [int(k) + 1 for k in np.flatnonzero(alive)])
+        for values, alive in zip(circles.signals, circles.survived, strict=True)
+    ]

@@ -1,0 +1,169 @@
+"""One law of motion for all runs of a batch, with what it is worth: what `grokphys fit-ode` computes."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from analysis.circles.signals import Signals, signals_of
+from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
+from analysis.laws.ode import fit_trajectories
+from analysis.laws.regressors import CRITERIA
+from analysis.laws.resampling import Resampled, resample_coefficients
+from analysis.laws.scores import HonestScores, Law, fit_law, honest_scores
+from physics.checks import choice, number, whole_number
+from physics.errors import InputError
+from physics.trajectory import Trajectory
+
+LAWS = ("linear", "mean-field", "lotka-volterra")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Which law is fitted, and how.
+
+    Parameters
+    ----------
+    law : {"linear", "mean-field", "lotka-volterra"}, default "linear"
+        The paper's linear ODE, `MeanFieldRegressor`, or `lotka_volterra`.
+    penalty, alpha, l1_ratio, max_iter
+        Of the linear and the quadratic law, as in `LinearODERegressor`.
+    kind : {"increment", "generator"}, default "increment"
+        As in `fit_trajectories`.
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed.
+    """
+
+    law: str = "linear"
+    penalty: str | None = "lasso"
+    alpha: float | str = 0.01
+    l1_ratio: float = 0.5
+    max_iter: int = 100_000
+    kind: str = "increment"
+
+    def __post_init__(self) -> None:
+        choice("law", self.law, LAWS)
+        choice("kind", self.kind, ("increment", "generator"))
+        if isinstance(self.alpha, str):
+            choice("alpha", self.alpha, CRITERIA)
+        else:
+            number("alpha", self.alpha, 0.0)
+        if not 0.0 <= number("l1_ratio", self.l1_ratio) <= 1.0:
+            raise InputError(f"l1_ratio must be from 0 to 1, got {self.l1_ratio:g}")
+        whole_number("max_iter", self.max_iter, 1)
+
+    @property
+    def label(self) -> str:
+        """What tables and titles call the fit."""
+        if self.law == "mean-field":
+            return "mean field, nine terms"
+        how = "least squares" if self.penalty is None else f"{self.penalty}, α = {self.alpha}"
+        how = how.replace("lasso", "Lasso")
+        return how if self.law == "linear" else f"Lotka-Volterra, {how}"
+
+    def fit(self, signals: Any, times: Any = None) -> Law:
+        """Fit the law to trajectories, arguments as in `fit_trajectories`."""
+        if self.law == "mean-field":
+            return fit_law(MeanFieldRegressor(), signals, times, kind=self.kind)
+        options: dict[str, Any] = {
+            "penalty": self.penalty, "alpha": self.alpha, "l1_ratio": self.l1_ratio, "max_iter": self.max_iter
+        }  # fmt: skip
+        if self.law == "lotka-volterra":
+            return fit_law(lotka_volterra(**options), signals, times, kind=self.kind)
+        return fit_trajectories(signals, times, kind=self.kind, **options)
+
+    def check_resamples(self, resamples: int) -> None:
+        """Refuse laws whose coefficients cannot be drawn again, before anything is fitted."""
+        if self.law != "linear" or isinstance(self.alpha, str):
+            raise InputError(
+                f"resamples must be 0 unless the law is linear and alpha a number, got {resamples} with the "
+                f"{self.law} law and alpha {self.alpha}"
+            )
+
+    def resample(self, batch: Any, resamples: int = 200, *, seed: int = 0, **window: Any) -> Resampled:
+        """Intervals of the coefficients of a linear law: `resample_coefficients` of a batch, see `fit_batch`.
+
+        Raises
+        ------
+        InputError
+            If the law is not linear, or alpha no number.
+        """
+        self.check_resamples(resamples)
+        runs = batch_signals(batch, **window)
+        return resample_coefficients(
+            [run.values for run in runs], [run.steps for run in runs], kind=self.kind, penalty=self.penalty,
+            alpha=float(self.alpha), l1_ratio=self.l1_ratio, resamples=resamples, seed=seed,
+        )  # fmt: skip
+
+
+def fit_batch(
+    batch: Any,
+    recipe: Recipe | None = None,
+    *,
+    first: int = 0,
+    last: int | None = 1000,
+    split: float = 0.5,
+) -> HonestScores:
+    """Fit one law to all runs of a batch, and score it in sample, forward in time and across runs.
+
+    Parameters
+    ----------
+    batch : Trajectory, sequence of Trajectory, or sequence of Signals
+        All runs of all of them obey one law.
+    recipe : Recipe, optional
+        The paper's Lasso by default.
+    first, last : int
+        Steps to fit, both included, where trajectories are given.
+    split : float, default 0.5
+        As in `honest_scores`.
+
+    Returns
+    -------
+    HonestScores
+        Its `law` names the targets that have not converged, `Law.missed`; nothing warns of them.
+
+    Raises
+    ------
+    InputError
+        As `fit_trajectories`; if a signal is not finite, or the trajectories differ in the number of tokens.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> scores = analysis.fit_batch(physics.example("ding"), analysis.Recipe(penalty="lasso", alpha=0.01))
+    >>> round(scores.in_sample.derivative, 3), scores.forward.rollout < 0
+    (0.764, True)
+    """
+    runs = batch_signals(batch, first=first, last=last)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return honest_scores(
+            (recipe or Recipe()).fit, [run.values for run in runs], [run.steps for run in runs], split=split
+        )
+
+
+def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Signals]:
+    """Signals of all runs of a batch; see `fit_batch`."""
+    parts = list(batch) if isinstance(batch, Sequence) else [batch]
+    if not parts:
+        raise InputError("batch must hold at least one run, got none")
+    runs: list[Signals] = []
+    for part in parts:
+        if isinstance(part, Trajectory):
+            runs += signals_of(part, first, last)
+        elif isinstance(part, Signals):
+            runs.append(part)
+        else:
+            raise InputError(f"batch must hold trajectories or signals, got {type(part).__name__}")
+    sizes = sorted({run.values.shape[1] for run in runs})
+    if len(sizes) > 1:
+        raise InputError(f"batch must agree in the number of frequencies, got {sizes}")
+    if not all(np.isfinite(run.values).all() for run in runs):
+        raise InputError("signals must be finite, got NaN or infinite values")
+    return runs

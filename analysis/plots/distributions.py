@@ -1,0 +1,87 @@
+"""Figures of values over runs: distributions, estimates with their intervals, effect sizes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from analysis.plots.style import FIRST, GREY, SECOND, axes_of, styled
+from analysis.stats.effects import Difference
+from analysis.stats.intervals import Interval
+
+
+@styled
+def show_distributions(
+    samples: Mapping[str, Any], ax: Axes | None = None, *, xlabel: str = "", title: str = ""
+) -> Axes:
+    """Draw the cumulative distribution of each sample; samples without values are named as empty."""
+    ax = axes_of(ax)
+    for name, values in samples.items():
+        array = np.asarray(values, np.float64)
+        array = array[np.isfinite(array)]
+        if len(array):
+            ax.ecdf(array, label=f"{name} (n = {len(array)})")
+        else:
+            ax.plot([], [], label=f"{name} (none)")
+    ax.set(xlabel=xlabel, ylabel="fraction of runs at or below", title=title)
+    ax.grid(visible=True)
+    ax.legend(loc="best")
+    return ax
+
+
+@styled
+def show_estimates(
+    rows: Sequence[tuple[str, Interval | float, Interval]],
+    ax: Axes | None = None,
+    *,
+    xlabel: str = "",
+    title: str = "",
+) -> Axes:
+    """Draw rows (label, the paper's value or interval, our interval) as points with 95 % bars."""
+    ax = axes_of(ax)
+    for y, (_, paper, ours) in enumerate(reversed(rows)):
+        given = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
+        for place, value, color, marker, label in (
+            (y + 0.13, given, GREY, "D", "paper"),
+            (y - 0.13, ours, FIRST, "o", "here"),
+        ):
+            _bar(ax, place, value, fmt=marker, color=color, markersize=6, label=label if y == 0 else None)
+    _name_rows(ax, [label for label, _, _ in rows])
+    ax.legend(loc="best")
+    ax.set(xlabel=xlabel, title=title)
+    return ax
+
+
+@styled
+def show_effects(distributions: Mapping[str, Difference], ax: Axes | None = None, *, title: str = "") -> Axes:
+    """Draw Cliff's delta of values and Cohen's h of proportions, with 95 % intervals; 0 is no effect."""
+    ax = axes_of(ax)
+    looks = {"Cliff's delta": ("o", FIRST), "Cohen's h": ("s", SECOND)}
+    rows = [(one.name, *next(iter(one.effects.items()))) for one in distributions.values()]
+    for y, (_, effect, value) in enumerate(reversed(rows)):
+        marker, color = looks[effect]
+        _bar(ax, y, value, fmt=marker, color=color, markersize=5.5)
+    ax.axvline(0, color=GREY, linewidth=0.9, linestyle=":")
+    _name_rows(ax, [name for name, *_ in rows])
+    ax.set_xlim(min(-1.05, ax.get_xlim()[0]), max(1.05, ax.get_xlim()[1]))
+    for label, (marker, color) in looks.items():
+        if any(effect == label for _, effect, _ in rows):
+            ax.plot([], [], marker, color=color, markersize=5.5, label=label)
+    ax.legend(loc="best")
+    ax.set(xlabel="effect size, first minus second", title=title)
+    return ax
+
+
+def _bar(ax: Axes, y: float, value: Interval, **looks: Any) -> None:
+    """Draw an estimate with its interval; nothing where there is no estimate."""
+    if np.isfinite(value.estimate):
+        ends = [[value.estimate - value.low], [value.high - value.estimate]]
+        ax.errorbar(value.estimate, y, xerr=ends, capsize=3, **looks)
+
+
+def _name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Name the rows on the left, the first on top."""
+    ax.set_yticks(range(len(names)), list(reversed(names)))
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.grid(visible=True, axis="x")

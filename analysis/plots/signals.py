@@ -1,0 +1,99 @@
+"""Figures of Fourier signals over time, of the laws fitted to them, and of other lines over time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from analysis.circles.signals import Signals
+from analysis.laws.scores import Law
+from analysis.plots.style import SECOND, Panels, axes_of, graded_colors, panels, styled
+
+
+@styled
+def show_signals(
+    times: Any,
+    signals: Any,
+    ax: Axes | None = None,
+    *,
+    marked: Sequence[int] = (),
+    rollout: Any = None,
+    title: str = "",
+) -> Axes:
+    """Draw signals (frames, K) of frequencies 1 … K, those `marked` in colour, and a `rollout` dashed."""
+    ax = axes_of(ax)
+    t, values = np.asarray(times), np.asarray(signals, np.float64)
+    colors = plt.rcParams["axes.prop_cycle"].by_key()["color"]
+    named = {k: colors[n % len(colors)] for n, k in enumerate(marked)}
+    order = sorted(range(1, values.shape[1] + 1), key=lambda k: k in named)
+    dashes: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.9}
+    for k in order:
+        color, width = (named[k], 1.8) if k in named else ("#b5b5b5", 0.8)
+        label = f"frequency {k}" if k in named else ("dead" if k == order[0] else None)
+        ax.plot(t, values[:, k - 1], color=color, label=label, linewidth=width, alpha=0.9)
+        if rollout is not None:
+            dark = "k" if k in named else "#6b6b6b"
+            ax.plot(t, np.asarray(rollout)[:, k - 1], color=dark, zorder=5, **dashes)
+    if rollout is not None:
+        ax.plot([], [], color="k", label="rolled out", **dashes)
+    ax.set(xlabel="step", ylabel="Fourier signal ‖F_k‖", title=title)
+    ax.set_ylim(0, 1.35 * max(float(values.max()), 1e-12))  # room for the legend above the curves
+    ax.legend(ncols=3, loc="upper center")
+    return ax
+
+
+@styled
+def show_rollouts(signals: Signals, laws: Mapping[str, Law]) -> Panels:
+    """Draw the signals of a run, and the same rolled out from the first frame alone, a panel a law."""
+    axes = panels(1, len(laws), 5.2, 4.0, sharey=True)
+    elapsed = signals.steps - signals.steps[0]
+    for ax, (name, law) in zip(axes[0], laws.items(), strict=True):
+        times = np.arange(len(elapsed)) if law.kind == "increment" else elapsed
+        rollout = law.predict(signals.values[0], times)
+        show_signals(signals.steps, signals.values, ax, marked=signals.survivors, rollout=rollout, title=name)
+        ax.label_outer()
+    return axes
+
+
+@styled
+def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] = (), title: str = "") -> Axes:
+    """Draw the matrix A of a linear ODE on frequencies 1 … K; red: collaboration, blue: competition.
+
+    Frequencies `marked`, such as the survivors, are set in bold on both axes.
+    """
+    ax = axes_of(ax)
+    matrix = np.asarray(A, np.float64)
+    size = len(matrix)
+    limit = float(np.abs(matrix).max()) or 1.0
+    image = ax.imshow(
+        matrix, norm=mpl.colors.SymLogNorm(limit / 100, vmin=-limit, vmax=limit), interpolation="nearest"
+    )
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.85)
+    bar.set_label("coefficient a step (symmetric log)")
+    ticks = np.arange(size)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks(ticks, [str(k + 1) for k in ticks], fontsize=6)
+        for k, label in enumerate(axis.get_ticklabels()):
+            if k + 1 in marked:
+                label.set_fontweight("bold")
+                label.set_color(SECOND)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(True)
+    ax.set(xlabel="signal of frequency", ylabel="changes frequency", title=title)
+    return ax
+
+
+@styled
+def show_lines(
+    times: Any, states: Any, ax: Axes | None = None, *, title: str = "", xlabel: str = "", ylabel: str = ""
+) -> Axes:
+    """Draw components (frames, tokens) over time, each in its colour."""
+    ax = axes_of(ax)
+    for token, color in enumerate(graded_colors(np.shape(states)[1])):
+        ax.plot(times, np.asarray(states)[:, token], color=color, linewidth=1.2)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    ax.margins(x=0)
+    return ax
