@@ -3,9 +3,11 @@
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 from physics.examples import example
 from physics.flows import AffineFlow, LinearNetwork
+from physics.pair_forces import PairForces
 from physics.particles.structures import circle_ratio, grid_imperfections, is_circle
 from physics.particles.system import ParticleSystem, forces
 from physics.simulate import simulate
+from physics.system import System
 from physics.theory.closure import Closures, closures, critical_sizes
 from physics.theory.groups import (
     FiniteGroup,
@@ -38,8 +40,10 @@ __all__ = [
     "LinearNetwork",
     "Operation",
     "OutputError",
+    "PairForces",
     "ParticleSystem",
     "SimulationError",
+    "System",
     "Trajectory",
     "alternating",
     "augmented_training_set",

@@ -1,59 +1,24 @@
 """`simulate`: validate, step, record."""
 
-import contextlib
-import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from physics.checks import choice, finite_array, number, whole_number
+from physics.checks import number, whole_number
 from physics.errors import InputError, SimulationError
+from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.particles.system import ParticleSystem
-from physics.seeds import Seed, describe_seed, parent_seed, run_seeds
+from physics.seeds import Seed, describe_seed, parent_seed
+from physics.system import System, advance, describe, measured, measures_of, name_of, size_of, starts
 from physics.trajectory import Trajectory
 from physics.trajectory.layout import Layout, measured_types
-from physics.trajectory.provenance import fields, plain
 from physics.trajectory.recording import recorder, require_memory
 
 Array = NDArray[np.float64]
-
-
-class System(Protocol):
-    """What `simulate` needs of a system: any object with these members.
-
-    The trajectory says how it was made: it stores the fields of a dataclass, and of another object the public
-    attributes that JSON can hold. A system may also have
-
-    * a method ``observables(positions)``, which returns {name: values (runs, ...)} for positions (runs,
-      tokens, dim); `simulate` records them with every frame;
-    * a property ``measures``, {name: function of positions, with values (runs, ...)}, for what is recorded
-      on request;
-    * a method ``largest_step_size(positions)``, what to try where a step overflows.
-    """
-
-    @property
-    def tokens(self) -> int:
-        """Number of points."""
-
-    @property
-    def dim(self) -> int:
-        """Dimension of the space."""
-
-    @property
-    def default_step_size(self) -> float:
-        """Step size where the caller gives none."""
-
-    def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start (tokens, dim)."""
-
-    def advance(self, positions: Array, step_size: float, steps: int) -> Array | None:
-        """Move `positions` (runs, tokens, dim) by `steps` steps: in place, or return where they are then."""
 
 
 def simulate(
@@ -70,7 +35,8 @@ def simulate(
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     resume: bool = False,
-    progress: bool = False,
+    callback: Callback | None = None,
+    progress: Progress = False,
 ) -> Trajectory:
     """Simulate an ensemble and record how it moves.
 
@@ -80,7 +46,8 @@ def simulate(
     Parameters
     ----------
     system : System, optional
-        What moves, such as `ParticleSystem()`, the default.
+        What moves, such as `ParticleSystem()`, the default, or an object of one's own with the members of
+        `physics.System`.
     steps : int, default 100
         Number of steps, at least 1.
     step_size : float, optional
@@ -106,8 +73,13 @@ def simulate(
     resume : bool, default False
         Go on from the last frame of an unfinished ``out.partial`` of the same configuration, to the same bits
         that the undisturbed run would have had. A run that is complete already is returned as it is.
-    progress : bool, default False
-        Show a bar on stderr, if that is a terminal.
+    callback : callable, optional
+        Called as ``callback(step, time, positions, observables)`` after each frame that is recorded, with
+        copies of its positions (runs, tokens, dim) and of its observables {name: (runs, ...)}. Where it
+        raises `StopIteration`, the run ends with this frame.
+    progress : bool or callable, default False
+        Show a bar on stderr, if that is a terminal; or what is called as ``progress(done, total)`` with steps
+        whenever a frame is recorded.
 
     Returns
     -------
@@ -127,24 +99,26 @@ def simulate(
         the step, and a size to try.
     """
     system = ParticleSystem() if system is None else system
-    tokens, dim = _size(system, initial)
+    tokens, dim = size_of(system, initial)
     steps = whole_number("steps", steps, 1)
     runs = whole_number("runs", runs, 1)
     record_every = whole_number("record_every", record_every, 1)
     if step_size is None and not hasattr(system, "default_step_size"):
-        raise InputError(f"step_size must be given for {_name(system)}, which has no default_step_size")
-    step_size = number("step_size", system.default_step_size if step_size is None else step_size, above=0.0)
-    measures = _measures(system, observables)
+        raise InputError(f"step_size must be given for {name_of(system)}, which has no default_step_size")
+    given = getattr(system, "default_step_size", None) if step_size is None else step_size
+    step_size = number("step_size", given, above=0.0)
+    measures = measures_of(system, observables)
+    check_hooks(callback, progress)
     parent_seed(seed)
     first_run = whole_number("first_run", first_run, 0)
     state = 8 * tokens * dim
     require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run")
-    positions = _starts(system, (tokens, dim), runs, seed, first_run, initial)
+    positions = starts(system, (tokens, dim), runs, seed, first_run, initial)
 
     frames = -(-steps // record_every) + 1
     parameters = {
         "program": "physics.simulate",
-        "system": {"type": _name(system), **_described(system)},
+        "system": describe(system),
         "steps": steps,
         "step_size": step_size,
         "runs": len(positions),
@@ -155,18 +129,8 @@ def simulate(
         "initial": "drawn" if initial is None else "given",
     }
 
-    def measure(positions: Array) -> dict[str, NDArray[Any]]:
-        always: dict[str, NDArray[Any]] = getattr(system, "observables", _nothing)(positions)
-        return always | {name: function(positions) for name, function in measures.items()}
-
-    measured = {name: np.asarray(values) for name, values in measure(positions).items()}
-    for name, values in measured.items():
-        if values.shape[:1] != (len(positions),):
-            raise InputError(
-                f"observable {name!r} of {_name(system)} must have the shape ({len(positions)}, ...), with a "
-                f"row for each run, got {values.shape}"
-            )
-    layout = Layout(len(positions), tokens, dim, "float64", frames, measured_types(measured))
+    found = measured(system, measures, positions)
+    layout = Layout(len(positions), tokens, dim, "float64", frames, measured_types(found))
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
         at = 0
         if record.frames:
@@ -174,110 +138,36 @@ def simulate(
                 raise InputError("initial is not the start of the unfinished run; it is not resumed")
             at = record.last_step
             positions = record.frame(-1)
-        with tqdm(
-            total=steps, initial=at, unit="step", desc="simulate", disable=None if progress else True
-        ) as bar:
-            while at < steps:
+        with shown(progress, steps, at, "simulate") as tell:
+            goes = at < steps
+            while goes:
                 step = min(at - at % record_every + record_every, steps)
                 kept = f"The frames up to step {at} are kept{record.where}"
-                before = positions.copy()
+                before, first = positions.copy(), not record.frames
                 try:
-                    _advance(system, positions, step_size, step - at)
+                    advance(system, positions, step_size, step - at)
                 except SimulationError as error:
                     raise SimulationError(f"between step {at} and step {step}, {error}. {kept}") from None
                 finally:  # the start is kept whatever comes, but not of a system that cannot be recorded
-                    if not record.frames and not isinstance(sys.exception(), InputError):
-                        record.append(0, 0.0, before, **measure(before))
+                    if first and not isinstance(sys.exception(), InputError):
+                        record.append(0, 0.0, before, **found)
+                if first and not goes_on(callback, 0, 0.0, before, found):
+                    break
                 if not np.isfinite(positions).all():
                     what = _overflow(system, before, step_size, at, step)
                     raise SimulationError(f"{what}. {kept}")
-                bar.update(step - at)
-                at = step
-                record.append(at, at * step_size, positions, **measure(positions))
+                at, found = step, measured(system, measures, positions)
+                record.append(at, at * step_size, positions, **found)
+                tell(at)
+                goes = goes_on(callback, at, at * step_size, positions, found) and at < steps
     return record.result()
-
-
-def _size(system: Any, initial: Any) -> tuple[int, int]:
-    """Tokens and dimensions of what `simulate` can move; anything else is refused."""
-    if isinstance(system, type) or not hasattr(system, "advance"):
-        got = f"the class {system.__name__}" if isinstance(system, type) else _name(system)
-        raise InputError(f"system must be a system such as ParticleSystem(), got {got}")
-    for name in ("tokens", "dim", *(("start",) if initial is None else ())):
-        if not hasattr(system, name):
-            raise InputError(f"system must have {name}, and {_name(system)} has not")
-    return (
-        whole_number(f"tokens of {_name(system)}", system.tokens, 1),
-        whole_number(f"dim of {_name(system)}", system.dim, 1),
-    )
-
-
-def _described(system: Any) -> Mapping[str, Any]:
-    """What a file says of a system."""
-    if is_dataclass(system):
-        return fields(system)
-    described = {}
-    for name, value in getattr(system, "__dict__", {}).items():
-        with contextlib.suppress(TypeError, ValueError):
-            if not name.startswith("_") and json.dumps(found := plain(value), allow_nan=False):
-                described[name] = found
-    return described
-
-
-def _advance(system: System, positions: Array, step_size: float, steps: int) -> None:
-    """Move `positions` (runs, tokens, dim) in place, also by a system that returns where they are then."""
-    moved: Any = system.advance(positions, step_size, steps)  # of users' systems it may be anything
-    if moved is None or moved is positions:
-        return
-    what = f"what {_name(system)}.advance returns must be None or real numbers of the shape {positions.shape}"
-    try:
-        array = np.asarray(moved)
-    except ValueError:
-        array = np.empty(0, object)
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{what}, got {type(moved).__name__} of {array.dtype}")
-    if array.shape != positions.shape:
-        raise InputError(f"{what}, got {array.shape}")
-    positions[:] = array
-
-
-def _starts(
-    system: System, one: tuple[int, int], runs: int, seed: Seed, first_run: int, initial: Any
-) -> Array:
-    """Return the starts (runs, tokens, dim) of runs of the shape `one`, an array that the run may move."""
-    if initial is None:
-        what = f"what {_name(system)}.start returns"
-        starts = np.empty((runs, *one))
-        for run, child in enumerate(run_seeds(seed, runs, first_run)):
-            start = finite_array(what, system.start(np.random.default_rng(child)))
-            if start.shape != one:
-                raise InputError(f"{what} must have the shape {one}, got {start.shape}")
-            starts[run] = start
-        return starts
-    array = finite_array("initial", initial)
-    if array.shape == one:
-        return np.repeat(array[None], runs, axis=0)
-    if array.ndim == 3 and array.shape[1:] == one and runs in (1, len(array)) and len(array):
-        return array.copy()
-    raise InputError(
-        f"initial must have the shape {one} or (runs, {one[0]}, {one[1]}) with runs = {runs}, "
-        f"got {array.shape}"
-    )
-
-
-def _measures(system: System, names: Any) -> dict[str, Callable[[Array], NDArray[Any]]]:
-    """Return the functions that measure `names`."""
-    offered = getattr(system, "measures", {})
-    names = (names,) if isinstance(names, str) else tuple(names)
-    if names and not offered:
-        raise InputError(f"observables must be empty for {_name(system)}, got {', '.join(names)}")
-    return {choice("observables", name, tuple(offered)): offered[name] for name in names}
 
 
 def _overflow(system: System, positions: Array, step_size: float, at: int, end: int) -> str:
     """Say in which step after `at`, where all was well with `positions`, they overflow, and what to try."""
     while True:
         before = positions.copy()
-        _advance(system, positions, step_size, 1)
+        advance(system, positions, step_size, 1)
         at += 1
         if at == end or not np.isfinite(positions).all():
             break
@@ -285,11 +175,3 @@ def _overflow(system: System, positions: Array, step_size: float, at: int, end: 
     if not largest > sys.float_info.min:
         return f"the state overflowed in step {at}, and would for any step_size; make the constants smaller"
     return f"the state overflowed in step {at}; try a step_size below {min(largest, step_size):.2g}"
-
-
-def _name(system: Any) -> str:
-    return type(system).__name__
-
-
-def _nothing(positions: Array) -> dict[str, Array]:
-    return {}

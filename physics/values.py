@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Value:
@@ -24,8 +25,19 @@ class Value:
     def __hash__(self) -> int:
         return hash((type(self), *map(_hashable, _compared(self))))
 
+    def _set(self, **values: Any) -> None:
+        """Set attributes of a frozen dataclass, from its ``__post_init__``."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _made, (type(self), {field.name: getattr(self, field.name) for field in _fields(self)})
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return `array`, which nobody can write to any more."""
+    array.setflags(write=False)
+    return array
 
 
 def _made(kind: type[Any], values: dict[str, Any]) -> Any:

@@ -44,6 +44,27 @@ def forces(
     return result
 
 
+def pair_forces(positions, function, parameters=(), *, on="tokens", rule=None):
+    """Σ_j f(|x_i - x_j|²) (x_i - x_j) of one run (tokens, dim), between tokens or between their pair sums."""
+    tokens = len(positions)
+    force = np.zeros_like(positions)
+    if on == "tokens":
+        for i in range(tokens):
+            for j in range(tokens):
+                d = positions[i] - positions[j]
+                if i != j and d @ d > 0:
+                    force[i] += function(d @ d, *parameters) * d
+        return force
+    for i, j in pairs(tokens):
+        for k, m in pairs(tokens):
+            d = positions[i] + positions[j] - positions[k] - positions[m]
+            if (i, j) != (k, m) and d @ d > 0:
+                same = rule(i, j) == rule(k, m)
+                for end in (i, j):
+                    force[end] += function(d @ d, same, *parameters) * d
+    return force
+
+
 def clustering_potential(
     positions, *, attraction=1.0, repulsion=1.0, softening=0.1, training=None, rule=None
 ):

@@ -74,6 +74,13 @@ def test_pinned_versions_are_of_what_is_declared():
     assert {distribution(one) for one in declared} - {"grokphys"} <= pinned
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_of_users_believe_our_annotations(package):
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert (ROOT / package / "py.typed").is_file()
+    assert "py.typed" in pyproject["tool"]["setuptools"]["package-data"][package]
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_cleaning_keeps_results():
     said = subprocess.run(
@@ -160,6 +167,7 @@ def test_a_wheel_holds_no_more_than_the_packages(installed):
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.partition("/")[0] for name in archive.namelist()}
         assert "physics/data/ding_p59_d128_seed0.h5" in archive.namelist()
+        assert {f"{package}/py.typed" for package in PACKAGES} <= set(archive.namelist())
     assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
 
 

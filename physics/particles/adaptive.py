@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.errors import SimulationError
+from physics.checks import number
+from physics.errors import InputError, SimulationError
 
 Array = NDArray[np.float64]
 
@@ -21,6 +22,14 @@ STAGES = (
 )
 """Dormand and Prince's pair of orders 5 and 4; the last stage is the solution, and begins the next step."""
 ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+
+
+def checked_tolerance(value: float) -> float:
+    """Return a tolerance of `integrate` from 1e-12 to 0.1; others are refused."""
+    tolerance = number("relative_tolerance", value, 1e-12)
+    if tolerance > 0.1:
+        raise InputError(f"relative_tolerance must be at most 0.1, got {tolerance:g}")
+    return tolerance
 
 
 def integrate(

@@ -14,13 +14,14 @@ from physics.errors import InputError
 from physics.particles import direct as kernels
 from physics.particles import grid as convolution
 from physics.particles import lanes
-from physics.particles.adaptive import integrate
+from physics.particles.adaptive import checked_tolerance, integrate
 from physics.particles.pair_sums import class_layout, pair_layout
 from physics.particles.potential import clustering
 from physics.particles.structures import circle_ratio, grid_imperfections
+from physics.system import careful_step
 from physics.theory.groups import as_group
 from physics.theory.operations import Mask, Operation, class_rule, tokens_of
-from physics.values import Value
+from physics.values import Value, read_only
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "adaptive"]
@@ -117,30 +118,27 @@ class ParticleSystem(Value):
     mask: ClassVar[Mask]
 
     def __post_init__(self) -> None:
-        if self.group is not None:
-            object.__setattr__(self, "group", as_group(self.group))
-            whole_number("the order of the group", self.group.order, 3)
-        tokens = tokens_of(self.tokens, self.group, 17, minimum=3)
-        object.__setattr__(self, "tokens", tokens)
-        object.__setattr__(self, "dim", whole_number("dim", self.dim, 1))
-        for name in ("attraction", "repulsion", "alignment"):
-            object.__setattr__(self, name, number(name, getattr(self, name)))
-        object.__setattr__(self, "softening", number("softening", self.softening, 0.0))
-        object.__setattr__(self, "operation", class_rule(tokens, self.modulus, self.group))
-        if self.modulus is not None:
-            object.__setattr__(self, "modulus", self.operation.modulus)
-        object.__setattr__(self, "mask", self.operation.mask(self.pairs))
-        if self.pairs is not None:
-            pairs = self.operation.samples[self.mask]
-            pairs.setflags(write=False)
-            object.__setattr__(self, "pairs", pairs)
-        object.__setattr__(self, "normalise", flag("normalise", self.normalise))
-        choice("integrator", self.integrator, get_args(Integrator))
-        object.__setattr__(
-            self, "relative_tolerance", number("relative_tolerance", self.relative_tolerance, 1e-12)
+        group = None if self.group is None else as_group(self.group)
+        if group is not None:
+            whole_number("the order of the group", group.order, 3)
+        tokens = tokens_of(self.tokens, group, 17, minimum=3)
+        self._set(
+            group=group,
+            tokens=tokens,
+            dim=whole_number("dim", self.dim, 1),
+            **{name: number(name, getattr(self, name)) for name in ("attraction", "repulsion", "alignment")},
+            softening=number("softening", self.softening, 0.0),
+            operation=class_rule(tokens, self.modulus, group),
         )
-        if self.relative_tolerance > 0.1:
-            raise InputError(f"relative_tolerance must be at most 0.1, got {self.relative_tolerance:g}")
+        self._set(modulus=self.operation.modulus if self.modulus is not None else None)
+        self._set(mask=self.operation.mask(self.pairs))
+        if self.pairs is not None:
+            self._set(pairs=read_only(self.operation.samples[self.mask]))
+        choice("integrator", self.integrator, get_args(Integrator))
+        self._set(
+            normalise=flag("normalise", self.normalise),
+            relative_tolerance=checked_tolerance(self.relative_tolerance),
+        )
         self._count_kinds()
 
     @property
@@ -207,9 +205,7 @@ class ParticleSystem(Value):
 
         Far is a tenth of the distance of the farthest one from the origin.
         """
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            sizes = np.abs(positions).max(axis=(1, 2)) / np.abs(self.forces(positions)).max(axis=(1, 2))
-        return 0.1 * float(np.nan_to_num(sizes, nan=0.0, posinf=np.inf).min())
+        return careful_step(positions, self.forces(positions))
 
     @property
     def measures(self) -> dict[Observable, Callable[[Array], NDArray[Any]]]:

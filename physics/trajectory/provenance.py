@@ -1,11 +1,12 @@
 """What a run says of how it was made: plain values that JSON holds."""
 
 import contextlib
+import dataclasses
 import hashlib
+import inspect
 import platform
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
@@ -19,12 +20,15 @@ DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "proces
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
-    """Return the fields of a dataclass, arrays as lists."""
-    return {name: plain(value) for name, value in asdict(made_by).items()}
+    """Return the fields of a dataclass: arrays as lists, functions by their names and source."""
+    values = {field.name: getattr(made_by, field.name) for field in dataclasses.fields(made_by)}
+    return {name: _named(one) if callable(one) else plain(one) for name, one in values.items()}
 
 
 def plain(value: Any) -> Any:
     """Return `value` as JSON holds it: arrays, tuples and what is within become lists and numbers."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return fields(value)
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -32,6 +36,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return value
+
+
+def _named(function: Any) -> dict[str, str | None]:
+    """What a file says of a function, which it cannot hold."""
+    source = None
+    with contextlib.suppress(OSError, TypeError):  # typed at a prompt, or not written in Python
+        source = inspect.getsource(function)
+    return {"function": getattr(function, "__qualname__", type(function).__qualname__), "source": source}
 
 
 @cache

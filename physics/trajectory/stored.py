@@ -61,11 +61,14 @@ class StoredTrajectory(Trajectory):
             runs, tokens = _runs(self.path, run, value.shape[1])
             self.steps, self.times = _clock(file, position, len(value), exact=self.complete)
             self._dtype, self._clocks, frames = value.dtype, {}, len(self.steps)
+            self._types = {}
             self._found = [observable_name(name) for name in _item(file, "observables")]
             for name in self._found:
                 observable = _dataset(file, f"observables/{name}/value")
                 if observable.ndim < 2 or observable.shape[1] != runs:
                     raise FileFormatError(f"{self.path} is damaged: {name!r} is not of {runs} runs")
+                boolean = observable.attrs.get("dtype") == "bool"
+                self._types[name] = np.dtype(bool) if boolean else observable.dtype, observable.shape[2:]
                 if _item(file, f"observables/{name}/step") == _item(file, f"{position}/step"):
                     if self.complete and len(observable) != frames:
                         raise FileFormatError(f"{self.path} is damaged: {name!r} has not {frames} frames")
@@ -85,6 +88,9 @@ class StoredTrajectory(Trajectory):
         self._cache: NDArray[Any] | None = None
         self._observables = _Lazy(lambda: self._found, self._observable)
 
+    def _kinds(self) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+        return self._types
+
     def _look_at_log(self, log: Log) -> None:
         if log.header is None or not log.begun:
             raise FileFormatError(
@@ -92,6 +98,7 @@ class StoredTrajectory(Trajectory):
             )
         self._log, layout = log, log.layout
         self._dtype, self._clocks, self._found = np.dtype(layout.dtype), {}, list(layout.observables)
+        self._types = {name: (np.dtype(kind), shape) for name, (kind, shape) in layout.observables.items()}
         self.parameters, self.made_with = dict(log.header.parameters), dict(log.header.made_with)
         self.identity = log.header.identity
         names = list(log.header.start)

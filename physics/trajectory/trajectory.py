@@ -1,5 +1,6 @@
 """`Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
 
+import importlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from physics.checks import finite_array, whole_number
 from physics.errors import InputError
+from physics.trajectory import views
 from physics.trajectory.layout import check_parameters, checked_start, observable_name, observable_type
 
 Path = str | os.PathLike[str]
@@ -168,24 +170,52 @@ class Trajectory:
         Of its frames, and of what was measured with them, every `every`-th is kept, and the last.
         """
         one = _one(index, self.runs, "run")
-        kept = _every(self.frames, whole_number("every", every, 1))
-        parameters = dict(self.parameters, runs=1)
-        if parameters.get("run_numbers") is None and "first_run" in parameters:
-            parameters["first_run"] = parameters["first_run"] + one.start
-        parameters |= {name: parameters[name][one] for name in parameters.get("per_run", ())}
+        return self._some(np.arange(one.start, one.stop), whole_number("every", every, 1))
+
+    def __getitem__(self, runs: Any) -> "Trajectory":
+        """Some of the runs as a trajectory: by a number, a slice, a list of numbers, or a mask.
+
+        Raises
+        ------
+        IndexError
+            If there is no such run.
+        InputError
+            If that chooses no run at all.
+        """
+        chosen = np.atleast_1d(np.arange(self.runs)[runs])
+        if chosen.ndim != 1 or not chosen.size:
+            raise InputError(f"runs must be chosen by a number, a slice, or a list of them, got {runs!r}")
+        return self._some(chosen, 1)
+
+    def __iter__(self) -> Iterator["Trajectory"]:
+        return map(self.run, range(self.runs))
+
+    def _some(self, runs: NDArray[np.int64], every: int) -> "Trajectory":
+        """Copy some of the runs, and of their frames every `every`-th and the last."""
+        kept = _every(self.frames, every)
+        span = slice(int(runs.min()), int(runs.max()) + 1)
+        rows = runs - span.start
+        parameters = dict(self.parameters, runs=len(runs))
+        parameters |= {
+            name: [parameters[name][run] for run in runs] for name in parameters.get("per_run", ())
+        }
+        if parameters.get("run_numbers") is not None or np.any(np.diff(runs) != 1):
+            parameters |= {"first_run": 0, "run_numbers": self.run_numbers[runs].tolist()}
+        elif "first_run" in parameters:
+            parameters["first_run"] += span.start
         return Trajectory(
-            np.concatenate([self._read(one, part) for part in kept], axis=1),
+            np.concatenate([self._read(span, part)[rows] for part in kept], axis=1),
             np.concatenate([self.steps[part] for part in kept]),
             np.concatenate([self.times[part] for part in kept]),
             observables={
-                name: values[one]
+                name: values[runs]
                 if name in self._clocks
-                else np.concatenate([values[one, part] for part in kept], axis=1)
+                else np.concatenate([values[runs, part] for part in kept], axis=1)
                 for name, values in self.observables.items()
             },
             clocks=self._clocks,
             parameters=parameters,
-            start={name: values[one] for name, values in self.start.items()},
+            start={name: values[runs] for name, values in self.start.items()},
             made_with=self.made_with,
             complete=self.complete,
         )
@@ -223,38 +253,57 @@ class Trajectory:
 
     def to_xarray(self) -> Any:
         """Return an `xarray.Dataset` with the axes run, step, token, axis (needs xarray)."""
-        try:
-            import xarray
-        except ImportError:
-            raise ImportError("to_xarray needs xarray: pip install 'grokphys[explore]'") from None
-        data = xarray.Dataset(
-            {"positions": (("run", "step", "token", "axis"), self.positions)},
-            coords={
-                "run": self.run_numbers,
-                "step": self.steps,
-                "time": ("step", self.times),
-                "token": np.arange(self.tokens),
-            },
-        )
-        for name in self.observables:
-            values = self.observables[name]
-            axis = f"{name}_step" if name in self._clocks else "step"
-            tail = [f"{name}_{k}" for k in range(values.ndim - 2)]
-            data[name] = (("run", axis, *tail), values)
-            if name in self._clocks:
-                data = data.assign_coords({axis: self._clocks[name][0]})
-        return data
+        return views.to_xarray(self)
+
+    def to_dataframe(self, *observables: str) -> Any:
+        """Return positions, or observables, as a `pandas.DataFrame` (needs pandas).
+
+        Without names its rows are (run, step, token), and its columns the time and the coordinates x0, x1, …
+        With names of observables, which must have one clock, its rows are (run, step), and its columns the
+        time and these observables: ``name``, or ``name_0``, ``name_1``, … where they have components.
+
+        Raises
+        ------
+        InputError
+            If there is no such observable, or their clocks differ.
+        """
+        return views.to_dataframe(self, observables)
+
+    def plot(self, what: str = "positions", ax: Any = None, **options: Any) -> Any:
+        """Draw one figure and return its axes; see `analysis.plots.trajectory.show_trajectory`.
+
+        Parameters
+        ----------
+        what : str, default "positions"
+            "positions", "signals" (Fourier signals of the positions), or the name of an observable.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; new axes by default.
+        **options
+            ``run``, ``frame`` and ``title``.
+        """
+        drawing = importlib.import_module("analysis.plots.trajectory")  # physics itself draws nothing
+        return drawing.show_trajectory(self, what, ax, **options)
+
+    def _kinds(self) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+        """Type of each observable, and its shape for one frame of one run."""
+        return {name: (values.dtype, values.shape[2:]) for name, values in self.observables.items()}
 
     def _read(self, runs: slice, frames: slice) -> NDArray[Any]:
         """Positions of some runs and frames; a copy is not promised."""
         return self.positions[runs, frames]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether frames, observables, what runs began with, and parameters are the same; NaN equals NaN."""
+        return views.same(self, other) if isinstance(other, Trajectory) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.runs, self.tokens, self.dim))  # frames may be added, and parameters changed
+
     def __repr__(self) -> str:
-        made = self.parameters.get("program", "unknown origin")
-        return (
-            f"<{type(self).__name__}: {self.runs} runs × {self.frames} frames × {self.tokens} tokens × "
-            f"{self.dim} dimensions, {self._dtype}, {made}{'' if self.complete else ', incomplete'}>"
-        )
+        return views.text(self)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
 
 
 def load(path: Path) -> Trajectory:

@@ -188,6 +188,7 @@ def with_(base=InPlace, **members):
         ),
         (with_(Plain, tokens=2.5), "tokens of Own must be a whole number of at least 1, got 2.5"),
         (with_(Plain, dim=0), "dim of Own must be at least 1, got 0"),
+        (with_(default_step_size=None), "step_size must be a finite number greater than 0, got None"),
         (with_(default_step_size=0), "step_size must be a finite number greater than 0, got 0"),
         (Plain(), "step_size must be given for Plain, which has no default_step_size"),
         (InPlace, "system must be a system such as ParticleSystem(), got the class InPlace"),
@@ -199,6 +200,65 @@ def test_what_cannot_be_recorded_is_refused_before_anything_is_written(system, s
         physics.simulate(system, steps=3, runs=2, out=tmp_path / "own.h5")
     assert str(error.value) == sentence
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("at", [0, 3, 6, 7])
+def test_a_callback_sees_every_frame_and_may_end_the_run(at, stored, tmp_path):
+    seen = []
+
+    def callback(step, time, positions, observables):
+        seen.append((step, time, positions, observables))
+        positions = positions + 0
+        if step == at:
+            raise StopIteration
+
+    class Measured(InPlace):
+        def observables(self, positions):
+            return {"first": positions[:, 0]}  # a view, which the next step changes
+
+    options = {"steps": 7, "runs": 2, "step_size": 0.5, "record_every": 3}
+    whole = physics.simulate(Measured(), **options)
+    out = tmp_path / "own.h5" if stored else None
+    found = physics.simulate(Measured(), **options, out=out, callback=callback)
+    kept = [step for step in (0, 3, 6, 7) if step <= at]
+    assert found.complete
+    assert found.steps.tolist() == [step for step, *_ in seen] == kept
+    for frame, (step, time, positions, observables) in enumerate(seen):
+        assert time == 0.5 * step
+        np.testing.assert_array_equal(positions, whole.positions[:, frame])
+        np.testing.assert_array_equal(observables["first"], whole.positions[:, frame, 0])
+    np.testing.assert_array_equal(found.positions, whole.positions[:, : len(kept)])
+    np.testing.assert_array_equal(found.observables["first"], whole.observables["first"][:, : len(kept)])
+    if stored:
+        assert [path.name for path in tmp_path.iterdir()] == ["own.h5"]
+
+
+def test_what_a_callback_does_to_its_copies_does_not_reach_the_run():
+    def spoil(step, time, positions, observables):
+        positions[:] = np.nan
+
+    found = physics.simulate(InPlace(), steps=3, callback=spoil)
+    np.testing.assert_array_equal(found.positions, physics.simulate(InPlace(), steps=3).positions)
+
+
+def test_progress_is_told_after_every_frame(tmp_path):
+    told = []
+    physics.simulate(InPlace(), steps=7, record_every=3, progress=lambda *done: told.append(done))
+    assert told == [(3, 7), (6, 7), (7, 7)]
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"callback": 3}, "callback must be a function of (step, time, positions, observables), got 3"),
+        ({"progress": "yes"}, "progress must be True, False or a function of (done, total), got 'yes'"),
+    ],
+)
+def test_hooks_that_cannot_be_called_are_refused(option, sentence):
+    with pytest.raises(InputError) as error:
+        physics.simulate(InPlace(), **option)
+    assert str(error.value) == sentence
 
 
 def test_a_wrong_shape_in_the_middle_keeps_what_was_right(tmp_path):

@@ -1,0 +1,69 @@
+"""One figure of a trajectory: where its points are, or what was measured of them."""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from analysis.circles.fourier import fourier_signals, surviving_frequencies
+from analysis.plots.figures import axes_of, show_embedding, show_signals, styled
+from physics.checks import choice, whole_number
+from physics.errors import InputError
+from physics.trajectory import Trajectory
+
+
+@styled
+def show_trajectory(
+    trajectory: Trajectory,
+    what: str = "positions",
+    ax: Axes | None = None,
+    *,
+    run: int = 0,
+    frame: int = -1,
+    title: str = "",
+) -> Axes:
+    """Draw positions, Fourier signals, or an observable of a trajectory.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    what : str, default "positions"
+        "positions": the points of one run at one frame, in the plane of their two largest principal
+        components where they have more than two axes. "signals": the Fourier signals of one run over time,
+        the survivors of the last frame in colour. Else the name of an observable: a line for each run, or
+        for each component where one run has several.
+    run, frame : int
+        Which ones; negative numbers count from the end.
+    title : str
+        Title of the axes.
+
+    Raises
+    ------
+    InputError
+        If there is no such run, frame or observable, or the observable is a table at every frame.
+    """
+    choice("what", what, ("positions", "signals", *trajectory.observables))
+    if whole_number("run", run, -trajectory.runs) >= trajectory.runs:
+        raise InputError(f"run must be below {trajectory.runs}, got {run}")
+    ax = axes_of(ax)
+    if what == "positions":
+        points = trajectory.frame(frame)[run]
+        if points.shape[1] > 2:
+            centred = points - points.mean(axis=0)
+            points = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+        return show_embedding(points, ax, title=title)
+    if what == "signals":
+        one = trajectory.run(run)
+        signals = fourier_signals(one.positions[0])
+        return show_signals(
+            one.times, signals, ax, marked=surviving_frequencies(one.final[0]).tolist(), title=title
+        )
+    values, (_, times) = np.asarray(trajectory.observables[what]), trajectory.clock(what)
+    if values.ndim > 3:
+        raise InputError(
+            f"what must name numbers or lists of them, and {what!r} holds tables of shape {values.shape[2:]}"
+        )
+    lines = values.T if values.ndim == 2 else trajectory.run(run).observables[what][0]
+    ax.plot(times, lines, color="#1f4e79", alpha=max(0.15, min(1.0, 3 / lines.shape[1])))
+    ax.set_xlabel("time")
+    ax.set_ylabel(what.replace("_", " "))
+    ax.set_title(title)
+    return ax

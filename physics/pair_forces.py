@@ -1,0 +1,289 @@
+"""`PairForces`: points that move by a force of one's own between every two of them."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Literal, get_args
+
+import numba
+import numpy as np
+from numba import prange, types
+from numpy.typing import NDArray
+
+from physics.checks import choice, finite_array, whole_number
+from physics.errors import InputError
+from physics.jit import kernel
+from physics.particles.adaptive import checked_tolerance, integrate
+from physics.system import careful_step
+from physics.theory.operations import class_rule
+from physics.values import Value
+
+Array = NDArray[np.float64]
+Sites = Literal["tokens", "pair sums"]
+Integrator = Literal["euler", "adaptive"]
+
+
+@dataclass(frozen=True, eq=False)
+class PairForces(Value):
+    """Points that move by ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``, with an f of one's own.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(r2, *parameters)``, the factor f of two points at the squared distance r2: positive where
+        they repel. On pair sums it is ``function(r2, same_class, *parameters)``. A function compiled by
+        `numba.njit`, or a plain one that Numba can compile; it returns a real number and is called for every
+        two points and in many threads at once.
+    tokens : int
+        Number of points N, at least 2.
+    dim : int
+        Dimension D of the space, at least 1.
+    on : {"tokens", "pair sums"}, default "tokens"
+        Where the forces act: between tokens, or between the sums s_ij = x_i + x_j, i ≤ j, of all pairs of
+        them. What acts on s_ij then moves x_i and x_j, each by the chain rule, as in `ParticleSystem`.
+    parameters : sequence of float, default ()
+        Constants that `function` is called with.
+    modulus : int, optional
+        On pair sums: the class of (i, j) is (i + j) mod `modulus`, at least 2; N by default.
+    group : FiniteGroup or array_like (N, N), optional
+        On pair sums: the class is the product i·j in this group, which must commute, instead.
+    integrator : {"euler", "adaptive"}, default "euler"
+        "euler" takes plain Euler steps ``x + step_size · F``. "adaptive" follows the flow by a Runge-Kutta
+        pair of order 5 with steps of its own; the step size is then but a unit of time.
+    relative_tolerance : float, default 1e-6
+        Error of an adaptive step relative to the largest coordinate; from 1e-12 to 0.1.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range, or Numba cannot compile `function` to return a real number for these
+        arguments.
+
+    Notes
+    -----
+    Two points at the same place have no direction, and exert no force on each other. Rows of the sum are
+    shared out among the cores, over runs and points; each is summed by one of them in one order, so the bits
+    are the same for any number of threads. `function` is compiled into the sum when the forces are first
+    asked for, in each process anew.
+
+    A file that a run is recorded to holds the name of `function`, and its source where Python knows it, but
+    cannot hold the function.
+
+    Examples
+    --------
+    >>> import physics
+    >>> springs = physics.PairForces(lambda r2, strength: -strength, tokens=3, dim=2, parameters=[0.5])
+    >>> springs.forces([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    array([[ 0.5,  1. ],
+           [-1. ,  1. ],
+           [ 0.5, -2. ]])
+    """
+
+    function: Callable[..., float]
+    tokens: int
+    dim: int
+    on: Sites = "tokens"
+    parameters: Any = ()
+    modulus: int | None = None
+    group: Any = None
+    integrator: Integrator = "euler"
+    relative_tolerance: float = 1e-6
+
+    default_step_size: ClassVar[float] = 0.02
+
+    def __post_init__(self) -> None:
+        tokens = whole_number("tokens", self.tokens, 2)
+        choice("on", self.on, get_args(Sites))
+        choice("integrator", self.integrator, get_args(Integrator))
+        parameters = finite_array("parameters", self.parameters)
+        if parameters.ndim != 1:
+            raise InputError(f"parameters must be a sequence of numbers, got the shape {parameters.shape}")
+        modulus, group = self.modulus, self.group
+        if self.on == "pair sums":
+            operation = class_rule(tokens, modulus, group)
+            modulus, group = modulus and operation.modulus, operation.group
+        for name, value in (("modulus", modulus), ("group", group)):
+            if value is not None and self.on == "tokens":
+                raise InputError(f"{name} needs on='pair sums', as tokens have no classes")
+        self._set(
+            tokens=tokens,
+            dim=whole_number("dim", self.dim, 1),
+            parameters=tuple(map(float, parameters)),
+            modulus=modulus,
+            group=group,
+            relative_tolerance=checked_tolerance(self.relative_tolerance),
+        )
+        _called(self.function, self.on, len(self.parameters))
+        _factor(self.function, self.on, len(self.parameters))
+
+    def start(self, generator: np.random.Generator) -> Array:
+        """Draw a start (tokens, dim) from the standard normal distribution."""
+        return generator.standard_normal((self.tokens, self.dim))
+
+    def forces(self, positions: Any) -> Array:
+        """Return the forces on positions (tokens, dim) or (runs, tokens, dim), in the same shape.
+
+        Raises
+        ------
+        InputError
+            If `positions` are not real numbers of that shape. (NaN is no error here: `simulate` says where a
+            state overflowed.)
+        """
+        array = np.asarray(positions)
+        one = (self.tokens, self.dim)
+        if array.dtype.kind not in "biuf" or array.ndim not in (2, 3) or array.shape[-2:] != one:
+            raise InputError(
+                f"positions must be real numbers of the shape {one} or (runs, {one[0]}, {one[1]}), got "
+                f"{array.dtype} of shape {array.shape}"
+            )
+        states = np.ascontiguousarray(array, np.float64).reshape(-1, *one)
+        forces = np.empty_like(states)
+        act = _sum_of_forces(self.function, self.on, len(self.parameters))
+        if self.on == "tokens":
+            act(np.ascontiguousarray(states.swapaxes(1, 2)), self.parameters, forces)
+        else:
+            first, second, label = self._pair_sums
+            sums = np.ascontiguousarray((states[:, first] + states[:, second]).swapaxes(1, 2))
+            found = np.empty((len(states), label.size, self.dim))
+            act(sums, label, self.parameters, found)
+            _share_out(found, first, second, forces)
+        return forces.reshape(array.shape)
+
+    def advance(self, positions: Array, step_size: float, steps: int) -> None:
+        """Move `positions` (runs, tokens, dim) in place by `steps` steps."""
+        if self.integrator == "adaptive":
+            integrate(self.forces, positions, step_size * steps, self.relative_tolerance)
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out
+            for _ in range(steps):
+                positions += step_size * self.forces(positions)
+
+    def largest_step_size(self, positions: Array) -> float:
+        """Step in which no point of positions (runs, tokens, dim) goes far; 0 where the forces overflow."""
+        return careful_step(positions, self.forces(positions))
+
+    @property
+    def measures(self) -> dict[str, Callable[[Array], Array]]:
+        """What `simulate` records on request: the method `mean_force`."""
+        return {"mean_force": self.mean_force}
+
+    def mean_force(self, positions: Array) -> Array:
+        """Mean length of the forces on the points of positions (runs, tokens, dim), of shape (runs,)."""
+        return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
+
+    @cached_property
+    def _pair_sums(self) -> tuple[NDArray[np.int64], ...]:
+        """Tokens i and j of every pair sum, and its class."""
+        operation = class_rule(self.tokens, self.modulus, self.group)
+        first, second = np.ascontiguousarray(operation.samples.T, np.int64)
+        return first, second, operation.label.astype(np.int64)
+
+
+def _called(function: Any, on: Sites, constants: int) -> Any:
+    """Return the plain function of `function` if it can be called with its arguments."""
+    plain = getattr(function, "py_func", function)
+    called = "r2" + ", same_class" * (on == "pair sums") + ", *parameters" * (constants > 0)
+    what = f"function must be a Python function that is called as function({called})"
+    if not inspect.isfunction(plain):
+        raise InputError(f"{what}, got {type(function).__name__}")
+    try:
+        inspect.signature(plain).bind(*range(1 + (on == "pair sums") + constants))
+    except TypeError as error:
+        raise InputError(f"{what}; {plain.__name__} cannot be: {error}") from None
+    return plain
+
+
+@lru_cache(maxsize=64)
+def _factor(function: Any, on: Sites, constants: int) -> Any:
+    """Compile a user's function for its arguments; what cannot be compiled is refused with a sentence."""
+    plain = getattr(function, "py_func", function)
+    options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
+    for own in ("nopython", "parallel"):
+        options.pop(own, None)
+    factor = numba.njit(**options)(plain)
+    one = numba.njit(lambda r2, same, parameters: factor(r2, *same, *parameters))
+    classes, numbers = int(on == "pair sums"), types.UniTuple(types.float64, constants)
+    try:
+        one.compile((types.float64, types.UniTuple(types.boolean, classes), numbers))
+    except numba.errors.NumbaError as error:
+        lines = [line.strip(" :") for line in str(error).splitlines()]
+        said = next((line for line in lines if line and not line.startswith("Failed in")), "")
+        raise InputError(
+            f"function must be one that Numba can compile, and {plain.__name__} is not: {said}"
+        ) from error
+    found = one.nopython_signatures[0].return_type
+    if not isinstance(found, types.Float | types.Integer):
+        raise InputError(f"function must return a real number, and {plain.__name__} returns {found}")
+    return factor
+
+
+@lru_cache(maxsize=64)
+def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., None]:
+    """Compile the sum of forces with a user's function in it.
+
+    `points` are (runs, dim, n), axis by axis, `out` is (runs, n, dim). Each row of `out` belongs to one
+    iteration, and is summed in the order of the points.
+    """
+    factor = _factor(function, on, constants)
+
+    @kernel(parallel=True, cache=False)
+    def between_tokens(points: Array, parameters: tuple[float, ...], out: Array) -> None:
+        runs, _, count = points.shape
+        for item in prange(runs * count):
+            run, a = item // count, item % count
+            square = _squares(points[run], a)
+            for b in range(count):
+                if square[b] != 0.0:  # at the same place, or the point itself
+                    square[b] = factor(square[b], *parameters)
+            _add_up(points[run], a, square, out[run, a])
+
+    @kernel(parallel=True, cache=False)
+    def between_pair_sums(
+        points: Array, label: NDArray[np.int64], parameters: tuple[float, ...], out: Array
+    ) -> None:
+        runs, _, count = points.shape
+        for item in prange(runs * count):
+            run, a = item // count, item % count
+            square = _squares(points[run], a)
+            for b in range(count):
+                if square[b] != 0.0:
+                    square[b] = factor(square[b], label[a] == label[b], *parameters)
+            _add_up(points[run], a, square, out[run, a])
+
+    return between_tokens if on == "tokens" else between_pair_sums
+
+
+@kernel()
+def _squares(points: Array, a: int) -> Array:
+    """Squared distance of the point `a` of points (dim, n) from all of them, (n,)."""
+    dim, count = points.shape
+    square = np.zeros(count)
+    for k in range(dim):
+        x, others = points[k, a], points[k]
+        for b in range(count):
+            square[b] += (x - others[b]) * (x - others[b])
+    return square
+
+
+@kernel()
+def _add_up(points: Array, a: int, factor: Array, out: Array) -> None:
+    """Write Σ_b factor_b (x_a - x_b) of points (dim, n) to `out` (dim,)."""
+    dim, count = points.shape
+    for k in range(dim):
+        x, others = points[k, a], points[k]
+        total = 0.0
+        for b in range(count):
+            total += factor[b] * (x - others[b])
+        out[k] = total
+
+
+@kernel(parallel=True)
+def _share_out(found: Array, first: NDArray[np.int64], second: NDArray[np.int64], out: Array) -> None:
+    """Sum forces (runs, P, dim) on pair sums to `out` (runs, tokens, dim); a pair (i, i) counts twice."""
+    for run in prange(len(found)):
+        out[run] = 0.0
+        for a in range(first.size):
+            for k in range(out.shape[2]):
+                out[run, first[a], k] += found[run, a, k]
+                out[run, second[a], k] += found[run, a, k]

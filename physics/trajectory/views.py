@@ -1,0 +1,119 @@
+"""A trajectory as other things: a table, a data set, a line of text, a page, and the same as another one."""
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.errors import InputError
+
+
+def to_xarray(trajectory: Any) -> Any:
+    """See `Trajectory.to_xarray`."""
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError("to_xarray needs xarray: pip install 'grokphys[explore]'") from None
+    data = xarray.Dataset(
+        {"positions": (("run", "step", "token", "axis"), trajectory.positions)},
+        coords={
+            "run": trajectory.run_numbers,
+            "step": trajectory.steps,
+            "time": ("step", trajectory.times),
+            "token": np.arange(trajectory.tokens),
+        },
+    )
+    for name, values in trajectory.observables.items():
+        own = name in trajectory._clocks
+        axis = f"{name}_step" if own else "step"
+        data[name] = (("run", axis, *(f"{name}_{k}" for k in range(values.ndim - 2))), values)
+        if own:
+            data = data.assign_coords({axis: trajectory.clock(name)[0]})
+    return data
+
+
+def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
+    """See `Trajectory.to_dataframe`."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_dataframe needs pandas: pip install pandas") from None
+    steps, times = trajectory.clock(names[0]) if names else (trajectory.steps, trajectory.times)
+    axes = {"run": trajectory.run_numbers, "step": steps}
+    columns: dict[str, NDArray[Any]] = {}
+    for name in names:
+        if name not in trajectory.observables:
+            has = ", ".join(map(repr, trajectory.observables)) or "none"
+            raise InputError(f"observables of a table must be ones of the trajectory ({has}), got {name!r}")
+        if not np.array_equal(trajectory.clock(name)[0], steps):
+            raise InputError(f"observables of one table must have one clock; {name!r} has another one")
+        values = trajectory.observables[name]
+        for index in np.ndindex(values.shape[2:]):
+            columns["_".join([name, *map(str, index)])] = values[:, :, *index].ravel()
+    if not names:
+        axes["token"] = np.arange(trajectory.tokens)
+        columns = {f"x{k}": trajectory.positions[..., k].ravel() for k in range(trajectory.dim)}
+    rows = pandas.MultiIndex.from_product(axes.values(), names=axes.keys())
+    of_rows = np.tile(np.repeat(times, 1 if names else trajectory.tokens), trajectory.runs)
+    return pandas.DataFrame({"time": of_rows, **columns}, index=rows)
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two trajectories hold the same and were made with the same parameters."""
+    return (
+        first._shape == second._shape
+        and first.dtype == second.dtype
+        and first.complete == second.complete
+        and first.parameters == second.parameters
+        and first.observables.keys() == second.observables.keys()
+        and first.start.keys() == second.start.keys()
+        and _equal(first.steps, second.steps)
+        and _equal(first.times, second.times)
+        and all(_equal(*pair) for name in first.observables for pair in _clocks(first, second, name))
+        and all(_equal(first.start[name], second.start[name]) for name in first.start)
+        and all(_equal(first.observables[name], second.observables[name]) for name in first.observables)
+        and all(_equal(positions, second._read(slice(None), block)) for block, positions in first.blocks())
+    )
+
+
+def _clocks(first: Any, second: Any, name: str) -> Any:
+    return zip(first.clock(name), second.clock(name), strict=True)
+
+
+def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    return first.dtype == second.dtype and np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
+
+
+def text(trajectory: Any) -> str:
+    """Its sizes in one line, and a line for each observable."""
+    lines = [headline(trajectory), *(f"  {name}: {kind}" for name, kind in observables(trajectory))]
+    return "\n".join(lines)
+
+
+def html(trajectory: Any) -> str:
+    """Table of the same for notebooks."""
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{escape(kind)}</td></tr>" for name, kind in observables(trajectory)
+    )
+    return f"<code>{escape(headline(trajectory))}</code><table>{rows}</table>"
+
+
+def headline(trajectory: Any) -> str:
+    """What it is, and its sizes."""
+    made = trajectory.parameters.get("program", "unknown origin")
+    return (
+        f"<{type(trajectory).__name__}: {trajectory.runs} runs × {trajectory.frames} frames × "
+        f"{trajectory.tokens} tokens × {trajectory.dim} dimensions, {trajectory.dtype}, {made}"
+        f"{'' if trajectory.complete else ', incomplete'}>"
+    )
+
+
+def observables(trajectory: Any) -> list[tuple[str, str]]:
+    """Name and shape of each observable, and its steps where they are not those of the frames."""
+    found = []
+    for name, (dtype, shape) in trajectory._kinds().items():
+        steps = trajectory.clock(name)[0]
+        own = f", steps {steps[0]} to {steps[-1]}" if name in trajectory._clocks and len(steps) else ""
+        found.append((name, f"{(trajectory.runs, len(steps), *shape)} {dtype}{own}"))
+    return found
