@@ -26,7 +26,7 @@ import nets
 import physics
 from grokphys.cli import main as cli
 from grokphys.cli.main import COMMANDS, main
-from grokphys.papers.registry import FIGURES
+from grokphys.papers.catalogue import recipes
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -217,8 +217,8 @@ def test_commands_within_the_text_are_understood(parse):
             continue
         assert words[0] in COMMANDS, (name_of(page), words)
         if words[0] == "reproduce":
-            end = words.index("--budget") if "--budget" in words else None
-            assert {*words[1:end]} <= {*FIGURES, "--all", "--list"}, (name_of(page), words)
+            end = next((at for at, word in enumerate(words) if word in ("--budget", "--publish")), None)
+            assert {*words[1:end]} <= {*recipes(), "NAME", "--all", "--list"}, (name_of(page), words)
         elif len(words) > 1:
             parse(list(words))
 

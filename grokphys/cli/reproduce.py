@@ -1,15 +1,15 @@
-"""`grokphys reproduce`: published figures made anew, and the scoreboard of all of them."""
+"""`grokphys reproduce`: items of the papers made anew and judged, and the pages that show them."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from tyro.conf import Positional
 
-from grokphys.options import Directory, Names, check_names, given_otherwise
-from grokphys.output import Budget, make_directory, refuse_existing, refuse_unwritable
+from grokphys.options import Directory, Names, given_otherwise
+from grokphys.output import make_directory, refuse_unwritable
+from physics.checks import choice
 from physics.errors import InputError
 
 
@@ -19,56 +19,51 @@ def reproduce(
     all_: Annotated[bool, tyro.conf.arg(name="all")] = False,
     list_: Annotated[bool, tyro.conf.arg(name="list")] = False,
     directory: Directory = Path("results/reproduce"),
-    budget: Budget = "default",
+    budget: Literal["quick", "paper"] = "quick",
     again: bool = False,
-    scoreboard: Annotated[Path | None, given_otherwise("only in DIRECTORY", "FILE.md")] = None,
-    gallery: Annotated[Path | None, given_otherwise("none", "DIRECTORY")] = None,
+    publish: Annotated[Path | None, given_otherwise("nowhere", "DOCS")] = None,
 ) -> int:
-    """Reproduce published figures: the data as CSV, the figure as PNG, and a scoreboard of all of them.
+    """Reproduce items of the papers: tables, figures, and at the paper's setting a verdict on every claim.
 
     Args:
-        names: figures, such as liu-4a; all of them if none is given. Those named run in any case.
-        all_: all figures, but for those that are complete in DIRECTORY at this budget, made by the code and
-            the libraries that there are now.
-        list_: print the names of all figures and what they show, and make none.
-        directory: directory to write to; files that an earlier reproduction made are replaced.
-        budget: how much to compute: quick takes minutes in all, default is what this package reports, paper
-            the sizes of the publications, which take days.
-        again: run complete figures as well.
-        scoreboard: write the scoreboard to this Markdown file too, and its data beside it as JSON.
-        gallery: write small pictures to this directory, and a page that shows them beside it.
+        names: recipes, such as liu-4a; those named run in any case.
+        all_: run all recipes, but for those that are complete in DIRECTORY at this budget, made by the code,
+            the libraries and the rules that there are now.
+        list_: print the names of all recipes, what they show and what they cost, and run none.
+        directory: directory to write to; every recipe fills one of its name in it. A run that is interrupted
+            goes on from there.
+        budget: quick is a smoke test of seconds, at toy settings and without verdicts; paper is the paper's
+            own setting, of which --list says how long it takes.
+        again: run complete recipes as well.
+        publish: copy the results at the papers' settings from DIRECTORY into these pages, and write the
+            rules, the scoreboard and the gallery anew; names, or --all, are run before.
     """
-    from grokphys.papers.registry import FIGURES
-    from grokphys.papers.runner import publish_board, run_recipes
+    from grokphys.papers.catalogue import recipes
+    from grokphys.papers.publish import publish as write_pages
+    from grokphys.papers.run import run_recipes
 
-    names = tuple(name.replace("-fig", "-") for name in names)  # liu-fig4b is liu-4b
-    check_names(names, FIGURES, budget)
+    known = recipes()
+    for name in names:
+        choice("names", name, tuple(known))
+    choice("budget", budget, ("quick", "paper"))
     if names and all_:
         raise InputError(f"names must be left out with --all, got {' '.join(names)}")
+    if not (names or all_ or list_ or publish is not None):
+        raise InputError("names must say which recipes to run, or pass --all, --list or --publish, got none")
     if list_:
-        _list_figures(names or tuple(FIGURES))
+        width = max(map(len, known))
+        for name in names or known:
+            print(f"{name:{width}}  {known[name].shows} ({known[name].cost})")
         return 0
-    pages = [] if scoreboard is None else [scoreboard, scoreboard.with_suffix(".json")]
-    if scoreboard is not None and scoreboard.suffix != ".md":
-        raise InputError(f"scoreboard must be a Markdown file, NAME.md, got {scoreboard}")
-    if gallery is not None:
-        refuse_unwritable(gallery)
-        pages.append(gallery.with_name(gallery.name + ".md"))
-    for page in pages:
-        refuse_existing(page, overwrite=True, parents=True)
-    refuse_unwritable(directory)
-    make_directory(directory, *(page.parent for page in pages))
-    failed = run_recipes(names or tuple(FIGURES), FIGURES, directory, budget, again=again or bool(names))
-    for path in publish_board(FIGURES, directory, scoreboard, gallery):
-        print(f"  wrote {path}")
+    for place in (directory, publish):
+        if place is not None:
+            refuse_unwritable(place)
+            make_directory(place)
+    chosen = names or (tuple(known) if all_ else ())
+    failed = run_recipes(chosen, known, directory, budget, again=again or bool(names))
+    if publish is not None:
+        for path in write_pages(known, directory, publish):
+            print(f"wrote {path}")
     if failed:
         print(f"grokphys: {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
-
-
-def _list_figures(names: Sequence[str]) -> None:
-    from grokphys.papers.registry import FIGURES
-
-    width = max(map(len, names))
-    for name in names:
-        print(f"{name:{width}}  {(FIGURES[name].__doc__ or '').splitlines()[0]}")

@@ -13,6 +13,7 @@ from grokphys.papers.judge import judge
 from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Run
 from grokphys.papers.results import read_result, rounded, rules_digest, write_result
 from grokphys.progress import progress
+from physics.errors import OutputError
 from physics.seeds import hear_seeds
 from physics.trajectory.locks import claim as claimed
 from physics.trajectory.provenance import code_version
@@ -49,7 +50,9 @@ def run_recipes(
                     print(f"{name}: another process makes it, passed over")
                     continue
                 written = run_one(recipe, directory, budget, sources)
-        except Exception as error:  # every recipe gets its turn, so nothing may end the others
+        except OutputError:  # the next one could not be written either
+            raise
+        except Exception as error:  # every recipe gets its turn
             place = traceback.extract_tb(error.__traceback__)[-1]
             failed.append(name)
             where = f"({Path(place.filename).name}:{place.lineno})"

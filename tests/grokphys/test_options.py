@@ -237,9 +237,9 @@ def test_the_version_and_the_list_of_figures(capsys):
     assert re.fullmatch(r"grokphys \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
     assert main(["reproduce", "--list"]) == 0
     listed = capsys.readouterr().out.splitlines()
-    from grokphys.papers.registry import FIGURES
+    from grokphys.papers.catalogue import recipes
 
-    assert [line.split()[0] for line in listed] == list(FIGURES)
+    assert [line.split()[0] for line in listed] == list(recipes())
     assert all(len(line.split()) > 3 for line in listed)
 
 
@@ -335,7 +335,7 @@ def test_survival_names_a_step_beyond_the_end(signals, capsys):
     assert "at must be at most the last step, 30, got 31" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--scoreboard=/dev/null/t.md", "--gallery=/dev/null/t"])
+@pytest.mark.parametrize("option", ["--directory=/dev/null/t", "--publish=/dev/null/t"])
 def test_reproduce_refuses_a_page_that_cannot_be_written_before_the_work(
     option, tmp_path, capsys, monkeypatch
 ):

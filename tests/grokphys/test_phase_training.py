@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from grokphys.papers.registry import FIGURES
 from PIL import Image
 
 import nets
@@ -16,7 +17,6 @@ from grokphys.papers.liu import diagrams as liu_diagrams
 from grokphys.papers.liu import images as liu_images
 from grokphys.papers.liu import networks as liu_networks
 from grokphys.papers.liu.phases import ALL, HIGH, LOW, difference, four_phases, generalises, rules, sandwiched
-from grokphys.papers.registry import FIGURES
 from grokphys.phases import NEVER, Training, axis, is_whole, or_never
 from nets import ConstantAttention, TokenTransformer, ToyAddition
 from physics.errors import InputError

@@ -4,13 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from grokphys.papers.claims import Written
 from pictures import shows_something
 
 import nets
 from analysis import circularity, decision_error, fit_trajectories, fourier_signals, survives
 from analysis.circles.survival import fitness
 from analysis.stats.intervals import Interval, clustered_proportion
-from grokphys.papers.claims import Written
 from grokphys.papers.ding import claims as scoreboard
 from grokphys.papers.ding import (
     interventions as ding_interventions,

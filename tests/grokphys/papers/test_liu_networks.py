@@ -4,11 +4,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from grokphys.papers.registry import FIGURES
 
 from grokphys.papers.liu import components as liu_components
 from grokphys.papers.liu import images as liu_images
 from grokphys.papers.liu import networks as liu_networks
-from grokphys.papers.registry import FIGURES
 from grokphys.phases import NEVER
 from nets import TokenTransformer
 

@@ -3,9 +3,9 @@ import json
 
 import numpy as np
 import pytest
+from grokphys.papers.registry import FIGURES
 
 from grokphys.papers.beyond import pairings
-from grokphys.papers.registry import FIGURES
 from nets.models import EmbeddingMLP
 
 

@@ -1,6 +1,8 @@
 """Recipes, their rules, how these are judged, and the results on disk."""
 
 import json
+import re
+import signal
 
 import numpy as np
 import pytest
@@ -10,12 +12,15 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from analysis.stats.intervals import Interval
+from grokphys.cli.main import main
 from grokphys.papers import evidence
+from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import ALPHA, decide, judge
+from grokphys.papers.publish import NOT_MADE
 from grokphys.papers.recipe import Number, Printed, Recipe, Result, Run, Statement, recipe
 from grokphys.papers.results import read_result, rounded
 from grokphys.papers.run import run_recipes
-from physics import InputError
+from physics import InputError, OutputError
 
 
 def number(low, high, *, printed="0.50", interval=None, margin=0.1):
@@ -251,3 +256,85 @@ def test_a_result_that_is_none_is_said(tmp_path):
     (tmp_path / "coin" / "result.json").write_text(json.dumps({"schema": "other"}))
     with pytest.raises(Exception, match="holds no result of version 1"):
         read_result(tmp_path / "coin")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from grokphys.papers.recipe import Result, recipe
+from grokphys.papers.run import run_recipes
+registry = {}
+
+@recipe("long", paper="beyond", item="x", shows="It is long.", quick=1, paper_setting=3, cost="",
+        registry=registry)
+def long(run):
+    parts = []
+    for k in range(run.setting):
+        if k == 2 and "die" in sys.argv:
+            os.kill(os.getpid(), signal.SIGKILL)
+        parts.append(run.keep(f"part-{k}", lambda: print("computed", k) or {"x": [k]})["x"])
+    return Result({"t": {"x": np.concatenate(parts)}})
+
+run_recipes(["long"], registry, Path(sys.argv[1]), "paper", again=False)
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path, python):
+    program = "import numpy as np" + KILLED
+    killed = python(program, tmp_path, "die", check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert read_result(tmp_path / "long") is None
+    assert "computed 2" in python(program, tmp_path).stdout
+    assert read_result(tmp_path / "long").tables["t"]["x"].tolist() == [0, 1, 2]
+    assert "computed" not in python(program, tmp_path).stdout
+
+
+def test_a_full_disk_ends_the_run_with_a_sentence(tmp_path, monkeypatch):
+    def full(path, text):
+        raise OutputError(f"cannot write {path}: No space left on device")
+
+    monkeypatch.setattr("grokphys.papers.results.write_text", full)
+    with pytest.raises(OutputError, match="No space left"):
+        run_recipes(["coin"], coin({}), tmp_path, "quick", again=False)
+    assert read_result(tmp_path / "coin") is None
+
+
+# -- the catalogue and the command --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("paper", "tables", "figures"), [("Musat", 2, 6), ("Liu", 1, 22), ("Ding", 0, 16)])
+def test_every_table_and_figure_has_a_recipe_or_a_reason(paper, tables, figures):
+    items = [recipe.item for recipe in recipes().values() if recipe.paper == paper]
+    text = " ".join([*items, *NOT_MADE.get(paper, ())])
+    text = re.sub(r"Figures (\d+), (\d+)", r"Figure \1 Figure \2", text)
+    found = {kind: {int(n) for n in re.findall(rf"{kind} (\d+)", text)} for kind in ("Table", "Figure")}
+    assert found["Table"] >= set(range(1, tables + 1))
+    assert found["Figure"] >= set(range(1, figures + 1))
+
+
+def test_recipes_are_whole():
+    for name, one in recipes().items():
+        assert one.shows.endswith("."), name
+        assert one.cost, name
+        for rule in one.rules:
+            source = rule.printed.source if isinstance(rule, Number) else rule.source
+            assert source, (name, rule.name)
+
+
+def test_the_command_runs_what_is_named_and_refuses_the_rest(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("grokphys.papers.catalogue.recipes", lambda: coin({}))
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce"]) == 2
+    assert "names must say which recipes to run" in capsys.readouterr().err
+    assert main(["reproduce", "coin", "--all"]) == 2
+    assert "names must be left out with --all" in capsys.readouterr().err
+    assert main(["reproduce", "coin", "--directory", "made", "--publish", "docs"]) == 0
+    assert read_result(tmp_path / "made" / "coin").about["budget"] == "quick"
+    assert not (tmp_path / "docs" / "results" / "coin").exists()  # a toy setting is not published
+    assert "not run: a second" in (tmp_path / "docs" / "scoreboard.md").read_text()
+    assert main(["reproduce", "--all", "--budget", "paper", "--directory", "made", "--publish", "docs"]) == 0
+    assert (tmp_path / "docs" / "gallery" / "coin.png").is_file()
+    assert "**covered**" in (tmp_path / "docs" / "scoreboard.md").read_text()
+    monkeypatch.setattr("grokphys.papers.catalogue.recipes", lambda: coin({}, least=0.45))
+    assert main(["reproduce", "--directory", "made", "--publish", "docs"]) == 2
+    assert "the rules of coin have changed since it ran" in capsys.readouterr().err

@@ -1,0 +1,96 @@
+"""What lies in docs/results: verdicts follow from tables, rules have not changed, pages are made of both."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from grokphys.papers.catalogue import recipes
+from grokphys.papers.judge import judge
+from grokphys.papers.publish import gallery_page, rules_page, scoreboard_page, stored_results
+from grokphys.papers.recipe import Statement
+from grokphys.papers.results import rules_digest
+
+DOCS = Path(__file__).parents[3] / "docs"
+RECIPES = recipes()
+RESULTS = stored_results(RECIPES, DOCS / "results")
+SHUFFLED = [
+    (name, rule.name)
+    for name in RESULTS
+    for rule in RECIPES[name].rules
+    if isinstance(rule, Statement) and callable(rule.chance)
+]
+
+
+def text(name):
+    return (DOCS / name).read_text(encoding="utf-8").rstrip("\n")
+
+
+def test_the_pages_are_functions_of_recipes_and_results():
+    assert text("rules.md") == rules_page(RECIPES).rstrip("\n")
+    assert text("scoreboard.md") == scoreboard_page(RECIPES, RESULTS)
+    assert text("gallery.md") == gallery_page(RECIPES, RESULTS)
+
+
+def test_every_result_has_a_recipe():
+    folders = {path.parent.name for path in (DOCS / "results").glob("*/result.json")}
+    assert folders == set(RESULTS)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_stored_result_is_of_todays_rules_and_its_verdicts_follow_from_its_tables(name):
+    about, rules = RESULTS[name].about, RECIPES[name].rules
+    assert about["budget"] == "paper"
+    assert about["rules"] == rules_digest(rules)
+    for claim, stored in zip(judge(rules, RESULTS[name].tables), about["claims"], strict=True):
+        assert claim.verdict == stored["verdict"]
+        if stored["estimate"] is not None:
+            assert np.isclose(claim.found.estimate, float(stored["estimate"]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_code_of_a_result_was_committed(name):
+    assert not RESULTS[name].about["made_with"]["grokphys"].endswith("-dirty")
+
+
+@pytest.mark.parametrize(("name", "rule"), SHUFFLED)
+def test_a_statement_does_not_hold_of_shuffled_data(name, rule):
+    (chosen,) = (one for one in RECIPES[name].rules if one.name == rule)
+    rng = np.random.default_rng(0)
+    held = [
+        judge((chosen,), chosen.chance(RESULTS[name].tables, rng))[0].verdict == "holds" for _ in range(4)
+    ]
+    assert sum(held) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "rule"), SHUFFLED)
+def test_a_statement_holds_of_one_shuffle_in_twenty_at_most(name, rule):
+    (chosen,) = (one for one in RECIPES[name].rules if one.name == rule)
+    rng = np.random.default_rng(1)
+    held = [
+        judge((chosen,), chosen.chance(RESULTS[name].tables, rng))[0].verdict == "holds" for _ in range(60)
+    ]
+    assert stats.binomtest(sum(held), 60, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_results_are_small():
+    total = sum(path.stat().st_size for path in (DOCS / "results").rglob("*") if path.is_file())
+    assert total < 20e6
+
+
+def test_rules_are_older_than_results():
+    """By the history, where there is one: the page of rules named a recipe before its result was added."""
+    root = DOCS.parent
+
+    def first(*arguments):
+        command = ["git", "log", "--reverse", "--format=%ct", *arguments]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        return int(done.stdout.split()[0]) if done.returncode == 0 and done.stdout.split() else None
+
+    for name in RESULTS:
+        result = first("--", f"docs/results/{name}/result.json")
+        rules = first("-S", f"`{name}`", "--", "docs/rules.md")
+        assert result is None or rules is None or rules < result, name
