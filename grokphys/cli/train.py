@@ -81,9 +81,13 @@ def model_name(word: str) -> str:
     return found
 
 
-def defaults(model: str) -> dict[str, Any]:
-    """How a model is trained where nothing else is said: arguments of `nets.train`."""
-    return dict(TRAINING[model_name(model)])
+def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
+    """How a model is trained where nothing else is said: arguments of `nets.train`.
+
+    A frozen embedding has no rates.
+    """
+    own = TRAINING[model_name(model)]
+    return {name: value for name, value in own.items() if not (frozen and name.startswith("embedding_"))}
 
 
 def _by_model(name: str) -> str:
@@ -268,7 +272,7 @@ def train(
     }
     refuse_special(out)
     model = model_name(model)
-    own = defaults(model)
+    own = defaults(model, frozen=freeze_embedding)
     trajectory = train_model(
         build(model, {name: value for name, value in chosen.items() if value is not None}),
         runs=runs,

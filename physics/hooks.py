@@ -1,0 +1,52 @@
+"""What a caller may hang into a long run: a callback for each frame, and a function in place of the bar."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from physics.errors import InputError
+
+Callback = Callable[[int, float, NDArray[Any], dict[str, NDArray[Any]]], object]
+"""Is called as ``callback(step, time, positions, observables)``."""
+Progress = bool | Callable[[int, int], object]
+"""Whether to show a bar, or what is called as ``progress(done, total)``."""
+
+
+def check_hooks(callback: Callback | None, progress: Progress) -> None:
+    """Refuse what cannot be called."""
+    if callback is not None and not callable(callback):
+        raise InputError(
+            f"callback must be a function of (step, time, positions, observables), got {callback!r}"
+        )
+    if not callable(progress) and not isinstance(progress, bool | np.bool_):
+        raise InputError(f"progress must be True, False or a function of (done, total), got {progress!r}")
+
+
+def goes_on(
+    callback: Callback | None,
+    step: int,
+    time: float,
+    positions: NDArray[Any],
+    observables: Mapping[str, NDArray[Any]],
+) -> bool:
+    """Call `callback` with a copy of a recorded frame; False where it ends the run by `StopIteration`."""
+    try:
+        if callback is not None:
+            callback(step, time, positions.copy(), {**observables})
+    except StopIteration:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def shown(progress: Progress, total: int, done: int, desc: str) -> Iterator[Callable[[int], object]]:
+    """Yield a function to be told how many of `total` steps are done, from `done` on."""
+    if callable(progress):
+        yield lambda now: progress(now, total)
+        return
+    with tqdm(total=total, initial=done, unit="step", desc=desc, disable=None if progress else True) as bar:
+        yield lambda now: bar.update(now - bar.n)
