@@ -111,9 +111,13 @@ def model_name(word: str) -> str:
     return found
 
 
-def defaults(model: str) -> dict[str, Any]:
-    """How a model is trained where nothing else is said: arguments of `nets.train`."""
-    return dict(TRAINING[model_name(model)])
+def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
+    """How a model is trained where nothing else is said: arguments of `nets.train`.
+
+    A frozen embedding has no rates.
+    """
+    own = TRAINING[model_name(model)]
+    return {name: value for name, value in own.items() if not (frozen and name.startswith("embedding_"))}
 
 
 def build(name: str, options: dict[str, Any]) -> Any:

@@ -1,14 +1,18 @@
 """Networks of one family: an embedding, a way to combine two tokens, dense layers."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from physics.checks import choice
+from physics.errors import InputError
 
 EMBEDDING = "embedding"
 Combine = Literal["sum", "concatenate", "product", "data"]
@@ -58,6 +62,41 @@ class Architecture:
     def layers(self) -> tuple[str, ...]:
         """Names of the dense layers."""
         return (*(f"hidden{number}" for number in range(1, len(self.sizes) - 1)), "output")
+
+    def check(
+        self,
+        kind: str,
+        parameters: Mapping[str, tuple[int, ...]],
+        embedding: tuple[int, int],
+        features: int,
+        loss: str,
+    ) -> None:
+        """Refuse an architecture that the parameters of a model, of these shapes, do not fit.
+
+        Raises
+        ------
+        InputError
+            With a sentence that begins with the name `kind` of the model.
+        """
+        for name, allowed in (("combine", Combine), ("activation", Activation), ("loss", Loss)):
+            choice(f"architecture.{name} of {kind}", getattr(self, name), get_args(allowed))
+        (_, dim), layers = embedding, list(pairwise(self.sizes))
+        first = {"sum": dim, "concatenate": 2 * dim, "product": dim, "data": features}[self.combine]
+        if len(layers) < 2 or self.sizes[0] != first or self.loss != loss:
+            raise InputError(
+                f"architecture of {kind} must have the sizes ({first}, hidden widths, outputs) and the loss "
+                f"{loss!r}, got {self.sizes} and {self.loss!r}"
+            )
+        if self.combine == "product" and math.isqrt(dim) ** 2 != dim:
+            raise InputError(f"dim of {kind} must be a square where embeddings are matrices, got {dim}")
+        wanted: dict[str, tuple[int, ...]] = {} if self.combine == "data" else {EMBEDDING: embedding}
+        for name, (inputs, width) in zip(self.layers, layers, strict=True):
+            wanted |= {f"{name}.weight": (inputs, width), f"{name}.bias": (1, width)}
+        if list(parameters.items()) != list(wanted.items()):
+            raise InputError(
+                f"what initial of {kind} returns must be, for its architecture, {wanted} in this order, got "
+                f"{dict(parameters)}"
+            )
 
     def draw(
         self, initialisation: Initialisation, generator: np.random.Generator

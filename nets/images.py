@@ -1,20 +1,59 @@
-"""The image classifier of Liu et al., where grokking shows on data of the world."""
+"""The image classifier of Liu et al., where grokking shows on data of the world; and the images."""
 
+import gzip
+import hashlib
+import io
+import math
 import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nets.architecture import Architecture, Initialisation
-from nets.image_files import DIGITS, Images, load_images
 from nets.models import DenseModel, Parameters, checked_widths
 from nets.tasks import Task
 from physics.checks import choice, whole_number
 from physics.errors import FileFormatError, InputError
+
+DIGITS = "digits"
+UNSIGNED_BYTE = 8
+ARCHIVE_NAMES = ("x_train", "y_train", "x_test", "y_test")
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images as rows, those to train on first.
+
+    Attributes
+    ----------
+    pixels : ndarray of float32, shape (images, pixels)
+    labels : ndarray of int64, shape (images,)
+    trainable : int
+        Number of images before the test set that comes with them; all of them where none comes.
+    """
+
+    pixels: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    trainable: int
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of pixels, labels and test set."""
+        found = hashlib.sha256(f"{self.pixels.shape} {self.trainable}".encode())
+        found.update(np.ascontiguousarray(self.pixels, "<f4").data)
+        found.update(np.ascontiguousarray(self.labels, "<i8").data)
+        return f"sha256:{found.hexdigest()}"
 
 
 @dataclass(frozen=True)
@@ -29,7 +68,7 @@ class ImageMLP(DenseModel):
     ----------
     data : str, default "digits"
         "digits" for the 1797 images of 8 × 8 pixels that come with scikit-learn; or the path of a directory
-        of MNIST's IDX files or of an npz archive, as `nets.image_files.load_images` has it. A test set that
+        of MNIST's IDX files or of an npz archive, as `nets.images.load_images` has it. A test set that
         comes with the data is what validates; the digits have none, and those that do not train validate.
     hidden : sequence of int, default (200, 200)
         Widths of the hidden layers, at least one; with the output, the paper's depth of 3.
@@ -66,9 +105,11 @@ class ImageMLP(DenseModel):
     def __post_init__(self) -> None:
         if not isinstance(self.data, str | os.PathLike):
             raise InputError(f"data must be 'digits' or a path, got {type(self.data).__name__}")
-        object.__setattr__(self, "data", os.fspath(self.data))
-        object.__setattr__(self, "hidden", checked_widths(self.hidden))
-        object.__setattr__(self, "classes", whole_number("classes", self.classes, 3))
+        self._set(
+            data=os.fspath(self.data),
+            hidden=checked_widths(self.hidden),
+            classes=whole_number("classes", self.classes, 3),
+        )
         choice("initialisation", self.initialisation, get_args(Initialisation))
         found = self._images.digest
         if self.digest not in (None, found):
@@ -76,7 +117,7 @@ class ImageMLP(DenseModel):
                 f"the images of {self.data} have the digest {found}, where {self.digest} is asked for; the "
                 f"files are not those of that run"
             )
-        object.__setattr__(self, "digest", found)
+        self._set(digest=found)
 
     @cached_property
     def _images(self) -> Images:
@@ -122,3 +163,181 @@ class ImageMLP(DenseModel):
         states = self.architecture.hidden(parameters, images)
         member: Any = torch.nn.functional.one_hot(labels, self.classes).to(states.dtype)
         return member.transpose(1, 2) @ states / member.sum(1).clamp(min=1)[..., None]
+
+
+# -- images from files -------------------------------------------------------------------------------------
+
+
+def load_images(data: str, classes: int) -> Images:
+    """Read labelled images.
+
+    Parameters
+    ----------
+    data : str
+        "digits": the 1797 images of 8 × 8 pixels that come with scikit-learn, in [0, 1]. Else the path of a
+        directory that holds MNIST's files ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``, and
+        ``t10k-…`` where there is a test set; or of an npz archive of ``x_train`` and ``y_train``, and of
+        ``x_test`` and ``y_test`` where there is one. Each file may be compressed by gzip. Bytes become
+        [0, 1]; floating-point pixels of an archive are taken as they are.
+    classes : int
+        Labels are 0 … classes - 1.
+
+    Raises
+    ------
+    FileFormatError
+        If a file is missing, damaged, not of its format, of a size that does not fit the others, or holds
+        other labels.
+    """
+    if data == DIGITS:
+        return _digits()
+    path = Path(data)
+    if not path.exists():
+        raise FileFormatError(
+            f"data must be 'digits', or the path of a directory of IDX files or of an npz archive; there is "
+            f"no {path}"
+        )
+    if not (path.is_dir() or path.is_file()):  # a pipe or a device would never end
+        raise FileFormatError(f"{path} is neither a file nor a directory, so it holds no images")
+    parts = _idx_files(path) if path.is_dir() else _archive(path)
+    for where, pixels, labels in parts:
+        if len(pixels) != len(labels) or not len(labels):
+            raise FileFormatError(f"{where} holds {len(pixels)} images and {len(labels)} labels")
+        if labels.min() < 0 or labels.max() >= classes:
+            raise FileFormatError(
+                f"labels must be whole numbers from 0 to {classes - 1}; {where} holds some from "
+                f"{labels.min()} to {labels.max()}"
+            )
+    sizes = {pixels.shape[1:] for _, pixels, _ in parts}
+    if len(sizes) > 1:
+        found = " and ".join(" × ".join(map(str, size)) for size in sorted(sizes))
+        raise FileFormatError(f"{path} holds images of {found} pixels; all must be of one size")
+    return Images(
+        np.concatenate([_flat(pixels) for _, pixels, _ in parts]),
+        np.concatenate([labels.astype(np.int64) for _, _, labels in parts]),
+        len(parts[0][2]),
+    )
+
+
+Part = tuple[str, NDArray[np.generic], NDArray[np.generic]]
+"""Where it comes from, pixels (images, ...), and labels (images,)."""
+
+
+def _flat(pixels: NDArray[np.generic]) -> NDArray[np.float32]:
+    flat = pixels.reshape(len(pixels), -1).astype(np.float32)
+    return flat / np.float32(255) if pixels.dtype == np.uint8 else flat
+
+
+def _digits() -> Images:
+    """The digits of scikit-learn, read from its file without importing it."""
+    spec = find_spec("sklearn")
+    folder = spec.submodule_search_locations if spec else None
+    path = Path(folder[0]) / "datasets/data/digits.csv.gz" if folder else None
+    if path is None or not path.is_file():
+        raise FileFormatError(
+            "data 'digits' needs the file digits.csv.gz of scikit-learn, which is not there"
+        )
+    table = np.loadtxt(io.BytesIO(_content(path)), delimiter=",", dtype=np.float32)
+    return Images(table[:, :-1] / np.float32(16), table[:, -1].astype(np.int64), len(table))
+
+
+def _content(path: Path) -> bytes:
+    """Bytes of a file, uncompressed where it is compressed by gzip, whatever its name."""
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise FileFormatError(f"{path} is damaged ({error})") from None
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read ({error.strerror})") from None
+
+
+# -- IDX ---------------------------------------------------------------------------------------------------
+
+
+def _idx_files(folder: Path) -> list[Part]:
+    """The training set of a directory, and its test set where there is one."""
+    found = {
+        (part, kind): _found(folder, f"{part}-{kind}", axes)
+        for part in ("train", "t10k")
+        for kind, axes in (("images", 3), ("labels", 1))
+    }
+    parts = []
+    for part in ("train", "t10k"):
+        images, labels = found[part, "images"], found[part, "labels"]
+        if images is None and labels is None and part == "t10k":
+            continue
+        if images is None or labels is None:
+            name = f"{part}-images-idx3-ubyte" if images is None else f"{part}-labels-idx1-ubyte"
+            raise FileFormatError(f"{folder} must hold {name}, or the same with .gz, and does not")
+        parts.append((f"{images} with {labels.name}", _idx(images, 3), _idx(labels, 1)))
+    return parts
+
+
+def _found(folder: Path, name: str, axes: int) -> Path | None:
+    """The file of that name, with a point or a hyphen before idx, compressed or not."""
+    names = [f"{name}{mark}idx{axes}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _idx(path: Path, axes: int) -> NDArray[np.generic]:
+    """Array of unsigned bytes of an IDX file: two zero bytes, type, number of axes, sizes, values."""
+    content = _content(path)
+    magic = bytes([0, 0, UNSIGNED_BYTE, axes])
+    if content[:4] != magic:
+        raise FileFormatError(
+            f"{path} must begin with the bytes {magic.hex(' ')} of an IDX file (unsigned bytes, number of "
+            f"axes {axes}), found {content[:4].hex(' ') or 'nothing'}"
+        )
+    start = 4 + 4 * axes
+    if len(content) < start:
+        raise FileFormatError(f"{path} is truncated: it ends within its header")
+    sizes = struct.unpack(f">{axes}I", content[4:start])
+    if len(content) - start != math.prod(sizes):
+        state = "is truncated" if len(content) - start < math.prod(sizes) else "is too long"
+        raise FileFormatError(
+            f"{path} {state}: its header says {' × '.join(map(str, sizes))} bytes, and "
+            f"{len(content) - start} follow"
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(sizes)
+
+
+# -- npz ---------------------------------------------------------------------------------------------------
+
+
+def _archive(path: Path) -> list[Part]:
+    """The training set of an npz archive, and its test set where there is one."""
+    content = _content(path)
+    if content[:4] == bytes([0, 0, UNSIGNED_BYTE, 1]) or content[:4] == bytes([0, 0, UNSIGNED_BYTE, 3]):
+        raise FileFormatError(f"{path} is one IDX file; give the directory that holds images and labels")
+    if content[:2] != b"PK":
+        raise FileFormatError(f"{path} is not an npz archive")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in ARCHIVE_NAMES if name in archive.files}
+            names = archive.files
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise FileFormatError(f"{path} is damaged, or no archive of plain arrays ({error})") from None
+    test = [name for name in ARCHIVE_NAMES[2:] if name in arrays]
+    if not {"x_train", "y_train"} <= arrays.keys() or len(test) == 1:
+        raise FileFormatError(
+            f"{path} must hold x_train and y_train, and x_test and y_test together or not at all; it holds "
+            f"{', '.join(names) or 'nothing'}"
+        )
+    return [_part(path, arrays, end) for end in ("train", "test") if f"x_{end}" in arrays]
+
+
+def _part(path: Path, arrays: Mapping[str, NDArray[np.generic]], end: str) -> Part:
+    pixels, labels = arrays[f"x_{end}"], arrays[f"y_{end}"]
+    if pixels.ndim < 2 or not (
+        pixels.dtype == np.uint8 or (pixels.dtype.kind == "f" and np.isfinite(pixels).all())
+    ):
+        raise FileFormatError(
+            f"x_{end} of {path} must be images (images, ...) of unsigned bytes or of finite numbers of "
+            f"floating point, found {pixels.dtype} of the shape {pixels.shape}"
+        )
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise FileFormatError(
+            f"y_{end} of {path} must be whole numbers (images,), found {labels.dtype} of the shape "
+            f"{labels.shape}"
+        )
+    return f"{path}: {end}", pixels, labels

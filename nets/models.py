@@ -21,13 +21,17 @@ Parameters = dict[str, NDArray[np.float64]]
 
 
 class Model(ABC):
-    """What `train` needs to know of a network. Models are frozen dataclasses; their fields are provenance."""
+    """What `train` needs to know of a network, also of one of your own; docs/own_models.md has examples.
+
+    A model is a frozen dataclass with the fields `tokens` and `dim`, the shape of what is recorded; a
+    trajectory stores its fields. It must have `task`, `loss`, `initial` and `outputs`.
+    """
 
     tokens: int
     dim: int
 
     encoder: ClassVar[tuple[str, ...]] = (EMBEDDING,)
-    """Parameters with the learning rate and weight decay of the embedding; the rest is the decoder."""
+    """Parameters, the first ones, with the rates of the embedding in `train`; the rest is the decoder."""
 
     @property
     @abstractmethod
@@ -56,9 +60,10 @@ class Model(ABC):
     """Rate of dropout while it trains."""
 
     @property
-    @abstractmethod
     def activation_numbers(self) -> int:
         """Numbers that PyTorch holds for one example of one member while it trains, about."""
+        drawn = self.initial(np.random.default_rng(0), np.random.default_rng(0))
+        return 3 * sum(value.shape[-1] for value in drawn.values())  # input, output and gradient of layers
 
     @property
     def theory(self) -> EffectiveTheory | None:
@@ -68,6 +73,11 @@ class Model(ABC):
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
         """Target of each class under the squared error, (classes, outputs); one-hot here."""
         return np.eye(self.task.classes)
+
+    def _set(self, **checked: Any) -> None:
+        """Set checked fields of a frozen dataclass, from its ``__post_init__``."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def point_sets(self, parameters: dict[str, Tensor], train: tuple[Tensor, Tensor]) -> Tensor:
         """What is recorded as positions, (runs, tokens, dim): the embeddings."""
@@ -108,8 +118,7 @@ class DenseModel(Model):
 
     def _check(self, **minima: int) -> None:
         """Coerce whole-number fields, and the initialisation."""
-        for name, minimum in minima.items():
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), minimum))
+        self._set(**{name: whole_number(name, getattr(self, name), least) for name, least in minima.items()})
         choice("initialisation", self.initialisation, get_args(Initialisation))
 
 
@@ -208,8 +217,7 @@ class EmbeddingMLP(DenseModel):
 
     def __post_init__(self) -> None:
         self._check(tokens=3, dim=1)
-        object.__setattr__(self, "hidden", checked_widths(self.hidden))
-        object.__setattr__(self, "even", number("even", self.even, 0.0))
+        self._set(hidden=checked_widths(self.hidden), even=number("even", self.even, 0.0))
         choice("activation", self.activation, get_args(Activation))
         if self.even and self.activation not in ODD:
             raise InputError(
@@ -272,8 +280,7 @@ class ToyAddition(DenseModel):
 
     def __post_init__(self) -> None:
         self._check(tokens=3, dim=1, outputs_dim=1)
-        object.__setattr__(self, "hidden", checked_widths(self.hidden))
-        object.__setattr__(self, "scale", number("scale", self.scale, above=0.0))
+        self._set(hidden=checked_widths(self.hidden), scale=number("scale", self.scale, above=0.0))
         choice("kind", self.kind, ("regression", "classification"))
 
     @cached_property
@@ -340,11 +347,11 @@ class GroupDecoder(DenseModel):
 
     def __post_init__(self) -> None:
         self._check(side=1, outputs_dim=1)
-        object.__setattr__(self, "group", as_group(self.group))
-        object.__setattr__(self, "hidden", checked_widths(self.hidden))
-        object.__setattr__(self, "scale", number("scale", self.scale, above=0.0))
-        object.__setattr__(
-            self, "embedding_penalty", number("embedding_penalty", self.embedding_penalty, 0.0)
+        self._set(
+            group=as_group(self.group),
+            hidden=checked_widths(self.hidden),
+            scale=number("scale", self.scale, above=0.0),
+            embedding_penalty=number("embedding_penalty", self.embedding_penalty, 0.0),
         )
 
     @property

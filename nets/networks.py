@@ -13,9 +13,9 @@ from nets.architecture import EMBEDDING
 from nets.engines.ensemble import PARAMETER, AdamW, Ensemble, draw
 from nets.engines.torch import BatchedEngine
 from nets.models import Model
+from nets.provenance import model_of, seed_of
 from physics.checks import choice, finite_array
 from physics.errors import InputError
-from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
 
 LAYERS = "layers."
@@ -249,7 +249,7 @@ def _drawn(trajectory: Trajectory) -> Ensemble:
         raise InputError(
             f"trajectory must be made by nets.train to revive its networks, got {made.get('program', 'no')!r}"
         )
-    model, start = _model(made["model"]), trajectory.start
+    model, start = model_of(made["model"]), trajectory.start
     if "train_examples" in start:
         parameters = {
             name.removeprefix(PARAMETER): v for name, v in start.items() if name.startswith(PARAMETER)
@@ -259,7 +259,7 @@ def _drawn(trajectory: Trajectory) -> Ensemble:
     return draw(
         model,
         runs=trajectory.runs,
-        seed=_seed(made["seed"]),
+        seed=seed_of(made["seed"]),
         first_run=made["first_run"],
         run_numbers=made.get("run_numbers"),
         train_fraction=made["train_fraction"],
@@ -267,31 +267,6 @@ def _drawn(trajectory: Trajectory) -> Ensemble:
         validation_examples=made["validation_examples"],
         shared=made["shared"],
     )
-
-
-def _model(described: Mapping[str, Any]) -> Model:
-    """Make a model again from its type and fields."""
-    values = dict(described)
-    name = values.pop("type")
-    types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
-    if name not in types:
-        raise InputError(f"trajectory must be of one of the models {', '.join(types)}, got {name!r}")
-    if isinstance(values.get("group"), Mapping):
-        values["group"] = FiniteGroup(np.array(values["group"]["table"]), values["group"]["name"])
-    return types[name](**values)
-
-
-def _kinds(base: type[Model]) -> list[type[Model]]:
-    """All models there are: dataclasses among the subclasses."""
-    below = [kind for child in base.__subclasses__() for kind in (child, *_kinds(child))]
-    return [kind for kind in below if dataclasses.is_dataclass(kind)]
-
-
-def _seed(described: Any) -> int | np.random.SeedSequence:
-    if isinstance(described, Mapping):
-        given = {"pool_size": described["pool_size"]} if "pool_size" in described else {}
-        return np.random.SeedSequence(described["entropy"], spawn_key=described["spawn_key"], **given)
-    return int(described)
 
 
 def _part(part: str) -> str:

@@ -1,13 +1,15 @@
 """What is measured beside the embeddings, and which members have come to their end."""
 
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
-from nets.engines.ensemble import AdamW, Ensemble
+from nets.engines.choice import Engine
+from nets.engines.ensemble import Ensemble
 from physics.checks import number
 from physics.errors import InputError
 from physics.theory.quality import representation_quality
@@ -17,39 +19,6 @@ Numbers = NDArray[np.float64]
 LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 OBSERVABLES = (*LOSSES, "weight_norm", "bias_norm", "quality", "gradient", "layers")
 TRAINING, DECIDED, DIVERGED = 0, 1, 2
-
-
-class Engine(Protocol):
-    """What trains an ensemble: PyTorch anywhere, or the fused kernel on a CPU."""
-
-    name: str
-
-    def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimiser steps, the first of them number `step`, with every member that trains."""
-
-    def set_rates(self, optimiser: AdamW) -> None:
-        """Take the steps from here on with other rates; the moments stay."""
-
-    def losses(self, part: str) -> tuple[Numbers, Numbers]:
-        """Mean loss and accuracy (runs,) on the training or the validation set."""
-
-    def gradient(self, name: str) -> NDArray[Any]:
-        """Gradient of the training loss by one parameter, (runs, ...)."""
-
-    def point_sets(self) -> NDArray[Any]:
-        """Copy of what is recorded as positions, (runs, tokens, dim)."""
-
-    def parameters(self) -> dict[str, NDArray[Any]]:
-        """Copy of the parameters, (runs, ...) each."""
-
-    def stop(self, members: NDArray[np.bool_]) -> None:
-        """Train only the members that are not marked."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """All that a resumed run needs."""
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go back to a state."""
 
 
 class Observer:
@@ -135,6 +104,18 @@ class Observer:
     def all_reached(self) -> NDArray[np.bool_]:
         """Members (runs,) that have reached every threshold."""
         return np.all([np.isfinite(found) for found in self.reached.values()], axis=0)
+
+    def warn(self, numbers: Sequence[int]) -> None:
+        """Warn the caller of `train` of the members, with these numbers in the seed, that have diverged."""
+        diverged = np.flatnonzero(self.status == DIVERGED)
+        if len(diverged):
+            warnings.warn(
+                f"{len(diverged)} of {len(self.status)} runs diverged: the training loss of run "
+                f"{', '.join(str(numbers[run]) for run in diverged[:10])} is not finite; try a smaller "
+                "learning_rate",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that a resumed run needs."""

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nets.checkpoint import SECONDS
+from nets.checkpoint import SECONDS, replace_as_a_whole
 from nets.recording import due
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
@@ -103,6 +103,7 @@ class Recorder:
         if not isinstance(record, int | str):
             self._parameters["record"] = [int(step) for step in record]
         self.at = 0
+        self._runs: int | None = None  # where the parameter has an axis of runs
         self._first: NDArray[Any] | None = self._positions()
         self._frames: FileRecorder | None = None
         self._kept = contextlib.ExitStack()
@@ -142,18 +143,14 @@ class Recorder:
         """Keep the state of the objects now, instead of at the next half minute."""
         assert self._frames is not None
         self._frames.flush()
-        partial = Path(f"{self._saved}.partial")
-        state: dict[str, Any] = {name: thing.state_dict() for name, thing in self._objects.items()}
-        try:
-            with partial.open("wb") as file:
-                kept = {"step": self.at, "recorded": self._frames.last_step, "run": self._frames.identity}
-                torch.save({**kept, "random": torch.get_rng_state(), "state": state}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._saved)
-        except (OSError, RuntimeError) as error:
-            partial.unlink(missing_ok=True)
-            raise OutputError(f"cannot write the checkpoint {self._saved}: {error}") from None
+        kept = {
+            "step": self.at,
+            "recorded": self._frames.last_step,
+            "run": self._frames.identity,
+            "random": torch.get_rng_state(),
+            "state": {name: thing.state_dict() for name, thing in self._objects.items()},
+        }
+        replace_as_a_whole(self._saved, lambda file: torch.save(kept, file))
         self._written = monotonic()
 
     def result(self) -> Trajectory:
@@ -249,6 +246,7 @@ class Recorder:
             )
         wide = torch.float64 if value.dtype == torch.float64 else torch.float32
         array = value.detach().to("cpu", wide).numpy().copy()
+        self._runs = len(array) if array.ndim == 3 else None
         return array if array.ndim == 3 else array[None]
 
     def _values(self, name: str, value: Any) -> NDArray[np.float64]:
@@ -258,9 +256,10 @@ class Recorder:
             array = np.asarray(raw, np.float64)
         except (TypeError, ValueError):
             raise InputError(f"{name} must be numbers, got {type(value).__name__}") from None
-        runs = 1 if self._read().ndim == 2 else len(self._read())
-        if self._read().ndim == 2:
+        if self._runs is None:
             return array[None]
-        if array.ndim == 0 or len(array) != runs:
-            raise InputError(f"{name} must have the shape (runs, ...) with {runs} runs, got {array.shape}")
+        if array.ndim == 0 or len(array) != self._runs:
+            raise InputError(
+                f"{name} must have the shape (runs, ...) with {self._runs} runs, got {array.shape}"
+            )
         return array

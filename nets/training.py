@@ -1,51 +1,186 @@
-"""`train`: an ensemble of networks as one program."""
+"""`Training`, the one loop that trains an ensemble, and `train`, which records it and ends members."""
 
-import hashlib
+import dataclasses
 import os
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
 from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from nets.checkpoint import Checkpoint
 from nets.engines.choice import choose_engine, optimiser
-from nets.engines.ensemble import PARAMETER, Ensemble, batch_size_of, batches, draw
+from nets.engines.ensemble import batch_size_of, batches, draw
 from nets.models import ConstantAttention, Model
-from nets.observing import (
-    DIVERGED,
-    LOSSES,
-    TRAINING,
-    Engine,
-    Observer,
-    checked_names,
-    checked_thresholds,
-)
+from nets.networks import Networks
+from nets.observing import LOSSES, TRAINING, Observer, checked_names, checked_thresholds
+from nets.provenance import RATES, described
 from nets.recording import recording_steps
 from physics.checks import number, whole_number
 from physics.errors import InputError
-from physics.seeds import Seed, describe_seed, numbers_of_runs, parent_seed
+from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
+from physics.seeds import Seed, numbers_of_runs
 from physics.trajectory import Trajectory
 from physics.trajectory.layout import Layout
-from physics.trajectory.provenance import fields, plain
-from physics.trajectory.recording import Recorder, recorder
+from physics.trajectory.recording import recorder
+from physics.trajectory.writer import FileRecorder
 
 BATCH_BYTES = 2**26
-PER_RUN = (
-    "run_numbers",
-    "learning_rate",
-    "weight_decay",
-    "embedding_learning_rate",
-    "embedding_weight_decay",
-    "layer_scale",
-    "embedding_scale",
-    "unseen_classes",
-)
-"""Parameters that may hold an item for each run."""
 StopRule = Callable[[int, NDArray[Any], Mapping[str, NDArray[Any]]], Any]
+
+
+class Training:
+    """An ensemble that stands still between calls of `advance`.
+
+    As long as its rates do not change, it is bit by bit the training that `train` does with the same
+    arguments, however its steps are split over calls.
+
+    Parameters
+    ----------
+    model : Model, optional
+        `ConstantAttention()` by default.
+    learning_rate, weight_decay, embedding_learning_rate, embedding_weight_decay
+        Rates to begin with, a number or one for each member; see `train`.
+    runs, seed, and all others
+        Which members there are, what they begin with, and how they train; see `train`.
+
+    Attributes
+    ----------
+    ensemble : nets.engines.ensemble.Ensemble
+        What the members began with, and the examples that each learns from.
+    machine : nets.engines.choice.Engine
+        What trains them.
+    step : int
+        Number of optimiser steps taken so far.
+
+    Raises
+    ------
+    InputError
+        If an argument is not of that kind.
+
+    Examples
+    --------
+    >>> import nets
+    >>> training = nets.Training(seed=3, weight_decay=0.3)
+    >>> training.advance(400)
+    >>> training.set_rates(weight_decay=1.0)
+    >>> training.advance(100)
+    >>> training.step, training.embeddings.shape
+    (500, (1, 17, 2))
+    """
+
+    def __init__(
+        self,
+        model: Model | None = None,
+        *,
+        runs: int = 1,
+        seed: Seed = 0,
+        first_run: int = 0,
+        run_numbers: Sequence[int] | None = None,
+        learning_rate: float | Sequence[float] = 0.01,
+        weight_decay: float | Sequence[float] = 1.0,
+        embedding_learning_rate: float | Sequence[float] | None = None,
+        embedding_weight_decay: float | Sequence[float] | None = None,
+        freeze_embedding: bool = False,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+        batch_size: int | None = None,
+        train_fraction: float = 0.8,
+        train_examples: Any = None,
+        validation_examples: Any = None,
+        shared: Sequence[str] = (),
+        initial: Mapping[str, Any] | None = None,
+        layer_scale: float | Sequence[float] = 1.0,
+        embedding_scale: float | Sequence[float] = 1.0,
+        dtype: str = "float32",
+        engine: str = "auto",
+        device: str = "auto",
+        chunk: int | None = None,
+    ) -> None:
+        model = ConstantAttention() if model is None else model
+        given = dict(locals())
+        self.ensemble = draw(**{name: given[name] for name in signature(draw).parameters})
+        self._fixed: dict[str, Any] = {"betas": betas, "epsilon": epsilon}
+        self._rates = {name: given[name] for name in RATES}
+        if freeze_embedding:
+            for name in RATES[2:]:
+                if self._rates[name] is not None:
+                    raise InputError(
+                        f"{name} must be left out where freeze_embedding keeps the embedding as it begins, "
+                        f"got {self._rates[name]!r}"
+                    )
+                self._rates[name] = 0.0
+        runs = self.ensemble.runs
+        settings = optimiser(runs, **self._rates, **self._fixed)
+        self.batch_size = batch_size_of(batch_size, self.ensemble.train.shape[1])
+        self.machine = choose_engine(engine, self.ensemble, settings, dtype, device, chunk)
+        self._dtype, self._pace, self.step = dtype, 1, 0
+        batch = self.batch_size
+        self._most = 10**9 if batch is None else max(1, BATCH_BYTES // (4 * runs * batch))
+
+    @property
+    def model(self) -> Model:
+        """The architecture of all members."""
+        return self.ensemble.model
+
+    def advance(self, steps: int) -> None:
+        """Take so many optimiser steps.
+
+        Raises
+        ------
+        InputError
+            If `steps` is less than 1.
+        """
+        for _ in self.pieces(self.step + whole_number("steps", steps, 1)):
+            pass
+
+    def pieces(self, until: int) -> Iterator[int]:
+        """Take the steps up to number `until` in pieces of about a second, and yield the step after each.
+
+        A piece also draws a bounded number of batches.
+        """
+        while self.step < until:
+            count, began = min(until - self.step, self._pace, self._most), monotonic()
+            drawn = batches(self.ensemble, self.batch_size, self.step, count)
+            self.machine.advance(self.step, count, drawn)
+            self.step += count
+            took = monotonic() - began
+            if took > 2.0:
+                self._pace = max(1, self._pace // 2)
+            elif took < 0.5 and count == self._pace:
+                self._pace *= 2
+            yield self.step
+
+    def set_rates(self, **rates: Any) -> None:
+        """Train on with other rates: any of those of the constructor; the optimiser's moments stay.
+
+        Raises
+        ------
+        InputError
+            If there is no such rate, or its value is out of range; the old ones hold on then.
+        """
+        for name in rates:
+            if name not in RATES:
+                raise InputError(f"rates must be of {', '.join(RATES)}, got {name!r}")
+        changed = {**self._rates, **rates}
+        self.machine.set_rates(optimiser(self.ensemble.runs, **changed, **self._fixed))
+        self._rates = changed
+
+    @property
+    def embeddings(self) -> NDArray[Any]:
+        """Copy of the embeddings, (runs, tokens, dim)."""
+        return self.machine.point_sets()
+
+    def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean loss and accuracy (runs,) on the set "train" or "validation", as `train` records them."""
+        return self.machine.losses(part)
+
+    def networks(self) -> Networks:
+        """Return the networks as they are now: what they answer, and the sets they learn from."""
+        parameters = self.machine.parameters()
+        return Networks(dataclasses.replace(self.ensemble, parameters=parameters), self._dtype)
 
 
 def train(
@@ -85,7 +220,8 @@ def train(
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     resume: bool = False,
-    progress: bool = False,
+    callback: Callback | None = None,
+    progress: Progress = False,
 ) -> Trajectory:
     """Train an ensemble of networks with AdamW, and record their embeddings.
 
@@ -95,7 +231,8 @@ def train(
     Parameters
     ----------
     model : Model, optional
-        The architecture; `ConstantAttention()`, that of Musat §3, by default.
+        The architecture; `ConstantAttention()`, that of Musat §3, by default; or a `nets.Model` of one's
+        own.
     runs : int, default 1
         Number of members R, at least 1.
     steps : int, default 2000
@@ -111,7 +248,7 @@ def train(
     embedding_learning_rate, embedding_weight_decay : float or sequence (runs,), optional
         Those of the embedding, where they differ from those of the layers (the decoder).
     freeze_embedding : bool, default False
-        Keep the embedding as it begins.
+        Keep the embedding as it begins; its rates must be left out then.
     betas : pair of float, default (0.9, 0.999)
         Decay rates of AdamW's moments, at least 0 and less than 1.
     epsilon : float, default 1e-8
@@ -161,12 +298,19 @@ def train(
         Keep in `Trajectory.start` what each member began with: its parameters ("parameter.NAME"),
         "train_examples", "validation_examples" and, under a squared error, "targets". Without it they can be
         drawn again from the seed, as long as NumPy draws the same numbers.
-    out, overwrite, progress
+    out, overwrite
         As in `physics.simulate`.
     resume : bool, default False
         Go on with the unfinished ``out.partial`` of the same configuration, from its last checkpoint, to the
         same bits that the undisturbed run would have had. A run that is complete already is returned as it
         is.
+    callback : callable, optional
+        Called as ``callback(step, time, positions, observables)`` after each frame that is recorded, with a
+        copy of its embeddings (runs, tokens, dim), and its observables {name: (runs, ...)} to read.
+        Where it raises `StopIteration`, the training ends with this frame.
+    progress : bool or callable, default False
+        Show a bar on stderr, if that is a terminal; or what is called as ``progress(done, total)`` with
+        steps, about once a second.
 
     Returns
     -------
@@ -188,204 +332,66 @@ def train(
     RuntimeWarning
         If the loss of a member is not finite; the others are not affected.
     """
-    model = ConstantAttention() if model is None else model
-    if not isinstance(model, Model):
-        raise InputError(f"model must be a model such as ConstantAttention(), got {type(model).__name__}")
-    runs = whole_number("runs", runs, 1)
+    given = dict(locals())
     steps = whole_number("steps", steps, 1)
-    parent_seed(seed)
     schedule = recording_steps(record, steps)
+    chosen = set(schedule.tolist())
+    every = steps if track is None else whole_number("track", track, 1)
+    events = sorted(chosen | set(range(0, steps + 1, every)))
     delta = number("delta", delta, above=0.0)
     if stop is not None and stop != "thresholds" and not callable(stop):
         raise InputError(f"stop must be 'thresholds', a callable or None, got {stop!r}")
     if stop == "thresholds" and not thresholds:
         raise InputError("stop 'thresholds' needs thresholds, got none")
-    ensemble = draw(
-        model,
-        runs=runs,
-        seed=seed,
-        first_run=first_run,
-        run_numbers=run_numbers,
-        train_fraction=train_fraction,
-        train_examples=train_examples,
-        validation_examples=validation_examples,
-        shared=shared,
-        initial=initial,
-        layer_scale=layer_scale,
-        embedding_scale=embedding_scale,
-    )
-    settings = optimiser(
-        runs,
-        learning_rate,
-        weight_decay,
-        0.0 if freeze_embedding else embedding_learning_rate,
-        0.0 if freeze_embedding else embedding_weight_decay,
-        betas,
-        epsilon,
-    )
-    batch_size = batch_size_of(batch_size, ensemble.train.shape[1])
-    observables = checked_names(observables, ensemble)
-    observer = Observer(ensemble, observables, checked_thresholds(thresholds, ensemble), delta)
-    machine = choose_engine(engine, ensemble, settings, dtype, device, chunk)
-    parameters: dict[str, Any] = {
-        "program": "nets.train",
-        "model": {"type": type(model).__name__, **fields(model)},
-        "runs": runs,
-        "steps": steps,
-        "seed": describe_seed(seed),
-        "first_run": first_run,
-        "run_numbers": None if run_numbers is None else [int(number) for number in run_numbers],
-        "learning_rate": plain(learning_rate),
-        "weight_decay": plain(weight_decay),
-        "embedding_learning_rate": plain(embedding_learning_rate),
-        "embedding_weight_decay": plain(embedding_weight_decay),
-        "freeze_embedding": bool(freeze_embedding),
-        "betas": plain(betas),
-        "epsilon": epsilon,
-        "batch_size": batch_size,
-        "train_fraction": train_fraction,
-        "train_examples": plain(train_examples),
-        "validation_examples": plain(validation_examples),
-        "shared": plain(shared),
-        "initial": {name: _digest(value) for name, value in (initial or {}).items()},
-        "layer_scale": plain(layer_scale),
-        "embedding_scale": plain(embedding_scale),
-        "record": record if isinstance(record, int | str) else [int(step) for step in record],
-        "observables": list(observables),
-        "thresholds": dict(thresholds or {}),
-        "track": track,
-        "delta": delta,
-        "stop": getattr(stop, "__name__", "callable") if callable(stop) else stop,
-        "not_stored": ["stop"] if callable(stop) else [],
-        "dtype": dtype,
-        "engine": machine.name,
-        "device": str(getattr(machine, "_device", "cpu")),
-        "chunk": getattr(machine, "_chunk", None),
-        "unseen_classes": ensemble.unseen_classes,
-    }
-    parameters["per_run"] = [name for name in PER_RUN if isinstance(parameters[name], list)]
-    chosen = set(schedule.tolist())
-    if track is not None:
-        track = whole_number("track", track, 1)
-    events = sorted(chosen | set(range(0, steps + 1, track or steps)))
+    check_hooks(callback, progress)
+    training = Training(**{name: given[name] for name in signature(Training).parameters})
+    model, ensemble, machine = training.model, training.ensemble, training.machine
+    names = checked_names(observables, ensemble)
+    observer = Observer(ensemble, names, checked_thresholds(thresholds, ensemble), delta)
+    parameters = described(given, training.machine, ensemble, training.batch_size, names)
     observed = {name: ("<f8", shape) for name, shape in observer.shapes.items()}
-    layout = Layout(runs, model.tokens, model.dim, dtype, len(schedule), observed)
-    checkpoint = None if out is None else Checkpoint(out, parameters)
-    start = _start(ensemble, dtype) if keep_start else None
-    with (
-        recorder(
-            out,
-            layout,
-            parameters,
-            start=start,
-            packages=("physics", "nets"),
-            overwrite=overwrite,
-            resume=resume,
-        ) as frames,
-        tqdm(total=steps, unit="step", desc="train", disable=None if progress else True) as bar,
-    ):
+    with recorder(
+        out,
+        Layout(ensemble.runs, model.tokens, model.dim, dtype, len(schedule), observed),
+        parameters,
+        start=ensemble.start(dtype) if keep_start else None,
+        packages=("physics", "nets"),
+        overwrite=overwrite,
+        resume=resume,
+    ) as frames:
         recorded = frames.last_step if frames.frames else -1
-        at = None if checkpoint is None else _restored(checkpoint, machine, observer, schedule, recorded)
-        events = [event for event in events if (at is None or event > at) and not frames.complete]
-        at = at or 0
-        bar.update(at)
-        pace = _Pace(ensemble, batch_size)
-        for event in events:
-            while at < event:
-                count = pace.steps(event - at)
-                machine.advance(at, count, batches(ensemble, batch_size, at, count))
-                at += count
-                bar.update(count)
-                if checkpoint is not None and checkpoint.due and at < event:
-                    _save(checkpoint, at, machine, observer, frames)
-            measured = observer.measure(machine, at, all_names=at in chosen)
-            if at in chosen:
-                positions = observer.masked(machine.point_sets())
-                if at > recorded:
-                    frames.append(at, float(at), positions, **measured)
-                if callable(stop):
+        checkpoint = restored = None
+        if out is not None and isinstance(frames, FileRecorder):
+            checkpoint = Checkpoint(out, frames, {"engine": machine, "observer": observer})
+            restored = None if frames.complete else checkpoint.restore()
+        if restored is not None:
+            training.step = restored
+            machine.stop(observer.status != TRAINING)
+        with shown(progress, steps, training.step, "train") as show:
+            for event in [] if frames.complete else events:
+                if restored is not None and event <= restored:
+                    continue
+                for at in training.pieces(event):
+                    show(at)
+                    if checkpoint is not None and checkpoint.due and at < event:
+                        checkpoint.save(at)
+                measured = observer.measure(machine, event, all_names=event in chosen)
+                if event in chosen:
+                    positions = observer.masked(machine.point_sets())
                     for array in (positions, *measured.values()):
                         array.setflags(write=False)  # a rule that changes them has an error
-                    observer.end(stop(at, positions, measured))
-            if stop == "thresholds":
-                observer.end(observer.all_reached)
-            machine.stop(observer.status != TRAINING)
-            if checkpoint is not None and checkpoint.due and 0 < at < steps:
-                _save(checkpoint, at, machine, observer, frames)
+                    if event > recorded:
+                        frames.append(event, float(event), positions, **measured)
+                    if callable(stop):
+                        observer.end(stop(event, positions, measured))
+                    if event > recorded and not goes_on(callback, event, float(event), positions, measured):
+                        break
+                if stop == "thresholds":
+                    observer.end(observer.all_reached)
+                machine.stop(observer.status != TRAINING)
+                if checkpoint is not None and checkpoint.due and 0 < event < steps:
+                    checkpoint.save(event)
     if checkpoint is not None:
         checkpoint.remove()
-    _warn(observer, numbers_of_runs(runs, first_run, run_numbers))
+    observer.warn(numbers_of_runs(ensemble.runs, first_run, run_numbers))
     return frames.result()
-
-
-class _Pace:
-    """How many steps to take at once: about a second's work, and a bounded number of drawn batches."""
-
-    def __init__(self, ensemble: Ensemble, batch_size: int | None) -> None:
-        self._most = 10**9 if batch_size is None else max(1, BATCH_BYTES // (4 * ensemble.runs * batch_size))
-        self._count, self._given, self._began = 1, 1, monotonic()
-
-    def steps(self, left: int) -> int:
-        """Return the next number of steps, at most `left`; to be asked once they are to begin."""
-        took, self._began = monotonic() - self._began, monotonic()
-        if took > 2.0:
-            self._count = max(1, self._count // 2)
-        elif took < 0.5 and self._given == self._count:
-            self._count *= 2
-        self._given = min(left, self._count, self._most)
-        return self._given
-
-
-def _restored(
-    checkpoint: Checkpoint, machine: Engine, observer: Observer, schedule: NDArray[np.int64], recorded: int
-) -> int | None:
-    """Go back to the last checkpoint, and return its step.
-
-    None where there is none, or where it is older than this run or newer than the frames on disk: the run is
-    then repeated from its start, to the same bits, and only frames that are missing are added.
-    """
-    if recorded < 0:
-        checkpoint.remove()
-        return None
-    found = checkpoint.read()
-    if found is None or recorded < schedule[schedule <= found[0]].max(initial=-1):
-        return None
-    step, state = found
-    machine.restore({name[7:]: value for name, value in state.items() if name.startswith("engine/")})
-    observer.restore({name[9:]: value for name, value in state.items() if name.startswith("observer/")})
-    machine.stop(observer.status != TRAINING)
-    return step
-
-
-def _save(checkpoint: Checkpoint, step: int, machine: Engine, observer: Observer, frames: Recorder) -> None:
-    """Write a checkpoint, after the frames that come before it."""
-    frames.flush()
-    engine = {f"engine/{name}": value for name, value in machine.state().items()}
-    checkpoint.write(step, engine | {f"observer/{name}": v for name, v in observer.state().items()})
-
-
-def _warn(observer: Observer, numbers: Sequence[int]) -> None:
-    diverged = np.flatnonzero(observer.status == DIVERGED)
-    if len(diverged):
-        warnings.warn(
-            f"{len(diverged)} of {len(observer.status)} runs diverged: the training loss of run "
-            f"{', '.join(str(numbers[run]) for run in diverged[:10])} is not finite; try a smaller "
-            "learning_rate",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-
-
-def _start(ensemble: Ensemble, dtype: str) -> dict[str, NDArray[Any]]:
-    """What the members begin with; NumPy does not promise to draw the same numbers in later versions."""
-    start: dict[str, NDArray[Any]] = {
-        f"{PARAMETER}{name}": value.astype(dtype) for name, value in ensemble.parameters.items()
-    }
-    start |= {"train_examples": ensemble.train, "validation_examples": ensemble.validation}
-    return start if ensemble.targets is None else start | {"targets": ensemble.targets}
-
-
-def _digest(value: Any) -> str:
-    """Fingerprint of a given start, so that a resumed run has the same one."""
-    array = np.ascontiguousarray(value, dtype=np.float64)
-    return "sha256:" + hashlib.sha256(array.tobytes()).hexdigest()

@@ -71,11 +71,11 @@ class TokenTransformer(Model):
     initialisation: Initialisation = "pytorch"
 
     def __post_init__(self) -> None:
-        for name, minimum in {"tokens": 3, "dim": 1, "depth": 1, "heads": 1, "width": 1}.items():
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), minimum))
+        minima = {"tokens": 3, "dim": 1, "depth": 1, "heads": 1, "width": 1}
+        self._set(**{name: whole_number(name, getattr(self, name), least) for name, least in minima.items()})
         if self.dim % self.heads:
             raise InputError(f"heads must divide the dimension {self.dim}, got {self.heads}")
-        object.__setattr__(self, "dropout", number("dropout", self.dropout, 0.0))
+        self._set(dropout=number("dropout", self.dropout, 0.0))
         if self.dropout >= 1:
             raise InputError(f"dropout must be less than 1, got {self.dropout:g}")
         if not isinstance(self.causal, bool):

@@ -13,7 +13,6 @@ LONG = {
     "nets/engines/kernels.py",
     "physics/particles/direct.py",
     "physics/trajectory/writer.py",
-    "tests/analysis/test_comparison.py",
     "tests/bad_commands.py",
     "tests/grokphys/explorer/test_explore.py",
     "tests/grokphys/explorer/test_explore_door.py",

@@ -1,6 +1,5 @@
 """Circles of an embedding: Fourier signals and which of them survive (Ding §2)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,27 +41,6 @@ def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
     return np.sqrt(squares) if kind == "norm" else squares
 
 
-def measure(
-    trajectory: Trajectory, function: Callable[[NDArray[Any]], NDArray[Any]], *, megabytes: float = 32.0
-) -> NDArray[Any]:
-    """Measure every frame of a trajectory, block by block, so that files larger than memory can be read.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        In memory or in a file.
-    function : callable
-        Takes positions (runs, frames, tokens, dim) and returns (runs, frames, ...).
-    megabytes : float, default 32.0
-        Size of a block.
-
-    Returns
-    -------
-    ndarray, shape (runs, frames, ...)
-    """
-    return np.concatenate([function(block) for _, block in trajectory.blocks(megabytes)], axis=1)
-
-
 def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
     """Signals ‖F_k‖ of all frames of a trajectory, lazily.
 
@@ -84,16 +62,15 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
     return signals_and_final(trajectory)[0]
 
 
-def signals_and_final(trajectory: Trajectory) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Do the same, and keep the last frame (runs, tokens, dim), which is read on the way."""
-    final = np.empty(0)
-
-    def signals_of(block: NDArray[Any]) -> NDArray[np.float64]:
-        nonlocal final
+def signals_and_final(
+    trajectory: Trajectory, megabytes: float = 32.0
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Do the same, and keep the last frame (runs, tokens, dim), which is read on the way, block by block."""
+    parts, final = [], np.empty(0)
+    for _, block in trajectory.blocks(megabytes):
+        parts.append(_block_signals(block))
         final = block[:, -1].copy()
-        return _block_signals(block)
-
-    signals = measure(trajectory, signals_of)
+    signals = np.concatenate(parts, axis=1)
     bad = np.argwhere(~np.isfinite(signals).all(axis=2))
     if len(bad):
         run, frame = bad[0]
@@ -182,7 +159,8 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     if np.shape(E)[-2] % 2 == 0:
         power[..., -1] /= 2  # its own conjugate, where the others stand for two
     total = power.sum(axis=-1, keepdims=True)
-    return np.asarray(power / np.where(total > 0, total, 1.0))
+    rounding = 1e-24 * np.shape(E)[-2] * np.sum(np.square(E), axis=(-2, -1))[..., None]
+    return np.where(total > rounding, power / np.where(total > 0, total, 1.0), 0.0)
 
 
 def surviving_frequencies(

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import entropy
 
+from analysis.circles.fourier import fourier_signals
 from physics.checks import point_sets, whole_number
 from physics.errors import InputError
 
@@ -152,12 +154,14 @@ class PrincipalComponents:
 
     def frequency(self, pair: int) -> int:
         """Frequency with the largest signal in the plane of components 2·pair and 2·pair + 1."""
-        points = self.points[:, 2 * pair : 2 * pair + 2]
-        return int(np.argmax(np.linalg.norm(np.fft.rfft(points, axis=0)[1:], axis=1))) + 1
+        return int(fourier_signals(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
 
 
 def principal_components(E: Any) -> PrincipalComponents:
     """Principal components of one embedding (p, d), for comparison with its Fourier basis (Ding, Fig. 3).
+
+    One SVD: scikit-learn's `PCA` divides by zero where all tokens coincide, and flips axes by a rule of its
+    own.
 
     Raises
     ------
@@ -192,10 +196,8 @@ def effective_dimension(E: Any) -> Array:
     array = point_sets("E", E)
     centred = array - array.mean(axis=-2, keepdims=True)
     values = np.linalg.svd(centred, compute_uv=False) ** 2
-    total = values.sum(axis=-1, keepdims=True)
-    fractions = values / np.where(total > 0, total, 1.0)
-    logarithms = np.log(np.where(fractions > 0, fractions, 1.0))
-    return np.exp(-(fractions * logarithms).sum(axis=-1))
+    values[..., 0] += ~values.any(axis=-1)  # all tokens coincide
+    return np.asarray(np.exp(entropy(values, axis=-1)))
 
 
 def _embedding(E: Any) -> Array:

@@ -179,9 +179,7 @@ def fitness(
             )
         )
     majority = float(max(y.mean(), 1 - y.mean()))
-    odds = _odds(
-        (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0), y, names, resamples, seed
-    )
+    odds = _odds(StandardScaler().fit_transform(X), y, names, resamples, seed)
     of_signal, of_gradient = (correlation(values, y, names) for values in (x, g))
     return Fitness(len(np.unique(names)), of_signal, of_gradient, majority, judged[0], judged[1], odds)
 
@@ -242,11 +240,10 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     if found.ndim != 1 or any(n != len(found) for n in lengths.values()):
         raise InputError(f"parameters must have {found.shape} entries as counts have, got {lengths}")
     keys = list(zip(*columns.values(), strict=True)) if columns else [()] * len(found)
-    rows = []
-    for key in sorted(set(keys)):
-        here = [k for k, other in enumerate(keys) if other == key]
-        rows.append(dict(zip(columns, key, strict=True)) | {"circles": mean(found[here])})
-    return rows
+    return [
+        dict(zip(columns, key, strict=True)) | {"circles": mean(found[[other == key for other in keys]])}
+        for key in sorted(set(keys))
+    ]
 
 
 @dataclass(frozen=True)

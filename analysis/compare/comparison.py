@@ -105,9 +105,8 @@ class Comparison:
     @property
     def tests(self) -> int:
         """How many tests Holm's p-values are adjusted for."""
-        p_values = [one.p_value for one in self.distributions.values()]
-        p_values += [one.p_value for one in self.onsets.values()]
-        return sum(map(math.isfinite, p_values))
+        tests: list[Any] = [*self.distributions.values(), *self.onsets.values()]
+        return sum(math.isfinite(one.p_value) for one in tests)
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers as JSON holds them: NaN is null, infinity the text "inf"; large matrices left out."""
@@ -115,10 +114,8 @@ class Comparison:
         if self.shapes is not None:
             for name in ("disparity", "relabelling"):
                 del found["shapes"][name]
-            found["shapes"]["symmetry"] = {
-                "name": self.shapes.symmetry.name,
-                "size": len(self.shapes.symmetry),
-            }
+            symmetry = self.shapes.symmetry
+            found["shapes"]["symmetry"] = {"name": symmetry.name, "size": len(symmetry)}
         return dict(found)
 
     def to_json(self) -> str:
@@ -221,13 +218,10 @@ def _adjusted(
     """Give each its p-value among the tests of all (Holm)."""
     p_values = [one.p_value for one in distributions.values()]
     found = holm(p_values + [one.p_value for one in reached.values()]).tolist()
-    first, rest = found[: len(distributions)], found[len(distributions) :]
+    adjusted = iter(found)
     return (
-        {
-            name: replace(distributions[name], adjusted_p_value=p)
-            for name, p in zip(distributions, first, strict=True)
-        },
-        {name: replace(reached[name], adjusted_p_value=p) for name, p in zip(reached, rest, strict=True)},
+        {name: replace(one, adjusted_p_value=next(adjusted)) for name, one in distributions.items()},
+        {name: replace(one, adjusted_p_value=next(adjusted)) for name, one in reached.items()},
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import orthogonal_procrustes
 
 from physics.checks import point_sets, whole_number
 from physics.errors import InputError
@@ -216,8 +217,8 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
     a, b = point_sets("shape", shape), point_sets("target", target)
     a = a if permutation is None else a[np.asarray(permutation)]
     a, centre = a - a.mean(axis=0), b.mean(axis=0)
-    left, values, right = np.linalg.svd(a.T @ (b - centre))
-    return np.asarray(a @ (left @ right) * (values.sum() / (a**2).sum()) + centre)
+    rotation, size = orthogonal_procrustes(a, b - centre)
+    return np.asarray(a @ rotation * (size / (a**2).sum()) + centre)
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:

@@ -45,25 +45,9 @@ def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
 
 
 def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
-    """Iterate the increment map `x_{n+1} = x_n + A x_n + b`.
+    """Iterate the increment map `x_{n+1} = x_n + A x_n + b` of A (K, K), b (K,) from x0 (K,).
 
-    Parameters
-    ----------
-    A : array_like, shape (K, K)
-    b : array_like, shape (K,)
-    x0 : array_like, shape (K,)
-    steps : int
-        At least 0.
-
-    Returns
-    -------
-    ndarray of float64, shape (steps + 1, K)
-        The first row is `x0`. Values may overflow to infinity if the map is unstable.
-
-    Raises
-    ------
-    InputError
-        If shapes do not agree or values are not finite.
+    Returns the states (steps + 1, K), of which the first is `x0`; they may overflow to infinity.
     """
     A, b = _affine(A, b)
     steps = whole_number("steps", steps, 0)
@@ -76,39 +60,15 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
 
 
 def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
-    """Increment map over `step` of the generator `A`, `b`; it always exists.
-
-    Parameters
-    ----------
-    A : array_like, shape (K, K)
-    b : array_like, shape (K,)
-    step : float, default 1.0
-
-    Returns
-    -------
-    tuple of ndarray
-        Matrix and vector from ``exp(step [[A, b], [0, 0]]) - 1``.
-    """
+    """Increment map over `step` of the generator A (K, K), b (K,): ``exp(step [[A, b], [0, 0]]) - 1``."""
     A, b = _affine(A, b)
     size = len(b)
-    power = expm(number("step", step, above=0.0) * _augmented(A, b))
+    power = expm(number("step", step, above=0.0) * augmented(A, b))
     return power[:size, :size] - np.eye(size), power[:size, size]
 
 
 def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
-    """Generator whose flow over `step` is the increment map `A`, `b`, by the principal matrix logarithm.
-
-    Parameters
-    ----------
-    A : array_like, shape (K, K)
-    b : array_like, shape (K,)
-    step : float, default 1.0
-        Time that one increment takes.
-
-    Returns
-    -------
-    tuple of ndarray
-        Matrix and vector.
+    """Generator whose flow over `step` is the increment map A (K, K), b (K,): the principal logarithm.
 
     Raises
     ------
@@ -130,7 +90,7 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
             "real principal logarithm exists: a component that flips its sign or vanishes in one step has no "
             "continuous generator"
         )
-    power = np.eye(size + 1) + _augmented(A, b)
+    power = np.eye(size + 1) + augmented(A, b)
     found_log = np.real(logm(power)) / step
     return found_log[:size, :size], found_log[:size, size]
 
@@ -152,17 +112,7 @@ class FixedPoints:
 
 
 def fixed_points(A: Any, b: Any) -> FixedPoints:
-    """Solve ``A x + b = 0``, which is the same for an increment map and a generator.
-
-    Parameters
-    ----------
-    A : array_like, shape (K, K)
-    b : array_like, shape (K,)
-
-    Returns
-    -------
-    FixedPoints
-    """
+    """Solve ``A x + b = 0`` for A (K, K), b (K,), which is the same for an increment map and a generator."""
     A, b = _affine(A, b)
     point = np.linalg.lstsq(A, -b, rcond=None)[0]
     scale = np.abs(A).sum(axis=1).max() * np.abs(point).max(initial=0) + np.abs(b).max(initial=0)
@@ -228,24 +178,16 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
         pair = float(matrix[i, j]), float(matrix[j, i])
         if pair == (0.0, 0.0):
             continue
-        relation = "exploitation"
-        if min(pair) >= 0:
-            relation = "collaboration"
-        elif max(pair) <= 0:
-            relation = "competition"
+        relation = "collaboration" if min(pair) >= 0 else "competition" if max(pair) <= 0 else "exploitation"
         rows.append(
-            {
-                "first": labels[i],
-                "second": labels[j],
-                "on_first": pair[0],
-                "on_second": pair[1],
-                "relation": relation,
-            }
+            {"first": labels[i], "second": labels[j]}
+            | {"on_first": pair[0], "on_second": pair[1], "relation": relation}
         )
     return sorted(rows, key=lambda row: -max(abs(row["on_first"]), abs(row["on_second"])))
 
 
-def _augmented(A: Array, b: Array) -> Array:
+def augmented(A: Array, b: Array) -> Array:
+    """``[[A, b], [0, 0]]``, whose exponential holds the flow."""
     matrix = np.zeros((len(b) + 1, len(b) + 1))
     matrix[:-1, :-1], matrix[:-1, -1] = A, b
     return matrix

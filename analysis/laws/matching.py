@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import expm
 from scipy.optimize import least_squares
 
-from analysis.laws.flow import affine_solution
+from analysis.laws.flow import affine_solution, augmented
 from analysis.laws.ode import FitWarning, ODEFit
 from analysis.laws.pieces import Array, Pieces, as_pieces, differences, r_squared
 from analysis.laws.scores import Law
@@ -142,16 +142,10 @@ def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
     )
 
 
-def _augmented(A: Array, b: Array) -> Array:
-    M = np.zeros((len(b) + 1, len(b) + 1))
-    M[:-1, :-1], M[:-1, -1] = A, b
-    return M
-
-
 def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
     size = len(weights)
     A, b, starts = _unpack(theta, size)
-    values, V = np.linalg.eig(_augmented(A, b))
+    values, V = np.linalg.eig(augmented(A, b))
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for x0, t, x in zip(starts, clocks, truth, strict=True):
@@ -168,7 +162,7 @@ def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Ar
     """Derivatives of the exact solution, by the divided differences of the exponential (Daleckii-Krein)."""
     size = len(weights)
     A, b, starts = _unpack(theta, size)
-    M = _augmented(A, b)
+    M = augmented(A, b)
     values, V = np.linalg.eig(M)
     defective = np.linalg.cond(V) > 1e8
     inverse = np.eye(size + 1) if defective else np.linalg.inv(V)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
+from analysis.laws.flow import affine_rollout, affine_solution, augmented, to_generator, to_increment
 from analysis.laws.lasso import Moments, ratio, solve
 from analysis.laws.pieces import Array, as_pieces, differences, r_squared, unit
 from analysis.laws.regressors import LinearODERegressor
@@ -93,10 +93,7 @@ class ODEFit(Law):
         times = step / self.unit
         if times < 1 or abs(times - round(times)) > 1e-9:
             raise InputError(f"step must be a whole number of the map's own {self.unit:g}, got {step:g}")
-        augmented = np.eye(len(self.b) + 1)
-        augmented[:-1, :-1] += self.A
-        augmented[:-1, -1] = self.b
-        power = np.linalg.matrix_power(augmented, round(times))
+        power = np.linalg.matrix_power(np.eye(len(self.b) + 1) + augmented(self.A, self.b), round(times))
         return power[:-1, :-1] - np.eye(len(self.b)), power[:-1, -1]
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:

@@ -17,19 +17,7 @@ KINDS = ("increment", "generator")
 
 
 def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
-    """Coerce trajectories to pieces.
-
-    Parameters
-    ----------
-    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
-    times : array_like, shape (frames,), or a sequence of them, one a trajectory, optional
-        Increasing; 0, 1, 2, … by default.
-    minimum : int, default 2
-        Frames that each trajectory must have.
-
-    Returns
-    -------
-    list of (times, states)
+    """Coerce signals and times, as `fit_trajectories` takes them, to pieces of at least `minimum` frames.
 
     Raises
     ------
@@ -89,13 +77,10 @@ def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
         If `kind` is unknown, or increments are asked for from frames that are not equally far apart.
     """
     choice("kind", kind, KINDS)
-    pairs = []
     if kind == "increment":
         unit(pieces)
         return [(x[:-1], np.diff(x, axis=0)) for _, x in pieces]
-    for t, x in pieces:
-        pairs.append(((x[:-1] + x[1:]) / 2, np.diff(x, axis=0) / np.diff(t)[:, None]))
-    return pairs
+    return [((x[:-1] + x[1:]) / 2, np.diff(x, axis=0) / np.diff(t)[:, None]) for t, x in pieces]
 
 
 def unit(pieces: Pieces) -> float:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from analysis.laws.lasso import Moments, ratio, solve
 from analysis.laws.pieces import as_pieces, differences
+from analysis.laws.regressors import LinearODERegressor
 from analysis.stats.intervals import CONFIDENCE
 from physics.checks import number, whole_number
 from physics.errors import InputError
@@ -78,8 +79,7 @@ def resample_coefficients(
     """
     resamples = whole_number("resamples", resamples, 2)
     alpha = number("alpha", alpha, 0.0)
-    if penalty not in ("lasso", "elastic-net", None):
-        raise InputError(f"penalty must be 'lasso', 'elastic-net' or None, got {penalty!r}")
+    LinearODERegressor(penalty, alpha, l1_ratio=l1_ratio).check()
     pairs = differences(as_pieces(signals, times), kind)
     generator = np.random.default_rng(seed)
     if len(pairs) > 1:

@@ -78,11 +78,8 @@ def phases(
 
     model = model_name(model)
     network, settings = _settings(model, options)
-    settings = {
-        name: value
-        for name, value in (defaults(model) | settings).items()
-        if name not in ("steps", x[0], y[0])
-    }
+    settings = defaults(model, frozen=settings.get("freeze_embedding", False)) | settings
+    settings = {name: value for name, value in settings.items() if name not in ("steps", x[0], y[0])}
     across, upwards = (
         axis(network, *words, count, scale=None if scale == "auto" else scale)
         for words, count, scale in zip((x, y), cells, scales, strict=True)

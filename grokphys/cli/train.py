@@ -148,7 +148,7 @@ def train(
 
     refuse_special(out)
     model = model_name(model)
-    own = defaults(model)
+    own = defaults(model, frozen=freeze_embedding)
     trajectory = train_model(
         build(model, {name: given[name] for name in MODEL_OPTIONS if given[name] is not None}),
         runs=runs,

@@ -2,18 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
 
-from analysis.compare.comparison import Structures, structures
-from analysis.plots import figures
+from analysis.circles.structures import Structures, structures
+from analysis.plots.distributions import show_estimates
+from analysis.plots.embeddings import show_embedding
+from analysis.plots.style import panels
 from analysis.stats.intervals import Interval, correlation, mean, proportion
 from grokphys.report.page import Picture, Section, Table
 from physics.particles.structures import circle_ratio
 from physics.trajectory import Trajectory
 
 PAPER_RUNS = 100
+Estimate = tuple[str, Interval | float, Interval]
+"""What a row is called, the paper's value, ours."""
 
 
 @dataclass(frozen=True)
@@ -63,32 +67,23 @@ def verdict(ours: Interval, paper: Interval | float) -> str:
 
 def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
     """Particles by f_a: circles, and grid imperfections of the rest (Table 2)."""
-    rows, circle_rows, imperfection_rows = [], [], []
+    rows: list[list[str]] = []
+    drawn: dict[str, list[Estimate]] = {"circles, % of runs": [], "grid imperfections of the rest": []}
     for alignment, trajectory in ensembles.items():
         paper, ours = TABLE_2[alignment], structures(trajectory.final)
-        rows.append(
-            [
-                f"{alignment:g}",
-                str(trajectory.runs),
-                f"{paper.circles}",
-                ours.circles.format(1, 100),
-                verdict(ours.circles, proportion(paper.circles, PAPER_RUNS)),
-                paper.imperfections.format(),
-                ours.grid_imperfections.format(),
-                verdict(ours.grid_imperfections, paper.imperfections),
-            ]
-        )
-        label = f"f_a = {alignment:g}"
-        circle_rows.append((label, float(paper.circles), _scaled(ours.circles, 100)))
-        imperfection_rows.append((label, paper.imperfections, ours.grid_imperfections))
-    with figures.style():
-        figure, axes = plt.subplots(1, 2, figsize=(9.5, 2.8))
-    figures.show_estimates(circle_rows, axes[0], xlabel="circles, % of runs", title="Circles")
-    figures.show_estimates(
-        imperfection_rows, axes[1], xlabel="grid imperfections of the rest", title="Grid imperfections"
-    )
-    plt.close(figure)
+        own = ours.circles.map(_percent), ours.grid_imperfections
+        theirs = proportion(paper.circles, PAPER_RUNS).map(_percent), paper.imperfections
+        shown = str(paper.circles), paper.imperfections.format()
+        row = [f"{alignment:g}", str(trajectory.runs)]
+        for text, one, other in zip(shown, own, theirs, strict=True):
+            row += [text, one.format(), verdict(one, other)]
+        rows.append(row)
+        printed: tuple[Interval | float, ...] = (float(paper.circles), paper.imperfections)
+        for name, given, one in zip(drawn, printed, own, strict=True):
+            drawn[name].append((f"f_a = {alignment:g}", given, one))
     runs = ", ".join(sorted({str(t.runs) for t in ensembles.values()}))
+    header = ["f_a", "runs", "circles %, paper", "circles %, here", "verdict"]
+    header += ["imperfections, paper", "imperfections, here", "verdict"]
     return Section(
         "Particles: Table 2",
         [
@@ -100,56 +95,34 @@ def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
             Table(
                 f"Circles and grid imperfections by alignment constant; {runs} runs each here, "
                 f"{PAPER_RUNS} in the paper; 95 % intervals in brackets.",
-                [
-                    "f_a",
-                    "runs",
-                    "circles %, paper",
-                    "circles %, here",
-                    "verdict",
-                    "imperfections, paper",
-                    "imperfections, here",
-                    "verdict",
-                ],
+                header,
                 rows,
             )
         ],
-        [Picture("Paper and reproduction with 95 % intervals.", figure)],
+        [Picture("Paper and reproduction with 95 % intervals.", _estimates(drawn, 4.75, 2.8))],
     )
 
 
 def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
     """Networks by weight decay: structures, validation accuracy, and their correlation (Table 1)."""
     rows: list[list[str]] = []
-    drawn: dict[str, list[tuple[str, Interval | float, Interval]]] = {}
+    drawn: dict[str, list[Estimate]] = {}
     for weight_decay, trajectory in ensembles.items():
         paper, ours = TABLE_1[weight_decay], structures(trajectory.final)
         accuracy = 100 * trajectory.observables["validation_accuracy"][:, -1]
-        circle, rest = mean(accuracy[ours.circle]), mean(accuracy[~ours.circle])
         related = correlation(ours.imperfections[~ours.circle], accuracy[~ours.circle])
-        circles = _scaled(proportion(paper.circles, PAPER_RUNS), 100)
+        circles = proportion(paper.circles, PAPER_RUNS).map(_percent)
         for name, theirs, own, digits in (
-            ("circles, %", circles, _scaled(ours.circles, 100), 1),
-            ("accuracy of circles, %", paper.circle_accuracy, circle, 1),
-            ("accuracy of the rest, %", paper.rest_accuracy, rest, 1),
+            ("circles, %", circles, ours.circles.map(_percent), 1),
+            ("accuracy of circles, %", paper.circle_accuracy, mean(accuracy[ours.circle]), 1),
+            ("accuracy of the rest, %", paper.rest_accuracy, mean(accuracy[~ours.circle]), 1),
             ("grid imperfections of the rest", paper.imperfections, ours.grid_imperfections, 1),
             ("correlation of imperfections and accuracy", paper.correlation, related, 2),
         ):
             number = theirs.estimate if isinstance(theirs, Interval) else theirs
-            rows.append(
-                [
-                    f"{weight_decay:g}",
-                    name,
-                    f"{number:.{digits}f}" if np.isfinite(number) else "-",
-                    own.format(digits),
-                    verdict(own, theirs),
-                ]
-            )
+            given = f"{number:.{digits}f}" if np.isfinite(number) else "-"
+            rows.append([f"{weight_decay:g}", name, given, own.format(digits), verdict(own, theirs)])
             drawn.setdefault(name, []).append((f"decay {weight_decay:g}", theirs, own))
-    with figures.style():
-        figure, axes = plt.subplots(1, 5, figsize=(14.5, 3.2), sharey=True)
-    for ax, (name, estimates) in zip(axes, drawn.items(), strict=True):
-        figures.show_estimates(estimates, ax, xlabel=name.removesuffix(" of imperfections and accuracy"))
-    plt.close(figure)
     runs = ", ".join(sorted({str(t.runs) for t in ensembles.values()}))
     steps = ", ".join(sorted({f"{int(t.steps[-1])}" for t in ensembles.values()}))
     return Section(
@@ -167,30 +140,44 @@ def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
                 rows,
             )
         ],
-        [Picture("Paper and reproduction with 95 % intervals, where there are such.", figure)],
+        [
+            Picture(
+                "Paper and reproduction with 95 % intervals, where there are such.",
+                _estimates(drawn, 2.9, 3.2, sharey=True),
+            )
+        ],
     )
+
+
+def _percent(part: float) -> float:
+    return 100 * part
+
+
+def _estimates(drawn: Mapping[str, list[Estimate]], width: float, height: float, **options: Any) -> Any:
+    """Draw the paper's estimates beside ours, a panel a quantity."""
+    axes = panels(1, len(drawn), width, height, **options)
+    for ax, (name, rows) in zip(axes[0], drawn.items(), strict=True):
+        show_estimates(rows, ax, xlabel=name.removesuffix(" of imperfections and accuracy"))
+    return axes[0, 0].figure
 
 
 def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
     """Circles, the best grid and an imperfect one, of particles above and of networks below."""
-    with figures.style():
-        figure, axes = plt.subplots(2, 3, figsize=(9.5, 6.6))
+    axes = panels(2, 3, 9.5 / 3, 3.3)
     for row, (name, trajectory) in zip(axes, (("particles", particles), ("networks", networks)), strict=True):
         found = structures(trajectory.final)
-        for ax, (kind, run) in zip(row, typical_runs(trajectory, found).items(), strict=False):
-            measure = (
-                f"ratio {circle_ratio(trajectory.final[run]):.2f}"
-                if kind == "circle"
-                else str(found.imperfections[run])
-            )
-            figures.show_embedding(trajectory.final[run], ax, title=f"{name} {run}: {kind} ({measure})")
-        for ax in row[len(typical_runs(trajectory, found)) :]:
+        chosen = typical_runs(trajectory, found)
+        for ax, (kind, run) in zip(row, chosen.items(), strict=False):
+            number = str(found.imperfections[run])
+            if kind == "circle":
+                number = f"ratio {circle_ratio(trajectory.final[run]):.2f}"
+            show_embedding(trajectory.final[run], ax, title=f"{name} {run}: {kind} ({number})")
+        for ax in row[len(chosen) :]:
             ax.set_axis_off()
-    plt.close(figure)
     return Picture(
         "Final positions of the tokens, coloured around their cycle: a circle with its ratio of largest to "
         "smallest norm, the grid with the fewest imperfections, and the median one, with their number.",
-        figure,
+        axes[0, 0].figure,
     )
 
 
@@ -206,7 +193,3 @@ def typical_runs(trajectory: Trajectory, found: Structures) -> dict[str, int]:
         if len(order) > 1:
             chosen["imperfect grid"] = int(order[len(order) // 2])
     return chosen
-
-
-def _scaled(interval: Interval, factor: float) -> Interval:
-    return Interval(factor * interval.estimate, factor * interval.low, factor * interval.high, interval.count)

@@ -47,8 +47,7 @@ def comparison_sections(comparison: Comparison, first: Trajectories, second: Tra
         sections.append(Section("In motion", text, [motion_table(comparison)], pictures))
     if comparison.shapes is not None:
         pictures = _shape_pictures(comparison, first, second)
-        text = [_shape_text(comparison)]
-        sections.append(Section("Final shapes", text, [shape_table(comparison)], pictures))
+        sections.append(Section("Final shapes", [SHAPES], [shape_table(comparison)], pictures))
     if comparison.onsets:
         shown = list(comparison.onsets.values())[:3]
         axes = panels(1, len(shown), max(4.1, 5.2 / len(shown)), 3.3)
@@ -99,6 +98,10 @@ def write_comparison(
 
 # -- tables ------------------------------------------------------------------------------------------------
 
+SHAPES = (
+    "The distances to the starts show what chance gives, those to the other runs of the same ensemble what "
+    "to hope for."
+)
 ONSETS = (
     "A run that never gets there says only that it takes longer than it was watched. Medians are Kaplan and "
     "Meier's, p is the log-rank test's, and a ratio is a factor between the clocks that this test does not "
@@ -277,27 +280,7 @@ def _motion_text(comparison: Comparison) -> str:
         if comparison.shapes is None
         else "The error is the Procrustes disparity of the two shapes, rotated frame by frame"
     )
-    told = ""
-    if math.isfinite(motion.chance_error.estimate):
-        told = (
-            f": {motion.mean_error.format(3)} on average, where {_strangers(comparison)} give "
-            f"{motion.chance_error.format(3)}"
-        )
-    return f"{who} {how} {kind}{told}."
-
-
-def _shape_text(comparison: Comparison) -> str:
-    assert comparison.shapes is not None
-    median = {
-        name: float(np.nanmedian(values))
-        for name, values in comparison.shapes.distances(comparison.names).items()
-        if np.isfinite(values).any()
-    }
-    listed = ", ".join(f"{value:.3f} among {name}" for name, value in median.items())
-    return (
-        f"The nearest shape to one of {comparison.names[1]} lies at a median disparity of {listed}. The "
-        "starts show what chance gives, the other runs of its own ensemble what to hope for."
-    )
+    return f"{who} {how} {kind}."
 
 
 def _strangers(comparison: Comparison) -> str:

@@ -193,9 +193,12 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
     import torch
 
     import nets
+    from nets.provenance import RATES
 
     options = {name: value for name, value in pack.common.items() if name not in ("model", *MODEL_OPTIONS)}
     options |= pack.columns | storing
+    if options["freeze_embedding"]:  # which then has no rates; the columns have one for each run
+        options = {name: value for name, value in options.items() if name not in RATES[2:]}
     thresholds = dict(map(named_value, options.pop("threshold")))
     stop = "thresholds" if options.pop("stop_at_thresholds") else None
     threads = torch.get_num_threads()

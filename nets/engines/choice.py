@@ -1,15 +1,57 @@
-"""Which engine trains an ensemble, and with which optimiser: the arguments of `train`, checked."""
+"""What an engine is, which one trains an ensemble, and with which optimiser."""
 
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from nets.engines.ensemble import AdamW, Ensemble, per_member
 from nets.engines.fused import FusedEngine
 from nets.engines.torch import BatchedEngine
-from nets.observing import Engine
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
+
+
+class Engine(Protocol):
+    """What trains an ensemble: PyTorch anywhere, or the fused kernel on a CPU."""
+
+    name: str
+
+    @property
+    def device(self) -> torch.device | str:
+        """Where it computes."""
+
+    @property
+    def chunk(self) -> int | None:
+        """Members whose activations exist at the same time, where that is not one a thread."""
+
+    def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
+        """Take `count` optimiser steps, the first of them number `step`, with every member that trains."""
+
+    def set_rates(self, optimiser: AdamW) -> None:
+        """Take the steps from here on with other rates; the moments stay."""
+
+    def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean loss and accuracy (runs,) on the training or the validation set."""
+
+    def gradient(self, name: str) -> NDArray[Any]:
+        """Gradient of the training loss by one parameter, (runs, ...)."""
+
+    def point_sets(self) -> NDArray[Any]:
+        """Copy of what is recorded as positions, (runs, tokens, dim)."""
+
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Copy of the parameters, (runs, ...) each."""
+
+    def stop(self, members: NDArray[np.bool_]) -> None:
+        """Train only the members that are not marked."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that a resumed run needs."""
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go back to a state."""
 
 
 def optimiser(

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
 from nets.models import Model
-from physics.checks import finite_array, number, whole_number
+from nets.tasks import Task
+from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError
-from physics.seeds import Seed, children, numbers_of_runs
+from physics.seeds import Seed, children, numbers_of_runs, parent_seed
 from physics.trajectory.recording import require_memory
 
 ADVICE = "train them in shards, with runs and first_run"
@@ -84,6 +86,14 @@ class Ensemble:
         present = np.unique(task.labels)
         return [len(np.setdiff1d(present, task.labels[train])) for train in self.train]
 
+    def start(self, dtype: str) -> dict[str, NDArray[Any]]:
+        """What the members begin with; NumPy does not promise to draw the same numbers in later versions."""
+        start: dict[str, NDArray[Any]] = {
+            f"{PARAMETER}{name}": value.astype(dtype) for name, value in self.parameters.items()
+        }
+        start |= {"train_examples": self.train, "validation_examples": self.validation}
+        return start if self.targets is None else start | {"targets": self.targets}
+
 
 def draw(
     model: Model,
@@ -101,8 +111,10 @@ def draw(
     embedding_scale: Any = 1.0,
 ) -> Ensemble:
     """Draw the members from streams of their own; see `nets.train` for the arguments."""
+    runs = whole_number("runs", runs, 1)
+    parent_seed(seed)
     shared = _shared(shared)
-    _require_room(model, runs)
+    _require_sound(model, runs)
     numbers = numbers_of_runs(runs, first_run, run_numbers)
     spawned = [child.spawn(len(STREAMS)) for child in children(seed, numbers)]
     common = children(seed, [0])[0].spawn(len(STREAMS))
@@ -191,12 +203,66 @@ def _numbered(seed: np.random.SeedSequence, *numbers: int) -> np.random.SeedSequ
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *numbers))
 
 
-def _require_room(model: Model, runs: int) -> None:
-    """Refuse an ensemble whose parameters and their moments do not fit in memory."""
-    one = model.initial(np.random.default_rng(0), np.random.default_rng(0))
+def _require_sound(model: Any, runs: int) -> None:
+    """Refuse what is no model that can be trained, and an ensemble that does not fit in memory."""
+    kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+    if not isinstance(model, Model) or not hasattr(model, "__dataclass_fields__"):
+        also = "" if not isinstance(model, Model) else ", a frozen dataclass whose fields say what it is"
+        raise InputError(f"model must be a model such as ConstantAttention(){also}, got {kind}")
+    tokens, dim = (whole_number(f"{name} of {kind}", getattr(model, name), 1) for name in ("tokens", "dim"))
+    choice(f"loss of {kind}", model.loss, ("cross_entropy", "mean_squared_error"))
+    drawn: Any = model.initial(np.random.default_rng(0), np.random.default_rng(0))  # of users' models
+    if not isinstance(drawn, Mapping) or not drawn:
+        raise InputError(f"what initial of {kind} returns must be a dict of arrays, got {drawn!r:.60}")
+    one = {name: finite_array(f"initial[{name!r}] of {kind}", value) for name, value in drawn.items()}
     numbers = sum(value.size for value in one.values())
     # Two copies in float64 while they are drawn; then values and two moments in the type of the training.
     require_memory(f"{runs} networks of {numbers} parameters", 40.0 * numbers * runs, ADVICE)
+    if EMBEDDING in one and one[EMBEDDING].shape != (tokens, dim):
+        raise InputError(
+            f"the embedding of {kind} must have the shape {(tokens, dim)}, got {one[EMBEDDING].shape}"
+        )
+    head = list(one)[: len(model.encoder)]
+    if set(head) != set(model.encoder):
+        raise InputError(
+            f"encoder of {kind} must name the first of its parameters, {', '.join(head)}, got "
+            f"{', '.join(model.encoder)}"
+        )
+    if not isinstance(model.task, Task):
+        raise InputError(f"task of {kind} must be a nets.Task, got {type(model.task).__name__}")
+    if model.architecture is not None:
+        shape = {name: value.shape for name, value in one.items()}
+        model.architecture.check(kind, shape, (tokens, dim), model.task.inputs.shape[1], model.loss)
+    _require_outputs(model, kind, {name: torch.as_tensor(value)[None] for name, value in one.items()})
+
+
+def _require_outputs(model: Model, kind: str, parameters: dict[str, torch.Tensor]) -> None:
+    """Refuse a model whose outputs, targets or recorded points, for two examples, are of another shape."""
+    task, width = model.task, model.task.classes
+    if model.loss == "mean_squared_error":
+        targets = finite_array(f"targets of {kind}", model.targets(np.random.default_rng(0)))
+        if targets.ndim != 2 or len(targets) != width:
+            raise InputError(f"targets of {kind} must have the shape ({width}, outputs), got {targets.shape}")
+        width = targets.shape[1]
+    inputs, labels = torch.as_tensor(task.inputs[:2])[None], torch.as_tensor(task.labels[:2])[None]
+    inputs = inputs if task.inputs.dtype.kind == "i" else inputs.double()
+    with torch.no_grad():
+        outputs = model.outputs(parameters, inputs)
+        points = model.point_sets(parameters, (inputs, labels))
+        found = [("outputs", outputs, (1, inputs.shape[1], width))]
+        found.append(("point_sets", points, (1, model.tokens, model.dim)))
+        for name, value, wanted in found:
+            if not isinstance(value, torch.Tensor) or value.shape != wanted:
+                got = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+                raise InputError(
+                    f"what {name} of {kind} returns must be a tensor of shape {wanted} here, got {got}"
+                )
+        same = model.architecture is None or torch.allclose(
+            outputs.double(), model.architecture.outputs(parameters, inputs), rtol=1e-6, atol=1e-9
+        )
+    if not same or (model.architecture and model.architecture.embedding_penalty != model.embedding_penalty):
+        what = "embedding_penalty" if same else "outputs"
+        raise InputError(f"{what} of {kind} must be what its architecture says; both engines compute that")
 
 
 def _shared(value: Sequence[str]) -> tuple[str, ...]:

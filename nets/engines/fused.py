@@ -10,15 +10,16 @@ import torch
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
-from nets.engines import kernels
+from nets.engines import functions
+from nets.engines import step as kernels
 from nets.engines.ensemble import AdamW, Ensemble
 
 COMBINE = {"sum": kernels.SUM, "concatenate": kernels.CONCATENATE, "product": kernels.PRODUCT}
 ACTIVATION = {
-    "relu": kernels.RELU,
-    "silu": kernels.SILU,
-    "tanh": kernels.TANH,
-    "asinh": kernels.ASINH,
+    "relu": functions.RELU,
+    "silu": functions.SILU,
+    "tanh": functions.TANH,
+    "asinh": functions.ASINH,
 }
 TASKS_A_THREAD = 4
 """More tasks than threads, so that a core which others use takes fewer of them."""
@@ -36,6 +37,8 @@ class FusedEngine:
     """
 
     name = "fused"
+    device = "cpu"
+    chunk = None
 
     def __init__(self, ensemble: Ensemble, optimiser: AdamW, dtype: str) -> None:
         self._ensemble = ensemble

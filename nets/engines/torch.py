@@ -57,7 +57,7 @@ class BatchedEngine:
         *,
         graphs: bool = False,
     ) -> None:
-        self._ensemble, self._device = ensemble, device
+        self._ensemble, self.device = ensemble, device
         self._graphs = graphs and not ensemble.model.dropout
         self._bias = torch.ones(2, dtype=torch.float64, device=device)
         self._dtype = getattr(torch, dtype)
@@ -75,7 +75,7 @@ class BatchedEngine:
         }
         self._training = torch.arange(ensemble.runs, device=device)
         self._stopped = np.zeros(ensemble.runs, bool)
-        self._chunk = chunk or self._affordable()
+        self.chunk = chunk or self._affordable()
         self.set_rates(optimiser)
 
     # -- what the driver asks ----------------------------------------------------------------------------
@@ -87,14 +87,14 @@ class BatchedEngine:
             if batches is None and self._captured is not None:
                 self._captured.take(lambda: self._update(self._gradients(None, None)))
                 continue
-            batch = None if batches is None else torch.as_tensor(batches[:, offset], device=self._device)
+            batch = None if batches is None else torch.as_tensor(batches[:, offset], device=self.device)
             self._update(self._gradients(step + offset, batch))
 
     def set_rates(self, optimiser: AdamW) -> None:
         """Take the steps from here on with other rates; the moments stay."""
         self._optimiser = optimiser
         self._rates = {  # of encoder and decoder; in float64, as PyTorch computes its scalars
-            encoder: tuple(torch.as_tensor(part, device=self._device) for part in optimiser.rates(encoder))
+            encoder: tuple(torch.as_tensor(part, device=self.device) for part in optimiser.rates(encoder))
             for encoder in (True, False)
         }
         self._capture_anew()
@@ -103,7 +103,7 @@ class BatchedEngine:
         """Mean loss and accuracy (runs,) on the training or the validation set."""
         found: list[tuple[Tensor, Tensor]] = []
         with torch.no_grad():
-            for members in torch.arange(self._ensemble.runs, device=self._device).split(self._chunk):
+            for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
                 index = self._sets[part][members]
                 outputs = self._outputs(self._of(members), index)
                 found.append((self._loss(outputs, index, members), self._hits(outputs, index, members)))
@@ -112,7 +112,7 @@ class BatchedEngine:
 
     def gradient(self, name: str) -> NDArray[Any]:
         """Gradient of the training loss by one parameter, (runs, ...)."""
-        training, self._training = self._training, torch.arange(self._ensemble.runs, device=self._device)
+        training, self._training = self._training, torch.arange(self._ensemble.runs, device=self.device)
         gradient = self._gradients(None, None)[name]
         self._training = training
         return gradient.cpu().numpy()
@@ -121,7 +121,7 @@ class BatchedEngine:
         """Copy of what is recorded as positions, (runs, tokens, dim)."""
         found = []
         with torch.no_grad():
-            for members in torch.arange(self._ensemble.runs, device=self._device).split(self._chunk):
+            for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
                 index = self._sets["train"][members]
                 examples = (self._inputs[index], self._labels[index])
                 found.append(self._ensemble.model.point_sets(self._of(members), examples))
@@ -135,7 +135,7 @@ class BatchedEngine:
         """Train only the members that are not marked."""
         if not np.array_equal(members, self._stopped):
             self._stopped = members.copy()
-            self._training = torch.as_tensor(np.flatnonzero(~members), device=self._device)
+            self._training = torch.as_tensor(np.flatnonzero(~members), device=self.device)
             self._capture_anew()
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -157,7 +157,7 @@ class BatchedEngine:
     def _gradients(self, step: int | None, batch: Tensor | None) -> dict[str, Tensor]:
         """Gradients of the members that train; with dropout where a step is given."""
         found: list[dict[str, Tensor]] = []
-        for members in self._training.split(self._chunk):
+        for members in self._training.split(self.chunk):
             parameters = {name: value.requires_grad_() for name, value in self._of(members).items()}
             index = self._sets["train"][members]
             if batch is not None:
@@ -178,7 +178,7 @@ class BatchedEngine:
 
     def _capture_anew(self) -> None:
         """Forget the captured step, which knows the rates and the members of its time alone."""
-        self._captured = CapturedStep(self._device) if self._graphs else None
+        self._captured = CapturedStep(self.device) if self._graphs else None
 
     @torch.no_grad()
     def _update(self, gradients: dict[str, Tensor]) -> None:
@@ -246,7 +246,7 @@ class BatchedEngine:
         if not self._ensemble.model.dropout:  # a seed of each member costs more than a small network's step
             return None
         noise = self._ensemble.noise
-        return Dropout([dropout_seed(noise[run], step) for run in members.tolist()], self._device)
+        return Dropout([dropout_seed(noise[run], step) for run in members.tolist()], self.device)
 
     def _stores(self) -> Iterator[tuple[str, dict[str, Tensor]]]:
         yield "parameters", self._parameters
@@ -254,12 +254,12 @@ class BatchedEngine:
         yield "second", self._second
 
     def _tensor(self, value: NDArray[np.float64]) -> Tensor:
-        return torch.as_tensor(value, device=self._device).to(self._dtype, copy=True)
+        return torch.as_tensor(value, device=self.device).to(self._dtype, copy=True)
 
     def _affordable(self) -> int:
         """Members whose activations fit into half of the free memory of the device."""
-        cuda = self._device.type == "cuda"
-        free = _free_bytes(self._device) if cuda else CPU_BYTES
+        cuda = self.device.type == "cuda"
+        free = _free_bytes(self.device) if cuda else CPU_BYTES
         runs = self._ensemble.runs
         examples = max(index.shape[1] for index in self._sets.values())
         need = self._ensemble.model.activation_numbers * examples * self._dtype.itemsize

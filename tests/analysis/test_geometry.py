@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import analysis
-from analysis.circles.fourier import measure, trajectory_signals
+from analysis.circles.fourier import signals_and_final, trajectory_signals
 from physics import InputError, Trajectory
 
 
@@ -140,8 +140,9 @@ def test_signals_of_a_trajectory_are_those_of_its_frames(tmp_path, p, dtype, err
         assert found.dtype == np.float64
         np.testing.assert_allclose(found, expected, atol=error * expected.max())
     assert stored._cache is None, "the file was not read as a whole"
-    small = measure(stored, lambda block: block.sum(axis=(2, 3)), megabytes=0.01)
-    np.testing.assert_allclose(small, E.sum(axis=(2, 3)), rtol=1e-5)
+    small, final = signals_and_final(stored, megabytes=0.01)
+    np.testing.assert_allclose(small, found, rtol=1e-5)
+    np.testing.assert_array_equal(final, stored.final)
 
 
 def test_a_frame_that_is_not_finite_is_named():

@@ -131,11 +131,11 @@ KILLED = """
 import os, sys
 from nets.checkpoint import Checkpoint
 
-def write_and_die(self, *arguments, write=Checkpoint.write):
+def write_and_die(self, *arguments, write=Checkpoint.save):
     write(self, *arguments)
     os.kill(os.getpid(), 9)
 
-Checkpoint.write = write_and_die
+Checkpoint.save = write_and_die
 Checkpoint.due = property(lambda self: True)
 from grokphys.cli.main import main
 main(sys.argv[1:])

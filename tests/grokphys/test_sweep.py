@@ -28,7 +28,7 @@ from grokphys.sweeps.config import declaration, read_declaration
 from grokphys.sweeps.driver import run_sweep
 from grokphys.sweeps.index import open_sweep
 from grokphys.sweeps.pack import packs, shard_of
-from nets.training import PER_RUN
+from nets.provenance import PER_RUN
 from physics import FileFormatError, InputError, OutputError
 from physics.trajectory.locks import claim
 from physics.trajectory.writer import FileRecorder

@@ -8,7 +8,7 @@ import torch
 
 import nets
 from grokphys.bench.nets import PlainNetwork, multiply_adds
-from nets.engines import fused, kernels
+from nets.engines import functions, fused, products
 from nets.engines.choice import choose_engine, optimiser
 from nets.engines.ensemble import batches, draw
 from physics.theory.groups import cyclic
@@ -149,7 +149,7 @@ def test_the_product_of_matrices(shape, order, dtype):
     out = generator.standard_normal((rows, columns)).astype(dtype)
     exact = out + A.astype(np.float64) @ B.astype(np.float64)
     bound = (inner + 2) * np.finfo(dtype).eps * (np.abs(out) + np.abs(A).astype(np.float64) @ np.abs(B))
-    kernels._add_product(A, B, out)
+    products.add_product(A, B, out)
     assert (np.abs(out - exact) <= bound).all()
 
 
@@ -161,20 +161,20 @@ def test_float32_functions(name, bound):
     x = np.concatenate([np.linspace(-86, 87, 10001), small, -small]).astype(np.float32)
     bits, found = np.empty(len(x), np.int32), x.copy()
     if name == "exponential":
-        kernels._exponential(found, bits)
+        functions.exponential(found, bits)
         exact = np.exp(x.astype(np.float64))
     elif name == "hyperbolic tangent":
-        kernels._hyperbolic_tangent(found, np.empty_like(x), bits)
+        functions.hyperbolic_tangent(found, np.empty_like(x), bits)
         exact = np.tanh(x.astype(np.float64))
     else:
-        kernels._inverse_hyperbolic_sine(found, bits)
+        functions.inverse_hyperbolic_sine(found, bits)
         exact = np.arcsinh(x.astype(np.float64))
     assert (np.abs(found - exact) <= bound * np.abs(exact)).all()
 
 
 def test_the_exponential_ends_where_float32_does():
     x = np.array([-1e30, -88, 89, 1e30, 0], np.float32)
-    kernels._exponential(x, np.empty(5, np.int32))
+    functions.exponential(x, np.empty(5, np.int32))
     assert np.isfinite(x).all()
     assert x[0] <= 2e-38
     assert x[4] == 1
@@ -184,7 +184,7 @@ def test_the_exponential_ends_where_float32_does():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_activations_do_not_hide_what_overflowed(activation, dtype):
     lost = np.array([np.nan, 1.0], dtype)
-    kernels._activate(
+    functions.activate(
         lost,
         np.empty_like(lost),
         fused.ACTIVATION[activation],
@@ -208,7 +208,7 @@ def test_the_slope_of_an_activation_is_its_derivative(activation, even, dtype):
 
     states, slopes = x.astype(dtype), np.empty(len(x), dtype)
     room, bits = np.empty((2, len(x)), dtype), np.empty(len(x), np.int32)
-    kernels._activate(states, slopes, fused.ACTIVATION[activation], even, room, bits)
+    functions.activate(states, slopes, fused.ACTIVATION[activation], even, room, bits)
     eps = np.finfo(dtype).eps
     np.testing.assert_allclose(states, exact(x.astype(dtype).astype(float)), rtol=4 * eps, atol=8 * eps)
     smooth = np.abs(x) > 0.01
@@ -269,7 +269,7 @@ def test_the_step_of_the_kernel_is_pytorchs():
     for number, gradient in enumerate(gradients, 1):
         parameter.grad = torch.tensor(gradient)
         theirs.step()
-        kernels._adamw(values, gradient, first, second, number, 0.03, 0.7, betas)
+        functions.adamw(values, gradient, first, second, number, 0.03, 0.7, betas)
         np.testing.assert_allclose(values, parameter.detach().numpy(), rtol=1e-13)
 
 

@@ -1,7 +1,9 @@
 """What `train` does around the engines: members that differ, thresholds, ends, starts, checkpoints."""
 
 import contextlib
+import inspect
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -324,7 +326,7 @@ nets.train(nets.ConstantAttention(7), runs=3, steps=int(sys.argv[2]), record="1:
 @pytest.mark.parametrize(("engine", "steps"), [("fused", 15000), ("torch", 1000)])
 def test_a_killed_run_resumes_to_the_same_bits(tmp_path, engine, steps):
     path = tmp_path / "killed.h5"
-    stored = checkpoint.Checkpoint(path, {}).path
+    stored = tmp_path / "killed.h5.checkpoint"
 
     def reached():
         with contextlib.suppress(FileNotFoundError), stored.open("rb") as file, np.load(file) as values:
@@ -372,13 +374,14 @@ def interrupted(path, monkeypatch, **options):
 
 def test_frames_are_on_disk_before_the_checkpoint_that_follows_them(tmp_path, monkeypatch):
     path, found = tmp_path / "t.h5", []
-    write = checkpoint.Checkpoint.write
+    replace = checkpoint.replace_as_a_whole
 
-    def watched(self, step, state):
-        found.append((step, physics.load(f"{path}.partial").steps[-1]))
-        write(self, step, state)
+    def watched(stored, write):
+        replace(stored, write)
+        with np.load(stored) as values:
+            found.append((int(values["step"]), physics.load(f"{path}.partial").steps[-1]))
 
-    monkeypatch.setattr(checkpoint.Checkpoint, "write", watched)
+    monkeypatch.setattr(checkpoint, "replace_as_a_whole", watched)
     interrupted(path, monkeypatch)
     assert found
     assert all(kept == step - step % 20 for step, kept in found), found
@@ -573,3 +576,88 @@ def test_bad_input_ends_in_a_sentence(arguments, sentence):
     with pytest.raises(InputError) as error:
         nets.train(SMALL, runs=2, steps=10, **arguments)
     assert sentence in str(error.value)
+
+
+# -- hooks --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("out", [None, "t.h5"])
+def test_a_callback_sees_each_frame_and_ends_the_training(tmp_path, out):
+    path = None if out is None else tmp_path / out
+    options = {"runs": 2, "steps": 100, "record": 20, "seed": 1}
+    seen = []
+
+    def until_sixty(step, time, embeddings, observables):
+        seen.append((step, time, embeddings.copy(), observables["train_loss"].copy()))
+        embeddings[:] = 0  # its own copy
+        if step == 60:
+            raise StopIteration
+
+    ended = nets.train(SMALL, out=path, callback=until_sixty, **options)
+    whole = nets.train(SMALL, **options)
+    assert ended.complete
+    np.testing.assert_array_equal(ended.steps, [0, 20, 40, 60])
+    np.testing.assert_array_equal(ended.positions, whole.positions[:, :4])
+    assert [(step, time) for step, time, *_ in seen] == [(0, 0.0), (20, 20.0), (40, 40.0), (60, 60.0)]
+    for frame, (_, _, embeddings, loss) in enumerate(seen):
+        np.testing.assert_array_equal(embeddings, whole.positions[:, frame])
+        np.testing.assert_array_equal(loss, whole.observables["train_loss"][:, frame])
+    if path is not None:
+        assert sorted(item.name for item in tmp_path.iterdir()) == ["t.h5"]
+        again = nets.train(SMALL, out=path, resume=True, callback=until_sixty, **options)
+        assert again.frames == 4
+        assert len(seen) == 4, "a run that is complete is returned as it is"
+
+
+def test_a_callback_sees_only_frames_that_are_new_on_resumption(tmp_path, monkeypatch):
+    interrupted(tmp_path / "t.h5", monkeypatch)
+    seen = []
+
+    def breaks(step, embeddings, observables):
+        return np.zeros(len(embeddings), bool)
+
+    resumed = nets.train(
+        SMALL,
+        runs=2,
+        steps=100,
+        record=20,
+        out=tmp_path / "t.h5",
+        resume=True,
+        stop=breaks,
+        callback=lambda step, *_: seen.append(step),
+    )
+    assert resumed.complete
+    assert seen == [60, 80, 100]
+
+
+def test_progress_is_told_how_far_it_is():
+    told = []
+    nets.train(SMALL, steps=70, record=20, progress=lambda done, total: told.append((done, total)))
+    done = [one for one, _ in told]
+    assert done == sorted(set(done))
+    assert done[-1] == 70
+    assert {total for _, total in told} == {70}
+
+
+@pytest.mark.parametrize(
+    ("hooks", "sentence"),
+    [
+        ({"callback": 3}, "callback must be a function of (step, time, positions, observables), got 3"),
+        ({"progress": "bar"}, "progress must be True, False or a function of (done, total), got 'bar'"),
+    ],
+)
+def test_hooks_that_cannot_be_called_are_refused(hooks, sentence):
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        nets.train(SMALL, steps=1, **hooks)
+
+
+@pytest.mark.parametrize("name", ["embedding_learning_rate", "embedding_weight_decay"])
+def test_a_frozen_embedding_has_no_rates(name):
+    with pytest.raises(InputError, match=f"{name} must be left out where freeze_embedding keeps the emb"):
+        nets.train(SMALL, steps=1, freeze_embedding=True, **{name: 0.1})
+
+
+def test_training_by_hand_takes_the_arguments_of_train():
+    ours, theirs = (inspect.signature(one).parameters for one in (nets.Training, nets.train))
+    for name, parameter in ours.items():
+        assert theirs[name] == parameter, name

@@ -1,0 +1,201 @@
+"""Products of matrices of a few dozen columns, and what goes with them, on pieces of a member's row."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Array = NDArray[Any]
+Integers = NDArray[Any]
+
+TILE_ROWS = 6
+VECTOR_BYTES = 64
+
+
+@kernel()
+def matrix(numbers: Array, start: int, rows: int, columns: int) -> Array:
+    """View a contiguous piece as a matrix."""
+    return numbers[start : start + rows * columns].reshape(rows, columns)
+
+
+def _tile(vectors: int) -> Any:
+    """Make what adds A @ B to a tile of `out`: TILE_ROWS rows from `i`, `vectors` vectors from column `j`.
+
+    Twelve sums of sixteen float32 stay in registers while the loop goes over the inner dimension; each turn
+    loads two vectors of B and six numbers of A for twelve fused products, so that arithmetic is the bound.
+    Rows beyond the last are computed as the last, and stored as it; columns beyond the last are masked. On
+    matrices this small it is twice as fast as a BLAS call, whose packing does not pay; and the order of the
+    sum is fixed.
+    """
+
+    @intrinsic
+    def add_tile(typing_context: Any, A: Any, B: Any, out: Any, i: Any, j: Any) -> Any:
+        signature = types.void(A, B, out, types.intp, types.intp)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            real, integer = context.get_data_type(signature.args[2].dtype), ir.IntType(32)
+            size = signature.args[2].dtype.bitwidth // 8
+            lanes = VECTOR_BYTES // size
+            vector = ir.VectorType(real, lanes)
+            numbers, mask = ir.VectorType(integer, lanes), ir.VectorType(ir.IntType(1), lanes)
+            arrays = [
+                context.make_array(kind)(context, builder, value)
+                for kind, value in zip(signature.args[:3], arguments[:3], strict=True)
+            ]
+            first_row, first_column = arguments[3:]
+            word = first_row.type
+            bytes_ = [builder.bitcast(array.data, ir.IntType(8).as_pointer()) for array in arrays]
+            strides = [cgutils.unpack_tuple(builder, array.strides) for array in arrays]
+            rows, inner = cgutils.unpack_tuple(builder, arrays[0].shape)
+            columns = cgutils.unpack_tuple(builder, arrays[1].shape)[1]
+
+            def move(pointer: Any, distance: Any, kind: Any) -> Any:
+                return builder.bitcast(builder.gep(pointer, [distance]), kind.as_pointer())
+
+            def spread(value: Any, kind: Any) -> Any:
+                nowhere = ir.Constant(kind, ir.Undefined)
+                single = builder.insert_element(nowhere, value, ir.Constant(integer, 0))
+                return builder.shuffle_vector(single, nowhere, ir.Constant(numbers, [0] * lanes))
+
+            def declare(name: str, result: Any, *parameters: Any) -> Any:
+                kind = ir.FunctionType(result, parameters)
+                suffix = f"v{lanes}f{8 * size}.p0"
+                return cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.{name}.{suffix}")
+
+            load = declare("load", vector, vector.as_pointer(), integer, mask, vector)
+            store = declare("store", ir.VoidType(), vector, vector.as_pointer(), integer, mask)
+            alignment, zero = ir.Constant(integer, size), ir.Constant(vector, [0.0] * lanes)
+            offset = builder.mul(first_column, word(size))
+            left = spread(builder.trunc(builder.sub(columns, first_column), integer), numbers)
+            masks = [
+                builder.icmp_signed("<", ir.Constant(numbers, [v * lanes + k for k in range(lanes)]), left)
+                for v in range(vectors)
+            ]
+            last = builder.sub(rows, word(1))
+            row_numbers = []
+            for q in range(TILE_ROWS):
+                row = builder.add(first_row, word(q))
+                row_numbers.append(builder.select(builder.icmp_signed("<", row, last), row, last))
+            left_rows = [builder.gep(bytes_[0], [builder.mul(r, strides[0][0])]) for r in row_numbers]
+            out_rows = [
+                builder.gep(bytes_[2], [builder.add(builder.mul(r, strides[2][0]), offset)])
+                for r in row_numbers
+            ]
+            places = [(q, v) for q in range(TILE_ROWS) for v in range(vectors)]
+            starts = [
+                builder.call(
+                    load, [move(out_rows[q], word(v * VECTOR_BYTES), vector), alignment, masks[v], zero]
+                )
+                for q, v in places
+            ]
+            before = builder.block
+            loop, end = builder.append_basic_block("inner"), builder.append_basic_block("end")
+            builder.cbranch(builder.icmp_signed(">", inner, word(0)), loop, end)
+
+            builder.position_at_end(loop)
+            k = builder.phi(word)
+            k.add_incoming(word(0), before)
+            sums = [builder.phi(vector) for _ in places]
+            for total, start in zip(sums, starts, strict=True):
+                total.add_incoming(start, before)
+            right = builder.gep(bytes_[1], [builder.add(builder.mul(k, strides[1][0]), offset)])
+            factors = [
+                builder.call(load, [move(right, word(v * VECTOR_BYTES), vector), alignment, masks[v], zero])
+                for v in range(vectors)
+            ]
+            along = builder.mul(k, strides[0][1])
+            spreads = [
+                spread(builder.load(move(pointer, along, real), align=size), vector) for pointer in left_rows
+            ]
+            fuse = {"flags": ("contract",)}
+            added = [
+                builder.fadd(builder.fmul(spreads[q], factors[v], **fuse), total, **fuse)
+                for (q, v), total in zip(places, sums, strict=True)
+            ]
+            following = builder.add(k, word(1))
+            k.add_incoming(following, loop)
+            for total, value in zip(sums, added, strict=True):
+                total.add_incoming(value, loop)
+            builder.cbranch(builder.icmp_signed("<", following, inner), loop, end)
+
+            builder.position_at_end(end)
+            for (q, v), start, value in zip(places, starts, added, strict=True):
+                result = builder.phi(vector)
+                result.add_incoming(start, before)
+                result.add_incoming(value, loop)
+                starts[q * vectors + v] = result
+            for (q, v), result in zip(places, starts, strict=True):
+                place = move(out_rows[q], word(v * VECTOR_BYTES), vector)
+                builder.call(store, [result, place, alignment, masks[v]])
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return add_tile
+
+
+_add_narrow_tile, _add_wide_tile = _tile(1), _tile(2)
+
+
+@kernel()
+def add_product(A: Array, B: Array, out: Array) -> None:
+    """Add A @ B to `out`: A (m, k) in any order, B (k, n) and out (m, n) with contiguous rows."""
+    rows, columns = out.shape
+    lanes = VECTOR_BYTES // out.itemsize
+    column = 0
+    while column < columns:
+        wide = columns - column > lanes
+        for row in range(0, rows, TILE_ROWS):
+            if wide:
+                _add_wide_tile(A, B, out, row, column)
+            else:
+                _add_narrow_tile(A, B, out, row, column)
+        column += 2 * lanes if wide else lanes
+
+
+@kernel()
+def transpose_weights(row: Array, start: int, halves: int, sizes: Integers, out: Array) -> None:
+    """Transpose the weights that gradients go back through, from `start` of a member's row.
+
+    Those of the first layer in one piece, in two `halves` where it takes a concatenation, or not at all.
+    """
+    for layer in range(len(sizes) - 1):
+        inputs, width = sizes[layer], sizes[layer + 1]
+        parts = halves if layer == 0 else 1
+        for piece in range(parts):
+            part = inputs // parts
+            at = start + piece * part * width
+            for i in range(part):  # loops: assigning arrays would compile for seconds
+                for j in range(width):
+                    out[at + j * part + i] = row[at + i * width + j]
+        start += (inputs + 1) * width
+
+
+@kernel()
+def fill_rows(row: Array, out: Array) -> None:
+    """Write the same row to every row of `out`."""
+    for n in range(len(out)):
+        target = out[n]
+        for j in range(len(row)):
+            target[j] = row[j]
+
+
+@kernel()
+def add_rows(rows: Array, out: Array) -> None:
+    """Add the sum of the rows to `out`."""
+    for n in range(len(rows)):
+        row = rows[n]
+        for j in range(len(out)):
+            out[j] += row[j]
+
+
+@kernel()
+def multiply(numbers: Array, factors: Array) -> None:
+    """Multiply the first numbers by as many factors as there are."""
+    for i in range(len(factors)):
+        numbers[i] *= factors[i]

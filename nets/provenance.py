@@ -1,0 +1,82 @@
+"""What a trajectory says of the training that made it, and a model made again from that."""
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nets.engines.choice import Engine
+from nets.engines.ensemble import Ensemble
+from nets.models import Model
+from physics.errors import InputError
+from physics.seeds import describe_seed
+from physics.theory.groups import FiniteGroup
+from physics.trajectory.provenance import fields, plain
+
+RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
+PER_RUN = ("run_numbers", *RATES, "layer_scale", "embedding_scale", "unseen_classes")
+"""Parameters that may hold an item for each run."""
+EXECUTION = ("keep_start", "out", "overwrite", "resume", "callback", "progress")
+"""Arguments of `train` that say how a run is kept and watched, not what it is."""
+
+
+def described(
+    given: Mapping[str, Any], engine: Engine, ensemble: Ensemble, batch_size: int | None, names: Sequence[str]
+) -> dict[str, Any]:
+    """Parameters of a trajectory: the arguments of `train` as they were given, checked and filled in."""
+    model, record, stop = ensemble.model, given["record"], given["stop"]
+    computed: dict[str, Any] = {
+        "program": "nets.train",
+        "model": {"type": type(model).__name__, **fields(model)},
+        "seed": describe_seed(given["seed"]),
+        "run_numbers": None if given["run_numbers"] is None else [int(one) for one in given["run_numbers"]],
+        "freeze_embedding": bool(given["freeze_embedding"]),
+        "batch_size": batch_size,
+        "initial": {name: _digest(value) for name, value in (given["initial"] or {}).items()},
+        "record": record if isinstance(record, int | str) else [int(step) for step in record],
+        "observables": list(names),
+        "thresholds": dict(given["thresholds"] or {}),
+        "stop": getattr(stop, "__name__", "callable") if callable(stop) else stop,
+        "not_stored": ["stop"] if callable(stop) else [],
+        "engine": engine.name,
+        "device": str(engine.device),
+        "chunk": engine.chunk,
+        "unseen_classes": ensemble.unseen_classes,
+    }
+    rest = {name: plain(given[name]) for name in given if name not in (*EXECUTION, *computed)}
+    parameters = computed | rest
+    return parameters | {"per_run": [name for name in PER_RUN if isinstance(parameters[name], list)]}
+
+
+def model_of(described: Mapping[str, Any]) -> Model:
+    """Make a model again from its type and fields."""
+    values = dict(described)
+    name = values.pop("type")
+    types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
+    if name not in types:
+        raise InputError(f"trajectory must be of one of the models {', '.join(types)}, got {name!r}")
+    if isinstance(values.get("group"), Mapping):
+        values["group"] = FiniteGroup(np.array(values["group"]["table"]), values["group"]["name"])
+    return types[name](**values)
+
+
+def _kinds(base: type[Model]) -> list[type[Model]]:
+    """All models there are: dataclasses among the subclasses."""
+    below = [kind for child in base.__subclasses__() for kind in (child, *_kinds(child))]
+    return [kind for kind in below if dataclasses.is_dataclass(kind)]
+
+
+def seed_of(described: Any) -> int | np.random.SeedSequence:
+    """Make a seed again from what `physics.seeds.describe_seed` says of it."""
+    if isinstance(described, Mapping):
+        given = {"pool_size": described["pool_size"]} if "pool_size" in described else {}
+        return np.random.SeedSequence(described["entropy"], spawn_key=described["spawn_key"], **given)
+    return int(described)
+
+
+def _digest(value: Any) -> str:
+    """Fingerprint of a given start, so that a resumed run has the same one."""
+    array = np.ascontiguousarray(value, dtype=np.float64)
+    return "sha256:" + hashlib.sha256(array.tobytes()).hexdigest()

@@ -1,0 +1,161 @@
+"""Two ensembles in motion: clocks, pairs, and what chance gives."""
+
+import numpy as np
+import pytest
+from ensembles import guise, noise
+
+import analysis
+import physics
+from analysis.compare.motion import monotone, same_progress
+from analysis.stats.intervals import difference
+from physics import Trajectory
+
+
+def test_a_relabelled_rotated_stretched_copy_is_the_same_motion(particles):
+    comparison = analysis.compare(particles, guise(particles, stretch=2.5))
+    motion = comparison.motion
+    assert motion.paired
+    assert motion.alignment == "scaling"
+    assert motion.scale.estimate == pytest.approx(1 / 2.5, rel=1e-3)
+    assert motion.scale.low <= motion.scale.estimate <= motion.scale.high
+    assert motion.relabelling[0].tolist() == [(3 * i + 2) % 7 for i in range(7)]
+    assert np.nanmax(motion.error) < 1e-4
+    assert motion.mean_error.high < 1e-5 < 0.1 < motion.chance_error.low
+    for name in ("circles", "quality", "effective_dimension", "survivors"):
+        assert comparison.distributions[name].difference.estimate == pytest.approx(0, abs=1e-9)
+
+
+def test_the_copy_may_be_longer_or_shorter(particles):
+    short = guise(particles, stretch=3.0, frames=21)
+    for first, second, tau in ((particles, short, 1 / 3), (short, particles, 3.0)):
+        motion = analysis.compare(first, second).motion
+        assert motion.scale.estimate == pytest.approx(tau, rel=2e-2)
+        assert np.nanmean(motion.error) < 1e-3
+
+
+@pytest.mark.parametrize("align", ["effective_dimension", "clock"])
+def test_equal_progress_finds_a_clock_that_is_no_scaling(particles, align):
+    """Times squared: an observable that always rises finds it, where one factor cannot."""
+    warped = (particles.times / particles.times[-1]) ** 2
+    age = np.tile(particles.steps.astype(float), (particles.runs, 1))
+    first = Trajectory(particles.positions, particles.steps, particles.times, observables={"clock": age})
+    second = Trajectory(particles.positions, particles.steps, warped, observables={"clock": age})
+    motion = analysis.compare(first, second, align=align).motion
+    assert motion.alignment == align
+    if align == "clock":
+        expected = np.interp(motion.times, warped, particles.times)
+        np.testing.assert_allclose(motion.matched, np.tile(expected, (6, 1)), atol=1e-9)
+        assert np.nanmax(motion.error) < 1e-12
+        assert np.nanmean(analysis.compare(first, second).motion.error) > 1e-3
+    sound = motion.matched[np.isfinite(motion.matched).all(axis=1)]
+    assert (np.diff(sound, axis=1) >= -1e-9).all(), "matching is monotone"
+
+
+def test_progress_without_setbacks():
+    assert monotone(np.array([0.0, 2.0, 1.0, 3.0])).tolist() == [0, 1.5, 1.5, 3]
+    assert monotone(np.array([3.0, 1.0, 2.0, 0.0])).tolist() == [3, 1.5, 1.5, 0]
+    a, b = np.array([0.0, 1.0, 1.0, 2.0]), np.array([0.5, 1.0, 1.0, 1.0, 3.0])
+    found = same_progress(a, b, np.arange(4.0), np.arange(5.0))
+    np.testing.assert_allclose(found, [0.5, 1.0, 1.5, 2.0, np.nan])
+    assert np.isnan(same_progress(a, -b, np.arange(4.0), np.arange(5.0))).all(), "opposite ways"
+
+
+def walks(seed, runs=8):
+    return Trajectory(np.cumsum(noise(runs, 6, 7, 2, seed=seed), axis=1), np.arange(6))
+
+
+def test_partners_who_are_chosen_do_not_win_by_the_choice():
+    """Two ensembles of one law, twelve times: pairs are as near as runs of the first are to each other."""
+    system = physics.ParticleSystem(tokens=7)
+    gained, nearer = [], 0
+    for seed in range(12):
+        first, second = (
+            physics.simulate(system, runs=12, steps=60, record_every=10, seed=each)
+            for each in (seed, seed + 1000)
+        )
+        motion = analysis.compare(first, second).motion
+        gained.append(motion.mean_error.estimate - motion.chance_error.estimate)
+        nearer += difference(motion.mean_error, motion.chance_error).high < 0
+    assert abs(np.mean(gained)) < 0.05, "0.16 where the others are not chosen"
+    assert nearer <= 1
+
+
+def missed(a, b):
+    """Squared distance of states over the variance of the second, frame by frame."""
+    spread = ((b - b.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
+    return ((a - b) ** 2).sum(axis=(1, 2)) / spread
+
+
+def ends_nearest(runs, end, without=None):
+    """Numbers of the runs, those that end nearest first."""
+    apart = [((run[-1] - end) ** 2).sum() for run in runs]
+    return [k for k in np.argsort(apart) if k != without]
+
+
+def test_what_chosen_partners_are_held_against_is_chosen_as_they_are():
+    first, second = walks(0, 5), walks(1, 4)
+    motion = analysis.compare(first, second, states=True, align="none").motion
+    x, y = first.positions, second.positions
+    chosen = [ends_nearest(x, run[-1]) for run in y]
+    errors = np.array([[missed(x[k], run) for k in order[:2]] for order, run in zip(chosen, y, strict=True)])
+    assert motion.pairs.tolist() == [[order[0], k] for k, order in enumerate(chosen)]
+    np.testing.assert_allclose(motion.error, errors[:, 0])
+    assert motion.mean_error.estimate == pytest.approx((0.8 * errors[:, 0] + 0.2 * errors[:, 1]).mean())
+    own = np.array([missed(x[ends_nearest(x, run[-1], without=k)[0]], run) for k, run in enumerate(x)])
+    np.testing.assert_allclose(motion.chance, own)
+    assert motion.chance_error.estimate == pytest.approx(own.mean())
+    alone = analysis.compare(walks(0, 1), second, states=True, align="none").motion
+    assert np.isnan(alone.chance).all()
+
+
+def test_strange_partners_are_those_of_another_run():
+    first, second = walks(0, 5), walks(1, 5)
+    motion = analysis.compare(first, second, states=True, paired=True, align="none").motion
+    expected = [missed(first.positions[k - 1], second.positions[k]) for k in range(5)]
+    np.testing.assert_allclose(motion.chance, expected)
+    assert motion.chance_error.estimate == pytest.approx(np.array(expected)[:, 1:].mean())
+
+
+def test_a_stranger_comes_with_its_own_clock():
+    """Clocks that differ from pair to pair: a stranger stands beside a run at the times of its own pair."""
+    steps = np.arange(6)
+    ages = np.array([5 * (steps / 5) ** (1 + 0.3 * k) for k in range(4)])
+    x, y = walks(0, 4).positions, walks(1, 4).positions
+    first = Trajectory(x, steps, observables={"age": ages})
+    second = Trajectory(y, steps, observables={"age": np.tile(steps.astype(float), (4, 1))})
+    motion = analysis.compare(first, second, states=True, paired=True, align="age").motion
+    for k in range(4):
+        times = np.interp(steps, ages[k - 1], steps)
+        before = np.minimum(times.astype(int), 4)
+        part = (times - before)[:, None, None]
+        stranger = (1 - part) * x[k - 1, before] + part * x[k - 1, before + 1]
+        np.testing.assert_allclose(motion.chance[k], missed(stranger, y[k]))
+
+
+def test_the_mean_error_is_over_frames_that_have_a_counterpart():
+    first, second = walks(0, 3), walks(1, 3)
+    short = Trajectory(first.positions[:, :4], first.steps[:4])
+    motion = analysis.compare(short, second, states=True, paired=True, align="none").motion
+    pairs = zip(short.positions, second.positions, strict=True)
+    expected = np.array([missed(a, b[:4]) for a, b in pairs])
+    np.testing.assert_allclose(motion.error[:, :4], expected)
+    assert np.isnan(motion.error[:, 4:]).all()
+    assert motion.mean_error.estimate == pytest.approx(expected[:, 1:].mean())
+
+
+def test_states_are_compared_as_they_are():
+    flow = physics.AffineFlow(-np.diag([1.0, 0.5, 0.25]), np.zeros(3))
+    first = physics.simulate(flow, steps=20, runs=4, step_size=0.1)
+    comparison = analysis.compare(first, first)
+    assert comparison.shapes is None
+    assert comparison.motion.mean_error.estimate == pytest.approx(0, abs=1e-6)
+    assert comparison.motion.scale.estimate == pytest.approx(1, rel=1e-3)
+    turned = Trajectory(first.positions[::-1], first.steps, first.times)
+    motion = analysis.compare(first, turned, states=True).motion
+    assert not motion.paired
+    assert motion.pairs.tolist() == [[3, 0], [2, 1], [1, 2], [0, 3]], "each beside that which ends nearest"
+    swapped = Trajectory(first.positions[:, :, ::-1], first.steps, first.times)
+    other = analysis.compare(first, swapped, paired=True, states=True, align="none")
+    a, b = first.positions[:, 1:, :, 0], swapped.positions[:, 1:, :, 0]
+    expected = ((a - b) ** 2).sum(axis=2) / ((b - b.mean(axis=2, keepdims=True)) ** 2).sum(axis=2)
+    np.testing.assert_allclose(other.motion.error[:, 1:], expected)

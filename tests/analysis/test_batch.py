@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+
+import analysis
+from physics import InputError, Trajectory, example
+
+RATES = (0.8, 1.1, 0.9)
+
+
+def rotating(runs=3, frames=12, p=7, steps=None):
+    """Runs whose circles shrink and grow at known rates a step, and their signals."""
+    angle = 2 * np.pi * np.arange(p)[:, None] / p
+    steps = np.arange(frames) if steps is None else np.asarray(steps)
+    sizes = [(1 + np.arange(runs))[:, None] * np.array(rate) ** steps for rate in RATES]
+    circles = [np.concatenate([np.cos(k * angle), np.sin(k * angle)], axis=1) for k in (1, 2, 3)]
+    E = [size[..., None, None] * circle for size, circle in zip(sizes, circles, strict=True)]
+    return Trajectory(np.concatenate(E, axis=3), steps), np.stack(sizes, axis=2) * p / 2**0.5
+
+
+def test_circles_of_a_trajectory():
+    trajectory, signals = rotating(frames=30)
+    circles = analysis.circles_of(trajectory)
+    np.testing.assert_allclose(circles.signals, signals, atol=1e-12)
+    assert circles.survived.tolist() == [[False, True, False]] * 3
+    assert circles.counts.tolist() == [1, 1, 1]
+    np.testing.assert_allclose(circles.gradient(4), signals[:, 4] - signals[:, 3], atol=1e-12)
+    runs = analysis.signals_of(trajectory, 5, 9)
+    assert [run.survivors for run in runs] == [[2]] * 3
+    assert runs[0].steps.tolist() == [5, 6, 7, 8, 9]
+    np.testing.assert_allclose(runs[2].values, signals[2, 5:10], atol=1e-12)
+
+
+def test_a_gradient_is_of_a_step_whatever_was_recorded():
+    trajectory, signals = rotating(steps=[0, 2, 6, 7])
+    circles = analysis.circles_of(trajectory)
+    for at in (3, 6):
+        np.testing.assert_allclose(circles.gradient(at), (signals[:, 2] - signals[:, 1]) / 4, atol=1e-12)
+    with pytest.raises(InputError, match="at must be at most the last step, 7, got 8"):
+        circles.gradient(8)
+
+
+def test_the_step_of_decision_is_that_of_the_rule():
+    steps = np.arange(0, 2001, 10)
+    signals = np.tile(np.exp(-steps / 100)[:, None] * 10, (1, 10))
+    signals[:, :2] = 10
+    runs = np.stack([signals, np.ones_like(signals)])
+    circles = analysis.Circles(steps, runs, runs[:, -1] > 5)
+    first, never = circles.decided()
+    assert first == analysis.StoppingRule().first(steps, signals)
+    assert np.isnan(never)
+
+
+def test_signals_that_were_recorded_are_taken():
+    real = example("ding")
+    circles = analysis.circles_of(real, 0, 1000)
+    np.testing.assert_array_equal(circles.signals, real.observables["fourier_signals"][:, :1001])
+    assert np.flatnonzero(circles.survived[0]).tolist() == [6, 7, 10, 12, 24]
+
+
+def test_a_batch_is_fitted_and_scored_as_honest_scores_do():
+    trajectory, _ = rotating()
+    recipe = analysis.Recipe(penalty=None, kind="generator")
+    runs = [run.values for run in analysis.signals_of(trajectory)]
+    signals = [analysis.Signals(trajectory.steps, values, []) for values in runs]
+    found = analysis.fit_batch(signals, recipe)
+    expected = analysis.honest_scores(recipe.fit, runs, [trajectory.steps] * 3)
+    assert found.in_sample == expected.in_sample
+    assert found.across == expected.across
+    assert found.law.missed == []
+    np.testing.assert_allclose(np.diag(found.law.A), np.log(RATES), rtol=0.01)
+
+
+def test_trajectories_are_cut_to_the_window_and_pooled():
+    trajectory, signals = rotating(frames=30)
+    recipe = analysis.Recipe(alpha=1e-3)
+    found = analysis.fit_batch([trajectory, trajectory.run(0)], recipe, last=9)
+    assert len(found.across) == 4
+    assert found.law.transitions == 4 * 9
+    one = analysis.fit_trajectories(
+        [*signals[:, :10], signals[0, :10]], penalty="lasso", alpha=1e-3, kind="increment"
+    )
+    np.testing.assert_allclose(found.law.A, one.A, atol=1e-9)
+
+
+def test_targets_that_do_not_converge_are_named_and_not_warned_of():
+    found = analysis.fit_batch(example("ding"), analysis.Recipe(alpha=1e-6, max_iter=1), last=100)
+    assert found.law.missed == [int(k) + 1 for k in np.flatnonzero(~found.law.converged)]
+    assert found.law.missed
+
+
+@pytest.mark.parametrize("law", ["linear", "mean-field", "lotka-volterra"])
+def test_tables_hold_the_coefficients(law):
+    trajectory, _ = rotating()
+    recipe = analysis.Recipe(law, alpha=1e-4)
+    fitted = analysis.fit_batch(trajectory, recipe).law
+    rows = fitted.table()
+    x = np.array([1.5, 2.0, 0.5])
+    if law == "linear":
+        changes = [row["b"] + sum(row[f"a_{j}"] * x[j - 1] for j in (1, 2, 3)) for row in rows]
+    elif law == "lotka-volterra":
+        values = dict(zip(("x0", "x1", "x2"), x, strict=True))
+        changes = [
+            sum(c * _term(name, values) for name, c in row.items() if name != "frequency") for row in rows
+        ]
+    else:
+        assert len(rows) == 9
+        assert rows[2] == {"term": "x", "coefficient": fitted.regressor.coef_[2]}
+        return
+    np.testing.assert_allclose(changes, fitted.changes(x[None])[0], atol=1e-9)
+
+
+def _term(name, values):
+    if name == "1":
+        return 1.0
+    return np.prod([values[part.removesuffix("^2")] ** (2 if "^" in part else 1) for part in name.split()])
+
+
+def test_intervals_of_a_batch_are_those_of_its_trajectories():
+    trajectory, signals = rotating(frames=9)
+    recipe = analysis.Recipe(alpha=1e-3)
+    found = recipe.resample(trajectory, 20, seed=3)
+    times = [trajectory.steps] * 3
+    expected = analysis.resample_coefficients(list(signals), times, alpha=1e-3, resamples=20, seed=3)
+    np.testing.assert_allclose(found.A_low, expected.A_low, atol=1e-9)
+    with pytest.raises(InputError, match="resamples must be 0 unless the law is linear and alpha a number"):
+        analysis.Recipe("mean-field").resample(trajectory, 20)
+
+
+def test_survivors_agree_by_jaccard():
+    a, b = np.array([True, True, False, False]), np.array([True, False, True, False])
+    assert analysis.agreement(a, b) == pytest.approx(1 / 3)
+    assert analysis.agreement(a, a) == 1
+    assert np.isnan(analysis.agreement(~a & a, a & ~a))
+
+
+@pytest.mark.parametrize("p", [7, 8])
+def test_shares_add_up_to_the_variance(p):
+    E = np.random.default_rng(p).standard_normal((2, p, 3))
+    shares = analysis.frequency_shares(E)
+    np.testing.assert_allclose(shares.sum(axis=-1), 1)
+    angle = 2 * np.pi * np.arange(p) / p
+    for k in range(1, p // 2 + 1):
+        basis = np.stack([np.cos(k * angle), np.sin(k * angle)], axis=1)
+        held = np.linalg.lstsq(basis, E[0], rcond=None)[0]
+        expected = np.sum((basis @ held) ** 2) / np.sum((E[0] - E[0].mean(axis=0)) ** 2)
+        assert shares[0, k - 1] == pytest.approx(expected)
+    assert not analysis.frequency_shares(np.ones((p, 2))).any()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: analysis.fit_batch([]), "batch must hold at least one run, got none"),
+        (lambda: analysis.fit_batch([1]), "batch must hold trajectories or signals, got int"),
+        (lambda: analysis.fit_batch([rotating()[0], rotating(p=9)[0]]), r"frequencies, got \[3, 4\]"),
+        (lambda: analysis.circles_of(rotating()[0], 3, 3), "steps 3 to 3 must hold at least 2 frames, got 1"),
+        (lambda: analysis.Recipe("cubic"), "law must be"),
+        (lambda: analysis.Recipe(alpha="best"), "alpha must be"),
+        (lambda: analysis.Recipe(l1_ratio=2.0), "l1_ratio must be from 0 to 1, got 2"),
+    ],
+)
+def test_batches_refuse_bad_input(call, sentence):
+    with pytest.raises(InputError, match=sentence):
+        call()
