@@ -1,4 +1,4 @@
-"""What the benchmarks share: how calls are timed, what a row says, how rows are shown, where they are kept."""
+"""What the benchmarks share: how calls are timed, what a row holds, and how rows are shown and kept."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ from grokphys.report.page import Table
 
 Row = dict[str, Any]
 """One measurement: what, and numbers under names that end in their units."""
-Calls = Mapping[str, tuple[Callable[[], Any], int]]
+Calls = Mapping[str, tuple[Callable[[], Any], float]]
 """What is compared: a call by its name, and how many units of work it does."""
 
 
@@ -91,7 +91,7 @@ def machine() -> Row:
 
 
 class _Cells(string.Formatter):
-    """Fills the template of a column: `{ours_s:time}`, `{ratio:spread}`, `{peak_bytes:gib}`, `{agrees:yes}`."""
+    """Fills the template of a column, such as `{ours_s:time}`, `{ratio:spread}` or `{peak_bytes:gib}`."""
 
     def get_value(self, key: int | str, args: Sequence[Any], row: Mapping[str, Any]) -> Any:
         return row.get(str(key))
@@ -101,8 +101,10 @@ class _Cells(string.Formatter):
             return "-"
         if spec == "spread":
             return "{median:.3g} [{least:.3g}, {most:.3g}]".format(**value)
-        if spec == "interval":
-            return "{estimate:.1f} [{low:.1f}, {high:.1f}]".format(**value)
+        if spec in ("interval", "percent"):
+            scale = 100 if spec == "percent" else 1
+            estimate, low, high = (scale * value[name] for name in ("estimate", "low", "high"))
+            return f"{estimate:.1f} [{low:.1f}, {high:.1f}]"
         if spec == "gib":
             return f"{value / 2**30:.3g} GiB"
         if spec == "yes":
