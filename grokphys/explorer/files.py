@@ -5,8 +5,9 @@ from pathlib import Path
 
 from bokeh.models import Button, CustomJS
 
+from grokphys.explorer import theme
+from grokphys.explorer.runs import starts
 from grokphys.explorer.uploads import named
-from grokphys.explorer.views import starts, theme
 from grokphys.explorer.views.view import View
 from physics.errors import InputError
 from physics.trajectory import Trajectory

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from bokeh.models import Button, Checkbox, ColumnDataSource
 
+from grokphys.explorer import theme
 from grokphys.explorer.files import FileList
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.films import circles_film
 from grokphys.explorer.plots.circles import CoefficientPlot, SignalPlot
 from grokphys.explorer.plots.plane import TokenPlot
+from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run
 from grokphys.explorer.session import Session
 from grokphys.explorer.uploads import named
-from grokphys.explorer.views import theme
-from grokphys.explorer.views.circle_run import RECIPES, CircleRun, Fitted, open_run
 from grokphys.explorer.views.view import FrameView
 from grokphys.files import embedded_trajectory
 from physics.trajectory import Trajectory

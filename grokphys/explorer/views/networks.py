@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from bokeh.models import CategoricalSlider, ColumnDataSource, LinearColorMapper
 
+from grokphys.explorer import theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.plots.plane import Curves, SumPlot, TokenPlot
-from grokphys.explorer.plots.planes import plane_axes, planes
+from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
-from grokphys.explorer.views import theme
 from grokphys.explorer.views.view import View
 from physics.particles.system import ParticleSystem
 
@@ -159,7 +159,7 @@ class NetworksView(View):
         self.connect(lambda new: self._as_numbers(new == "numbers"), self._numbers)
 
     def _begin(self) -> Any:
-        from grokphys.explorer.views.network_run import NetworkRun
+        from grokphys.explorer.runs.networks import NetworkRun
 
         settings = {} if self._kind.value == ATTENTION else TOY
         rates, law = self._rates(), self._law()

@@ -7,14 +7,15 @@ from bokeh.events import PanEnd, PanStart
 from bokeh.models import PointDrawTool
 from numpy.typing import NDArray
 
+from grokphys.explorer import theme
 from grokphys.explorer.files import FileChooser
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.particles import particle_film
 from grokphys.explorer.plots.plane import Curves, SumPlot, TokenPlot
-from grokphys.explorer.plots.planes import plane_axes, planes
+from grokphys.explorer.runs import starts
+from grokphys.explorer.runs.particles import ParticleRun
+from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
-from grokphys.explorer.views import starts, theme
-from grokphys.explorer.views.particle_run import ParticleRun
 from grokphys.explorer.views.view import View
 from physics.errors import InputError
 from physics.particles.system import ParticleSystem

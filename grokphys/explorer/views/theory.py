@@ -5,12 +5,12 @@ from typing import Any
 
 from bokeh.models import Button, TextInput
 
+from grokphys.explorer import theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.films import flow_film
 from grokphys.explorer.plots.theory import FlowCurves, PairGrid, ParallelogramPlot
+from grokphys.explorer.runs.training_set import FRAMES, LARGEST, TrainingSet
 from grokphys.explorer.session import Session
-from grokphys.explorer.views import theme
-from grokphys.explorer.views.training_set import FRAMES, LARGEST, TrainingSet
 from grokphys.explorer.views.view import FrameView
 from physics.errors import InputError
 from physics.trajectory import Trajectory

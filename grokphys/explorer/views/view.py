@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from grokphys.explorer.films.export import Film
-from grokphys.explorer.plots.planes import planes
+from grokphys.explorer.runs.planes import planes
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
