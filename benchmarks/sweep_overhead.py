@@ -25,7 +25,7 @@ import numba
 from grokphys.bench.timing import seconds
 from grokphys.sweeps.config import declaration
 from grokphys.sweeps.pack import Pack, packs
-from grokphys.sweeps.run import Worker, cores, flavours
+from grokphys.sweeps.run import cores, flavours, process
 from grokphys.sweeps.work import warm
 
 PROCESSES = 2
@@ -40,14 +40,10 @@ def content(runs: int, steps: int) -> dict[str, object]:
 
 def steps_of_a_second() -> int:
     """Steps that one run takes a second for, on one thread."""
-    worker = Worker(1)
     probe = packs(declaration(content(1, 5000)))
-    for function in (warm, run_in_memory):
-        worker.send(function, probe)
-        answer = worker.receive()
-    worker.end()
-    assert answer is not None
-    return int(5000 / answer[0])
+    with process(1) as worker:
+        worker.submit(warm, probe).result()
+        return int(5000 / worker.submit(run_in_memory, probe).result())
 
 
 def run_in_memory(part: list[Pack]) -> float:
@@ -57,19 +53,15 @@ def run_in_memory(part: list[Pack]) -> float:
 
 def reference(whole: list[Pack], processes: int) -> float:
     """Seconds for all packs in processes that are ready, from the first beginning to the last end."""
-    workers = [Worker(max(1, cores() // processes)) for _ in range(processes)]
-    for worker in workers:
-        worker.send(warm, flavours(whole))
-        worker.receive()
-    began = time.perf_counter()
-    for k, worker in enumerate(workers):
-        worker.send(run_in_memory, whole[k::processes])
-    for worker in workers:
-        assert worker.receive() is not None
-    took = time.perf_counter() - began
-    for worker in workers:
-        worker.end()
-    return took
+    with ExitStack() as stack:
+        workers = [stack.enter_context(process(max(1, cores() // processes))) for _ in range(processes)]
+        for worker in workers:
+            worker.submit(warm, flavours(whole)).result()
+        began = time.perf_counter()
+        running = [worker.submit(run_in_memory, whole[k::processes]) for k, worker in enumerate(workers)]
+        for part in running:
+            part.result()
+        return time.perf_counter() - began
 
 
 def sweep(config: Path, out: Path, *options: str) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
-from physics.values import Value
+from physics.values import Value, read_only
 
 Array = NDArray[np.float64]
 
@@ -49,9 +49,7 @@ class AffineFlow(Value):
             raise InputError(f"A must have the shape (K, K) with K of at least 1, got {A.shape}")
         if b.ndim not in (1, 2) or len(b) != len(A) or not b.size:
             raise InputError(f"b must have the shape ({len(A)},) or ({len(A)}, dim), got {b.shape}")
-        for name, array in (("A", A.copy()), ("b", b.copy())):
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        self._set(A=read_only(A.copy()), b=read_only(b.copy()))
 
     @property
     def tokens(self) -> int:
@@ -181,11 +179,10 @@ class LinearNetwork(Value):
         labels = finite_array("labels", self.labels).copy()
         if labels.ndim != 2 or not labels.size:
             raise InputError(f"labels must have the shape (samples, outputs), got {labels.shape}")
-        labels.setflags(write=False)
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "inputs", whole_number("inputs", self.inputs, 1))
-        for name in ("network_rate", "input_rate", "decay"):
-            object.__setattr__(self, name, number(name, getattr(self, name), 0.0))
+        rates = {
+            name: number(name, getattr(self, name), 0.0) for name in ("network_rate", "input_rate", "decay")
+        }
+        self._set(labels=read_only(labels), inputs=whole_number("inputs", self.inputs, 1), **rates)
         if self.pairs is not None:
             pairs = np.array(self.pairs)
             if pairs.dtype.kind not in "iu" or pairs.shape != (len(labels), 2) or pairs.min() < 0:
@@ -193,9 +190,7 @@ class LinearNetwork(Value):
                     f"pairs must be whole numbers of at least 0 in the shape ({len(labels)}, 2), got "
                     f"{pairs.dtype} of shape {pairs.shape}"
                 )
-            pairs = pairs.astype(np.int64)
-            pairs.setflags(write=False)
-            object.__setattr__(self, "pairs", pairs)
+            self._set(pairs=read_only(pairs.astype(np.int64)))
 
     @property
     def points(self) -> int:

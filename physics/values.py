@@ -35,7 +35,8 @@ class Value:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return `array`, which nobody can write to any more."""
+    """Return a read-only view: a kernel is compiled once for such arrays, and once more for others."""
+    array = np.ascontiguousarray(array).view()
     array.setflags(write=False)
     return array
 

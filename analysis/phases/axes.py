@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from physics.checks import choice, number, whole_number
@@ -53,14 +54,11 @@ class Axis:
         if cells > MOST_CELLS:
             raise InputError(f"cells of {self.name} must be at most {MOST_CELLS}, got {cells}")
         object.__setattr__(self, "cells", cells)
-        low, high = (number(f"{end} of {self.name}", getattr(self, end)) for end in ("low", "high"))
-        if self.whole:
-            low, high = low - 0.5, high + 0.5
+        low, high = self._ends
         if not low < high:
             raise InputError(f"{self.name} must go from a lower to a higher value, got {low:g} to {high:g}")
         if self.scale == "log" and low <= 0:
             raise InputError(f"{self.name} must begin above 0 on a logarithmic axis, got {self.low:g}")
-        object.__setattr__(self, "_ends", (low, high))
         object.__setattr__(self, "label", self.label or self.name.replace("_", " "))
         for span in self.spans:
             if self.whole and not self._holds_whole(span):
@@ -70,6 +68,11 @@ class Axis:
                     f"take fewer than {self.cells}"
                 )
 
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        low, high = (number(f"{end} of {self.name}", getattr(self, end)) for end in ("low", "high"))
+        return (low - 0.5, high + 0.5) if self.whole else (low, high)
+
     @property
     def spans(self) -> list[Span]:
         """The coarse cells, from low to high."""
@@ -77,12 +80,12 @@ class Axis:
 
     def value(self, part: float) -> float:
         """Value at a part 0 … 1 of the axis."""
-        low, high = self._ends  # type: ignore[attr-defined]
+        low, high = self._ends
         return low * (high / low) ** part if self.scale == "log" else low + (high - low) * part
 
     def part(self, value: float) -> float:
         """Part 0 … 1 of the axis at a value, the inverse of `value`."""
-        low, high = self._ends  # type: ignore[attr-defined]
+        low, high = self._ends
         if self.scale == "log":
             return math.log(value / low) / math.log(high / low)
         return (value - low) / (high - low)

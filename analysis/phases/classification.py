@@ -86,7 +86,8 @@ class Majority:
     def __post_init__(self) -> None:
         if not len(self.phases):
             raise InputError("phases must name the phase of at least one run, got none")
-        object.__setattr__(self, "phases", tuple(choice("phases", phase, PHASES) for phase in self.phases))
+        for phase in self.phases:
+            choice("phases", phase, PHASES)
 
     @cached_property
     def counts(self) -> dict[str, int]:

@@ -144,31 +144,32 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
 
 
 def show_typical_pair(comparison: Comparison, first: Trajectories, second: Trajectories) -> Any:
-    """Draw the pair of median error over time: lines of one dimension, or point sets at several times.
+    """Draw the `typical_pair` over time: lines of one dimension, or point sets at several times.
 
-    Returns the axes and what they show in words, or None where the two have no times or axes in common.
+    Returns None where the two have no times or axes in common.
     """
     motion = comparison.motion
     assert motion is not None
     one, other = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
-    covered, means = np.isfinite(motion.error), frame_mean(motion.error)
-    chosen = int(np.argsort(means, kind="stable")[(len(means) - 1) // 2])
-    frames = np.flatnonzero(covered[chosen])
+    chosen = typical_pair(motion)
+    frames = np.flatnonzero(np.isfinite(motion.error[chosen]))
     if not len(frames) or one.times is None or other.times is None:
         return None
     times, matched = motion.times[frames], motion.matched[chosen, frames]
     left = Paths(one.positions(motion.pairs[chosen, :1]), one.times).at(matched)[0]
     right = Paths(other.positions(motion.pairs[chosen, 1:]), other.times).at(times)[0]
     left = left[:, motion.relabelling[chosen]]
-    i, j = motion.pairs[chosen]
-    who = f"run {i} of {one.name} and run {j} of {other.name}, the pair of median error"
     if max(left.shape[2], right.shape[2]) == 1:
-        axes = _lines(comparison, times, left[..., 0], right[..., 0])
-        return axes, f"Aligned: {who}. Each line is a token or component."
+        return _lines(comparison, times, left[..., 0], right[..., 0])
     if left.shape[2] != right.shape[2]:
         return None
-    axes = _snapshots(comparison, times, matched, left, right, motion.error[chosen, frames])
-    return axes, f"After alignment of clocks, labels and axes: {who}."
+    return _snapshots(comparison, times, matched, left, right, motion.error[chosen, frames])
+
+
+def typical_pair(motion: Motion) -> int:
+    """Place of the pair whose mean error over the frames is the median of all pairs."""
+    means = frame_mean(motion.error)
+    return int(np.argsort(means, kind="stable")[(len(means) - 1) // 2])
 
 
 def _lines(comparison: Comparison, times: Any, left: Any, right: Any) -> Panels:

@@ -5,7 +5,6 @@ in its row, and the rest goes on; what is not reached in the time is not in the 
 """
 
 import gc
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,8 +31,8 @@ from grokphys.bench.gpu_tables import (
     training_table,
 )
 from grokphys.bench.nets import plain_steps
-from grokphys.bench.timing import machine, seconds, spread
-from grokphys.output import Budget, make_directory, write_text
+from grokphys.bench.timing import Row, against, in_turn, machine, seconds, spread
+from grokphys.output import Budget, make_directory, write_json
 from grokphys.report.page import Table
 from nets.engines.choice import optimiser
 from nets.engines.ensemble import Ensemble, draw
@@ -48,7 +47,6 @@ ENDS = {"agreement": 0.25, "steps": 0.6, "memory": 0.7, "training": 0.95}
 LARGEST_CHUNK = 1000
 FAULTS = (RuntimeError, MemoryError, ValueError)
 """What PyTorch and our checks raise where a device is too small, or does not do what it should."""
-Row = dict[str, Any]
 
 
 def _models() -> dict[str, Model]:
@@ -115,7 +113,7 @@ def run(plan: Plan, out: Path) -> int:
                 print(" ".join(str(row[key]) for key in row if key != "error"), "failed:", row["error"])
         print(flush=True)
         result["took_s"] = monotonic() - began
-        write_text(out, json.dumps(result, indent=1))
+        write_json(out, result)
     print(f"wrote {out} after {result['took_s']:.0f} s")
     sound = all("error" not in row and row.get("agrees", True) for name in parts for row in result[name])
     return 0 if sound else 1
@@ -254,20 +252,15 @@ def _times(plan: Plan, model: Model, members: int) -> Row:
     for name, take in contenders.items():
         take(WARM_UPS + 2)
         counts[name] = int(np.clip(plan.timing_s / seconds(partial(take, 1)), 1, 1000))
-    took: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(plan.rounds):
-        for name, take in contenders.items():
-            whole = members if name == "loop" else 1  # the loop trains one member after the other
-            took[name].append(whole * seconds(partial(take, counts[name])) / counts[name])
-    ours = took["ours"]
+    work = {}
+    for name, take in contenders.items():  # the loop trains one member after the other
+        whole = members if name == "loop" else 1
+        work[name] = partial(take, counts[name]), counts[name] / whole
+    took = in_turn(work, plan.rounds)
     return {
         "chunk": chunk,
         "step_s": {name: spread(found) for name, found in took.items()},
-        "times_as_long": {
-            name: spread([b / a for a, b in zip(ours, found, strict=True)])
-            for name, found in took.items()
-            if name != "ours"
-        },
+        "times_as_long": {row["reference"]: row["ratio"] for row in against(took)},
     }
 
 

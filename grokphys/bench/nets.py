@@ -21,9 +21,8 @@ from torch import Tensor
 
 import nets
 from analysis.compare.comparison import structures
-from grokphys.bench.timing import machine, seconds, spread
-from grokphys.output import Budget, make_directory, write_json
-from grokphys.progress import progress
+from grokphys.bench.timing import against, duration, in_turn, machine, measured, ratio, seconds, table
+from grokphys.output import Budget
 from grokphys.report.page import Table
 from nets.engines.ensemble import draw
 from nets.models import DenseModel
@@ -120,17 +119,6 @@ def bench_nets(*, out: Path = Path("results/bench-nets.json"), budget: Budget = 
         budget: quick takes fewer rounds and steps; paper more rounds.
     """
     rounds, part = {"quick": (2, 20), "default": (5, 1), "paper": (9, 1)}[budget]
-    make_directory(out.parent)
-    result = measure(rounds, part)
-    for table in _tables(result):
-        print(table.text(), end="\n\n")
-    write_json(out, result)
-    print(f"wrote {out}")
-    return 0
-
-
-def measure(rounds: int, part: int) -> dict[str, Any]:
-    """Measure everything, with a `part`-th of the steps."""
     parts: dict[str, Callable[[], Any]] = {
         "machine": machine,
         "multiply_adds_per_s": lambda: _product_rate(rounds),
@@ -140,7 +128,7 @@ def measure(rounds: int, part: int) -> dict[str, Any]:
         "table_1_s": lambda: seconds(partial(_table_1, max(1, 100 // part))),
         "table_1_networks": lambda: max(1, 100 // part) * len(WEIGHT_DECAYS),
     }
-    return {name: parts[name]() for name in progress(tuple(parts), "bench nets", "part")}
+    return measured("nets", out, parts, _tables)
 
 
 def _ensembles(part: int) -> dict[str, dict[str, Any]]:
@@ -197,27 +185,23 @@ def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
     }
     rows = []
     for name, options in _ensembles(part).items():
-        ours: list[float] = []
-        theirs: dict[str, list[float]] = {reference: [] for reference in references[name]}
         first = seconds(partial(_train, {**options, "steps": 1}, record=[1], thresholds=None, track=None))
         threads = {reference: _best_threads(call) for reference, (call, _) in references[name].items()}
-        for _ in range(rounds):
-            ours.append(seconds(partial(_train, options)) / (options["runs"] * options["steps"]))
-            for reference, (call, count) in references[name].items():
-                torch.set_num_threads(threads[reference])
-                theirs[reference].append(seconds(call) / count)
+        ours = partial(_train, options), options["runs"] * options["steps"]
+        took = in_turn(
+            {"ours": ours, **references[name]},
+            rounds,
+            lambda turn: torch.set_num_threads(threads.get(turn, numba.get_num_threads())),  # noqa: B023
+        )
         rows += [
             {
                 "what": name,
-                "reference": reference,
-                "reference_threads": threads[reference],
+                "reference_threads": threads[row["reference"]],
                 "first_call_s": first,
-                "ours_s": spread(ours),
-                "reference_s": spread(found),
-                "ratio": spread([b / a for a, b in zip(ours, found, strict=True)]),
                 "multiply_adds": multiply_adds(options["model"]),
             }
-            for reference, found in theirs.items()
+            | row
+            for row in against(took)
         ]
     return rows
 
@@ -252,28 +236,27 @@ def _product_rate(rounds: int) -> float:
 
 def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
     """All cores against one."""
-    options, all_threads = _ensembles(part)[name], numba.get_num_threads()
-    took: dict[int, list[float]] = {1: [], all_threads: []}
-    for _ in range(rounds):
-        for threads, found in took.items():
-            numba.set_num_threads(threads)
-            found.append(seconds(partial(_train, options)))
-    numba.set_num_threads(all_threads)
-    ratio = [one / many for one, many in zip(took[1], took[all_threads], strict=True)]
-    return {"what": name, "threads": all_threads, "ratio": spread(ratio)}
+    options, threads = _ensembles(part)[name], numba.get_num_threads()
+    call = partial(_train, options), 1
+    took = in_turn(
+        {"one": call, "all": call},
+        rounds,
+        lambda turn: numba.set_num_threads(1 if turn == "one" else threads),
+    )
+    numba.set_num_threads(threads)
+    return {"what": name, "threads": threads, "ratio": ratio(took["one"], took["all"])}
 
 
 def _recording(rounds: int, part: int) -> dict[str, Any]:
     """Every step recorded to a file, against not recording; peak memory for two lengths."""
     steps = max(20, 200 // part)
-    ratios: dict[int, list[float]] = {1: [], 2: []}
+    ratios = {}
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(rounds):
-            for runs, found in ratios.items():
-                options = {"model": nets.EmbeddingMLP(), "runs": runs, "steps": steps}
-                without = seconds(partial(_train, options))
-                recorded = partial(_train, options, record=1, out=Path(folder) / f"{number}-{runs}.h5")
-                found.append(seconds(recorded) / without)
+        for runs in (1, 2):
+            options = {"model": nets.EmbeddingMLP(), "runs": runs, "steps": steps}
+            recorded = partial(_train, options, record=1, out=Path(folder) / f"{runs}.h5", overwrite=True)
+            took = in_turn({"ours": (partial(_train, options), 1), "recorded": (recorded, 1)}, rounds)
+            ratios[runs] = ratio(took["recorded"], took["ours"])
         peaks = {
             length: float(
                 subprocess.run(
@@ -287,7 +270,7 @@ def _recording(rounds: int, part: int) -> dict[str, Any]:
         }
     return {
         "steps": steps,
-        "ratio": {runs: spread(found) for runs, found in ratios.items()},
+        "ratio": ratios,
         "peak_mib": peaks,
     }
 
@@ -299,64 +282,45 @@ def _table_1(networks: int) -> None:
         structures(trajectory.final)
 
 
-def _ratio(found: dict[str, float]) -> str:
-    return "{median:.3g} [{least:.3g}, {most:.3g}]".format(**found)
-
-
 def _tables(result: dict[str, Any]) -> list[Table]:
     rate = result["multiply_adds_per_s"]
     recording = result["recording"]
     low, high = recording["peak_mib"].values()
+    floors = [row | {"floor_s": row["multiply_adds"] / rate} for row in result["comparisons"]]
+    recorded = [
+        {
+            "what": f"{recording['steps']} steps of {runs}, every one recorded, against none",
+            "ratio": found,
+        }
+        for runs, found in recording["ratio"].items()
+    ]
+    whole = {
+        "peak memory of a run three times as long, less that of this": f"{high - low:.0f} MiB of {high:.0f}",
+        f"Table 1 with {result['table_1_networks']} networks x 2000 epochs and its statistics": duration(
+            result["table_1_s"]
+        ),
+        "multiply-adds a second of all cores (float32 products)": f"{rate:.3g}",
+    }
     return [
-        Table(
+        table(
             f"A step of one network against references; {result['machine']['threads']} threads; "
             "ratios: median [least, most] of rounds.",
-            ["what", "reference", "its threads", "ours", "reference takes", "ratio", "floor of all cores"],
-            [
-                [
-                    row["what"],
-                    row["reference"],
-                    str(row["reference_threads"]),
-                    f"{row['ours_s']['median'] * 1e6:.4g} us",
-                    f"{row['reference_s']['median'] * 1e6:.4g} us",
-                    _ratio(row["ratio"]),
-                    f"{row['multiply_adds'] / rate * 1e6:.3g} us",
-                ]
-                for row in result["comparisons"]
-            ],
+            floors,
+            {
+                "what": "{what}",
+                "reference": "{reference}",
+                "its threads": "{reference_threads}",
+                "ours": "{ours_s:time}",
+                "reference takes": "{reference_s:time}",
+                "ratio": "{ratio:spread}",
+                "floor of all cores": "{floor_s:time}",
+            },
         ),
-        Table(
+        table(
             "All cores against one.",
-            ["what", "threads", "ratio"],
-            [
-                [
-                    row["what"],
-                    str(row["threads"]),
-                    _ratio(row["ratio"]),
-                ]
-                for row in result["cores"]
-            ],
+            result["cores"],
+            {"what": "{what}", "threads": "{threads}", "ratio": "{ratio:spread}"},
         ),
-        Table(
-            "Recording and whole tables.",
-            ["what", "found"],
-            [
-                *(
-                    [
-                        f"every step of {recording['steps']} of {runs} recorded, against not recording",
-                        _ratio(found),
-                    ]
-                    for runs, found in recording["ratio"].items()
-                ),
-                [
-                    "peak memory of a run three times as long, less that of this",
-                    f"{high - low:.0f} MiB of {high:.0f}",
-                ],
-                [
-                    f"Table 1 with {result['table_1_networks']} networks x 2000 epochs and its statistics",
-                    f"{result['table_1_s']:.1f} s",
-                ],
-                ["multiply-adds a second of all cores (float32 products)", f"{rate:.3g}"],
-            ],
-        ),
+        table("Recording.", recorded, {"what": "{what}", "ratio": "{ratio:spread}"}),
+        Table("Whole tables.", ["what", "found"], [[*item] for item in whole.items()]),
     ]

@@ -3,7 +3,6 @@
 import contextlib
 import importlib.util
 import io
-import platform
 import resource
 import tempfile
 import warnings
@@ -12,19 +11,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from sklearn.linear_model import Lasso, LinearRegression
 
 from analysis import LinearODERegressor, affine_solution, batch_lasso, fit_trajectories, match_trajectories
-from grokphys.bench.theory import Row, table
-from grokphys.bench.timing import best
+from grokphys.bench.timing import Row, best, machine, measured, rows_of, targets
 from grokphys.cli.analyze import analyze as analyze_files
 from grokphys.files import embedded_trajectory
-from grokphys.output import Budget, make_directory, write_json
-from grokphys.progress import progress
+from grokphys.output import Budget
 from grokphys.report import circles as ding
 from physics.trajectory import Trajectory
 
@@ -42,7 +38,6 @@ def bench_ode(*, out: Path = Path("results/bench/ode.json"), budget: Budget = "d
         out: JSON file to write the table to.
         budget: quick takes seconds; default lets the references run longer; paper all 29 targets.
     """
-    make_directory(out.parent)
     missing = [name for module, name in PEERS.items() if importlib.util.find_spec(module) is None]
     parts: tuple[Callable[[], list[Row]], ...] = (
         lambda: lasso_rows(budget),
@@ -52,15 +47,11 @@ def bench_ode(*, out: Path = Path("results/bench/ode.json"), budget: Budget = "d
         lambda: noisy_rows({"quick": 3, "default": 20, "paper": 100}[budget], missing),
         lambda: analyze_rows({"quick": 5, "default": 30, "paper": 100}[budget]),
     )
-    rows = [row for part in progress(parts, "bench ode", "part") for row in part()]
-    print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
-    print(table(rows))
+    measures = {"machine": machine, "missing": lambda: missing, "rows": lambda: rows_of(parts, "ode")}
+    status = measured("ode", out, measures, lambda result: [targets(result["rows"])])
     for name in missing:
         print(f"{name} is not installed, so it is not in the table: pip install 'grokphys[bench]'")
-    content = {"threads": numba.get_num_threads(), "missing": missing, "rows": rows}
-    write_json(out, content)
-    print(f"wrote {out}")
-    return 0
+    return status
 
 
 def signal_problems(count: int) -> list[tuple[Array, Array]]:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokphys.bench import references
-from grokphys.bench.timing import machine, seconds, spread
-from grokphys.output import Budget, make_directory, write_json
-from grokphys.progress import progress
+from grokphys.bench.timing import against, exponent, in_turn, machine, measured, ratio, seconds, table
+from grokphys.output import Budget
 from grokphys.report.page import Table
 from physics.jit import kernel
 from physics.particles.system import ParticleSystem, forces
@@ -83,23 +82,17 @@ def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget:
         "default": (7, (113, 199, 337, 499, 997)),
         "paper": (9, (113, 149, 199, 251, 337, 499, 709, 997)),
     }[budget]
-    make_directory(out.parent)
-    result = measure((17, 59, 113), 1000, 100, rounds, sizes)
-    for table in _tables(result):
-        print(table.text(), end="\n\n")
-    write_json(out, result)
-    print(f"wrote {out}")
-    return 0
+    return measured("particles", out, parts((17, 59, 113), 1000, 100, rounds, sizes), _tables)
 
 
-def measure(
+def parts(
     tokens: tuple[int, ...], runs: int, steps: int, rounds: int, sizes: tuple[int, ...]
-) -> dict[str, Any]:
-    """Measure the first size as an ensemble of `runs` over `steps`, the others as single systems.
+) -> dict[str, Callable[[], Any]]:
+    """What is measured: the first size as an ensemble of `runs` over `steps`, the others as single systems.
 
     The cost of one evaluation is fitted over `sizes`.
     """
-    parts: dict[str, Callable[[], Any]] = {
+    return {
         "machine": machine,
         "comparisons": lambda: [
             row
@@ -110,7 +103,6 @@ def measure(
         "cost": lambda: _cost(sizes, rounds),
         "fresh_process": lambda: [_fresh(size) for size in (tokens[0], sizes[-1])],
     }
-    return {name: parts[name]() for name in progress(tuple(parts), "bench particles", "part")}
 
 
 def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, Any]]:
@@ -130,26 +122,12 @@ def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, 
     first = seconds(lambda: system.advance(start[:1].copy(), 0.02, 1))
     for call, _ in calls.values():
         call()
-    ours: list[float] = []
-    theirs: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        state = start.copy()
-        ours.append(seconds(partial(system.advance, state, 0.02, steps)) / (runs * steps))
-        for name, (call, count) in calls.items():
-            theirs[name].append(seconds(call) / count)
-    return [
-        {
-            "tokens": tokens,
-            "runs": runs,
-            "reference": name,
-            "first_call_s": first,
-            "ours_s": spread(ours),
-            "reference_s": spread(took),
-            "ratio": spread([b / a for a, b in zip(ours, took, strict=True)]),
-            "interactions_per_s": system.pair_count * (system.pair_count - 1) / 2 / min(ours),
-        }
-        for name, took in theirs.items()
-    ]
+    state = start.copy()
+    ours = partial(system.advance, state, 0.02, steps), runs * steps
+    took = in_turn({"ours": ours, **calls}, rounds, lambda _: np.copyto(state, start))
+    about = {"tokens": tokens, "runs": runs, "first_call_s": first}
+    speed = system.pair_count * (system.pair_count - 1) / 2 / min(took["ours"])
+    return [about | row | {"interactions_per_s": speed} for row in against(took)]
 
 
 def _limits(rounds: int) -> dict[str, float]:
@@ -185,18 +163,16 @@ def _cost(sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
                 found[method] = forces(x, system, method=method)
                 times.append(time.perf_counter() - began)
         error = np.abs(found["auto"] - found["direct"]).max() / np.abs(found["direct"]).max()
-        gain = [a / b for a, b in zip(took["direct"], took["auto"], strict=True)]
         rows.append(
             {
                 "tokens": size,
                 **{f"{method}_s": min(times) for method, times in took.items()},
-                "gain": spread(gain),
+                "gain": ratio(took["direct"], took["auto"]),
                 "relative_error": float(error),
             }
         )
     exponents = {
-        method: float(np.polyfit(np.log(sizes), np.log([row[f"{method}_s"] for row in rows]), 1)[0])
-        for method in ("direct", "auto")
+        method: exponent(sizes, [row[f"{method}_s"] for row in rows]) for method in ("direct", "auto")
     }
     return {"rows": rows, "exponents": exponents}
 
@@ -216,57 +192,49 @@ def _fresh(tokens: int) -> dict[str, float]:
 
 
 def _tables(result: dict[str, Any]) -> list[Table]:
-    limits, cost = result["limits"], result["cost"]
-    cores = result["machine"]["threads"]
+    threads, cost = result["machine"]["threads"], result["cost"]
+    dividers = threads * result["limits"]["divisions_per_s"]
+    comparisons = [row | {"of": row["interactions_per_s"] / dividers} for row in result["comparisons"]]
     return [
-        Table(
-            f"A step of one run against references; {cores} threads; ratios: median [least, most] of rounds.",
-            ["size", "reference", "ours", "reference takes", "ratio", "pairs/s", "of all cores' dividers"],
-            [
-                [
-                    f"N = {row['tokens']}, {row['runs']} runs",
-                    row["reference"],
-                    f"{row['ours_s']['median'] * 1e6:.4g} us",
-                    f"{row['reference_s']['median'] * 1e6:.4g} us",
-                    "{median:.0f} [{least:.0f}, {most:.0f}]".format(**row["ratio"]),
-                    f"{row['interactions_per_s']:.3g}",
-                    f"{100 * row['interactions_per_s'] / (cores * limits['divisions_per_s']):.0f} %",
-                ]
-                for row in result["comparisons"]
-            ],
+        table(
+            f"A step of one run against references; {threads} threads; ratios: median [least, most].",
+            comparisons,
+            {
+                "size": "N = {tokens}, {runs} runs",
+                "reference": "{reference}",
+                "ours": "{ours_s:time}",
+                "reference takes": "{reference_s:time}",
+                "ratio": "{ratio:spread}",
+                "pairs/s": "{interactions_per_s:.3g}",
+                "of all cores' dividers": "{of:.0%}",
+            },
         ),
-        Table(
+        table(
             "Limits of one core, measured in this run.",
-            ["operation", "per second"],
-            [[name.removesuffix("_per_s"), f"{value:.3g}"] for name, value in limits.items()],
+            [{"what": name.removesuffix("_per_s"), "rate": rate} for name, rate in result["limits"].items()],
+            {"operation": "{what}", "per second": "{rate:.3g}"},
         ),
-        Table(
+        table(
             "One evaluation of the forces against size, tolerance 1e-6; cost grows as N to the power "
             f"{cost['exponents']['direct']:.2f} (direct), {cost['exponents']['auto']:.2f} (auto).",
-            ["size", "direct", "auto", "gain", "relative error"],
-            [
-                [
-                    f"N = {row['tokens']}",
-                    f"{1e3 * row['direct_s']:.4g} ms",
-                    f"{1e3 * row['auto_s']:.4g} ms",
-                    "{median:.1f} [{least:.1f}, {most:.1f}]".format(**row["gain"]),
-                    f"{row['relative_error']:.1g}",
-                ]
-                for row in cost["rows"]
-            ],
+            cost["rows"],
+            {
+                "size": "N = {tokens}",
+                "direct": "{direct_s:time}",
+                "auto": "{auto_s:time}",
+                "gain": "{gain:spread}",
+                "relative error": "{relative_error:.1g}",
+            },
         ),
-        Table(
+        table(
             "A process of its own, compiled code on disk.",
-            ["size", "import", "first forces", "memory before", "peak memory"],
-            [
-                [
-                    f"N = {row['tokens']}",
-                    f"{row['import_s']:.2f} s",
-                    f"{row['first_forces_s']:.2f} s",
-                    f"{row['memory_before_mib']:.0f} MiB",
-                    f"{row['peak_memory_mib']:.0f} MiB",
-                ]
-                for row in result["fresh_process"]
-            ],
+            result["fresh_process"],
+            {
+                "size": "N = {tokens}",
+                "import": "{import_s:time}",
+                "first forces": "{first_forces_s:time}",
+                "memory before": "{memory_before_mib:.0f} MiB",
+                "peak memory": "{peak_memory_mib:.0f} MiB",
+            },
         ),
     ]

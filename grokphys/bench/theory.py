@@ -1,23 +1,17 @@
 """`grokphys bench theory`: the effective theory against the published procedure, in one run."""
 
-import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-import numba
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from grokphys.bench import published_theory as reference
-from grokphys.bench.timing import best
-from grokphys.output import Budget, make_directory, write_json
-from grokphys.progress import progress
+from grokphys.bench.timing import Row, best, exponent, machine, measured, rows_of, targets
+from grokphys.output import Budget
 from physics import EffectiveTheory, Operation, closures, random_training_sets, representation_quality
 from physics.theory.quality import list_parallelograms
-
-Row = dict[str, Any]
 
 
 def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budget = "default") -> int:
@@ -30,7 +24,6 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
         out: JSON file to write the table to.
         budget: quick takes seconds; default adds sizes up to 24; paper lets the reference run to p = 32.
     """
-    make_directory(out.parent)
     parts: tuple[Callable[[], list[Row]], ...] = (
         lambda: closure_rows(budget),
         lambda: [probability_row(budget)],
@@ -39,12 +32,8 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
         lambda: [list_row()],
         lambda: [quality_row()],
     )
-    rows = [row for part in progress(parts, "bench theory", "part") for row in part()]
-    print(f"{platform.processor() or platform.machine()}, {numba.get_num_threads()} threads")
-    print(table(rows))
-    write_json(out, {"threads": numba.get_num_threads(), "rows": rows})
-    print(f"wrote {out}")
-    return 0
+    measures = {"machine": machine, "rows": lambda: rows_of(parts, "theory")}
+    return measured("theory", out, measures, lambda result: [targets(result["rows"])])
 
 
 def closure_rows(budget: Budget) -> list[Row]:
@@ -78,11 +67,11 @@ def closure_rows(budget: Budget) -> list[Row]:
         masks = random_training_sets(operation, round(_transition(p)), sets=64)
         times.append(best(lambda: closures(operation, masks)) / len(masks))  # noqa: B023
         rows.append({"what": f"closure, p = {p}, at the transition, 64 sets", "ours_s": times[-1]})
-    rows.append({"what": "growth of ours, p = 25 to 200", "exponent": _exponent(large, times)})
-    for name, measured in growth.items():
-        exponent = _exponent(sizes, [row["reference_s"] for row in measured])
+    rows.append({"what": "growth of ours, p = 25 to 200", "exponent": exponent(large, times)})
+    for name, found in growth.items():
+        power = exponent(sizes, [row["reference_s"] for row in found])
         rows.append(
-            {"what": f"growth of the reference, {name}, p = {sizes[0]} to {sizes[-1]}", "exponent": exponent}
+            {"what": f"growth of the reference, {name}, p = {sizes[0]} to {sizes[-1]}", "exponent": power}
         )
     return rows
 
@@ -171,9 +160,9 @@ def gradient_rows() -> list[Row]:
         if p == 500:
             row |= {"target": "at most 1 ms", "met": times[-1] <= 1e-3}
         rows.append(row)
-    exponent = _exponent(sizes[1:], times[1:])
-    rows.append({"what": "growth of the gradient, p = 125 to 500", "exponent": exponent})
-    rows[-1] |= {"target": "at most 2", "met": exponent <= 2.2}
+    power = exponent(sizes[1:], times[1:])
+    rows.append({"what": "growth of the gradient, p = 125 to 500", "exponent": power})
+    rows[-1] |= {"target": "at most 2", "met": power <= 2.2}
     return rows
 
 
@@ -209,33 +198,3 @@ def quality_row() -> Row:
         "ours_s": ours,
         "reference_s": seconds,
     }
-
-
-def table(rows: Sequence[Row]) -> str:
-    """Lines of text: what, ours, reference, ratio, target."""
-    width = max(64, *(len(row["what"]) + 2 for row in rows))
-    lines = [f"{'':{width}}{'ours':>12}{'reference':>12}{'ratio':>12}  target"]
-    for row in rows:
-        ours, theirs = row.get("ours_s"), row.get("reference_s")
-        ratio = ""
-        if ours and theirs:
-            ratio = f"{theirs / ours:,.{0 if theirs >= 10 * ours else 2}f} x"
-        value = f"p^{row['exponent']:.2f}" if "exponent" in row else _duration(ours)
-        target = f"{row['target']}: {'met' if row['met'] else 'MISSED'}" if "target" in row else ""
-        if "error" in row:
-            target = f"{target} ({row['error']:.1e})"
-        lines.append(f"{row['what']:{width}}{value:>12}{_duration(theirs):>12}{ratio:>12}  {target}".rstrip())
-    return "\n".join(lines)
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1 or unit == "µs":
-            return f"{seconds * scale:.3g} {unit}"
-    return ""
-
-
-def _exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])

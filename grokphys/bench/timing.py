@@ -1,13 +1,24 @@
-"""What the benchmarks share: how long a call takes, the spread of rounds, and what machine it was."""
+"""What the benchmarks share: how calls are timed, what a row holds, and how rows are shown and kept."""
 
 import os
 import platform
+import string
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+
+from grokphys.output import make_directory, write_json
+from grokphys.progress import progress
+from grokphys.report.page import Table
+
+Row = dict[str, Any]
+"""One measurement: what, and numbers under names that end in their units."""
+Calls = Mapping[str, tuple[Callable[[], Any], float]]
+"""What is compared: a call by its name, and how many units of work it does."""
 
 
 def seconds(call: Callable[[], Any]) -> float:
@@ -23,15 +34,143 @@ def best(call: Callable[[], Any], repeats: int = 5) -> float:
     return min(seconds(call) for _ in range(repeats))
 
 
+def in_turn(
+    calls: Calls, rounds: int, before: Callable[[str], Any] = lambda name: None
+) -> dict[str, list[float]]:
+    """Seconds of a unit of work of each call, timed in turn, so that a ratio is that of neighbours in time.
+
+    `before` is called with the name of each call before its turn, and is not timed.
+    """
+    took: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, (call, units) in calls.items():
+            before(name)
+            took[name].append(seconds(call) / units)
+    return took
+
+
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Median, least and most."""
     return {"median": float(np.median(values)), "least": min(values), "most": max(values)}
 
 
-def machine() -> dict[str, Any]:
+def ratio(theirs: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
+    """How many times as long as ours theirs takes: the spread of the rounds' ratios."""
+    return spread([b / a for a, b in zip(ours, theirs, strict=True)])
+
+
+def against(took: Mapping[str, Sequence[float]], ours: str = "ours") -> list[Row]:
+    """A row for each reference that was timed in turn with ours."""
+    return [
+        {
+            "reference": name,
+            "ours_s": spread(took[ours]),
+            "reference_s": spread(theirs),
+            "ratio": ratio(theirs, took[ours]),
+        }
+        for name, theirs in took.items()
+        if name != ours
+    ]
+
+
+def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
+    """The power of the size with which times grow."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def machine() -> Row:
     """Processor, threads, and the load when it began."""
     return {
         "processor": platform.processor() or platform.machine(),
         "threads": numba.get_num_threads(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     }
+
+
+# -- what is shown -----------------------------------------------------------------------------------------
+
+
+class _Cells(string.Formatter):
+    """Fills the template of a column, such as `{ours_s:time}`, `{ratio:spread}` or `{peak_bytes:gib}`."""
+
+    def get_value(self, key: int | str, args: Sequence[Any], row: Mapping[str, Any]) -> Any:
+        return row.get(str(key))
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if value is None:
+            return "-"
+        if spec == "spread":
+            return "{median:.3g} [{least:.3g}, {most:.3g}]".format(**value)
+        if spec in ("interval", "percent"):
+            scale = 100 if spec == "percent" else 1
+            estimate, low, high = (scale * value[name] for name in ("estimate", "low", "high"))
+            return f"{estimate:.1f} [{low:.1f}, {high:.1f}]"
+        if spec == "gib":
+            return f"{value / 2**30:.3g} GiB"
+        if spec == "yes":
+            return "yes" if value else "NO"
+        if spec == "time":
+            return duration(value["median"] if isinstance(value, dict) else value)
+        return format(value, spec)
+
+
+def duration(value: float) -> str:
+    """Seconds in the unit that suits them."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if value * scale >= 1 or unit == "µs":
+            return f"{value * scale:.3g} {unit}"
+    raise AssertionError("the last unit takes every number")
+
+
+def table(caption: str, rows: Sequence[Row], columns: Mapping[str, str]) -> Table:
+    """Return rows as a table: of each column its head and a template, which names numbers of a row."""
+    cells = [[_Cells().format(template, **row) for template in columns.values()] for row in rows]
+    return Table(caption, list(columns), cells)
+
+
+TARGETS = {
+    "": "{what}",
+    "ours": "{ours}",
+    "reference": "{reference_s:time}",
+    "ratio": "{ratio}",
+    "error": "{error:.1e}",
+    "target": "{verdict}",
+}
+
+
+def targets(rows: Sequence[Row]) -> Table:
+    """Return rows of single times, each against its reference and its target."""
+    shown = []
+    for row in rows:
+        ours, theirs = row.get("ours_s"), row.get("reference_s")
+        said: Row = {"ratio": "", "verdict": "", "ours": None if ours is None else duration(ours)}
+        if "exponent" in row:
+            said["ours"] = f"p^{row['exponent']:.2f}"
+        if ours and theirs:
+            said["ratio"] = f"{theirs / ours:,.{0 if theirs >= 10 * ours else 2}f} x"
+        if "target" in row:
+            said["verdict"] = f"{row['target']}: {'met' if row['met'] else 'MISSED'}"
+        shown.append(row | said)
+    found = machine()
+    return table(f"{found['processor']}, {found['threads']} threads", shown, TARGETS)
+
+
+def measured(
+    name: str,
+    out: Path,
+    parts: Mapping[str, Callable[[], Any]],
+    tables: Callable[[dict[str, Any]], Sequence[Table]],
+) -> int:
+    """Measure part after part under a bar, print the tables, and write all numbers to a JSON file."""
+    make_directory(out.parent)
+    result = {part: parts[part]() for part in progress(tuple(parts), f"bench {name}", "part")}
+    for one in tables(result):
+        print(one.text(), end="\n\n")
+    write_json(out, result)
+    print(f"wrote {out}")
+    return 0
+
+
+def rows_of(parts: Sequence[Callable[[], list[Row]]], name: str) -> list[Row]:
+    """Return the rows of several parts, measured under a bar."""
+    return [row for part in progress(parts, f"bench {name}", "part") for row in part()]

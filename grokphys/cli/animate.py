@@ -15,7 +15,7 @@ from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from grokphys.explorer.films.export import Film
-    from grokphys.explorer.views.circle_run import CircleRun
+    from grokphys.explorer.runs.circles import CircleRun
 
 SMALLEST, LARGEST = 200, 4000
 """Widths of a picture in pixels that can be read and kept."""
@@ -48,7 +48,7 @@ def animate(
         overwrite: replace what is there.
     """
     from grokphys.explorer.films import export
-    from grokphys.explorer.views.circle_run import open_run
+    from grokphys.explorer.runs.circles import open_run
 
     _check_output(out, overwrite)
     number("fps", fps, above=0.0)

@@ -1,14 +1,13 @@
 """The trajectory files that a page may open: those that the command was given, and its uploads."""
 
-import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from bokeh.models import Button, CustomJS
 
+from grokphys.explorer import theme
+from grokphys.explorer.runs import starts
 from grokphys.explorer.uploads import named
-from grokphys.explorer.views import starts, theme
 from grokphys.explorer.views.view import View
 from physics.errors import InputError
 from physics.trajectory import Trajectory
@@ -43,13 +42,12 @@ class FileList:
         prompt: str = "",
     ) -> None:
         self._view, self._chosen, self._others, self._prompt = view, chosen, dict(others or {}), prompt
-        self._filling = False
         self.list = theme.chooser("file", self._options())
         self._upload = theme.control(Button, "upload a file …")
         self._upload.js_on_event("button_click", CustomJS(code=UPLOAD))
         self.panel = [self.list, self._upload]
         self.list.visible = bool(self._files)
-        self.list.on_change("value", view.session.reaction(lambda _name, _old, new: self._choose(new)))
+        view.connect(self._choose, self.list)
         view.session.on_upload.append(self._add)
 
     @property
@@ -58,7 +56,7 @@ class FileList:
 
     def show(self, path: Path) -> None:
         """Say that a file is the one that is open."""
-        with self._quiet():
+        with self._view.filling():
             self.list.value = str(path)
 
     def _options(self) -> dict[str, str]:
@@ -66,7 +64,7 @@ class FileList:
         return {self._prompt: ""} | listed if self._prompt else listed
 
     def _choose(self, value: str) -> None:
-        if self._filling or not value:
+        if not value:
             return
         found = next((item for item in self._files.items() if str(item[0]) == value), None)
         if found is None:
@@ -76,18 +74,10 @@ class FileList:
 
     def _add(self, path: Path) -> None:
         """A file has come."""
-        with self._quiet():
+        with self._view.filling():
             self.list.update(options=theme.choices(self._options()), visible=True)
         if self._view.session.view is self._view:
             self.list.value = str(path)
-
-    @contextlib.contextmanager
-    def _quiet(self) -> Any:
-        self._filling = True
-        try:
-            yield
-        finally:
-            self._filling = False
 
 
 class FileChooser:
@@ -103,13 +93,12 @@ class FileChooser:
     def __init__(self, view: View, chosen: Callable[[], None]) -> None:
         self.trajectory: Trajectory | None = None
         self._path, self._name = Path(), ""
-        react = view.session.reaction
 
         def opened(path: Path, name: str) -> None:
             self.trajectory, self._path, self._name = Trajectory.open(path), path, name
             chosen()
 
-        def other(_attribute: str, _old: int, _new: int) -> None:
+        def other(_new: int) -> None:
             if self.trajectory is not None:
                 chosen()
 
@@ -117,8 +106,7 @@ class FileChooser:
         self._run = theme.number("run", 0, 0)
         self._frame = theme.number("frame (-1: the last)", 0, -1)
         self.panel = theme.column(*self.files.panel, self._run, self._frame, visible=False)
-        for widget in (self._run, self._frame):
-            widget.on_change("value", react(other))
+        view.connect(other, self._run, self._frame)
 
     def start(self) -> starts.Start:
         """Return the chosen frame as a start.

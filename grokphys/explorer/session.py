@@ -15,10 +15,10 @@ import numpy as np
 from bokeh.document import Document
 from tornado.ioloop import IOLoop
 
+from grokphys.explorer import theme
 from grokphys.explorer.bridge import Bridge
 from grokphys.explorer.films import export
 from grokphys.explorer.uploads import Uploads, unused
-from grokphys.explorer.views import theme
 from grokphys.explorer.views.view import View
 from grokphys.options import sentence
 from physics.errors import FileFormatError, InputError, SimulationError

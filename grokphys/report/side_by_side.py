@@ -15,6 +15,7 @@ from analysis.plots.comparison import (
     show_onsets,
     show_quantities,
     show_typical_pair,
+    typical_pair,
 )
 from analysis.plots.distributions import show_distributions
 from analysis.plots.style import panels
@@ -39,8 +40,13 @@ def comparison_sections(comparison: Comparison, first: Trajectories, second: Tra
         pictures = [Picture(caption, show_quantities(comparison)[0, 0].figure)]
     sections = [Section("Side by side", [findings(comparison), *notes], tables, pictures)]
     if comparison.motion is not None:
-        pair = show_typical_pair(comparison, first, second)
-        pictures = [] if pair is None else [Picture(pair[1], pair[0][0, 0].figure)]
+        pictures = []
+        pair, axes = typical_pair(comparison.motion), show_typical_pair(comparison, first, second)
+        if axes is not None:
+            i, j = comparison.motion.pairs[pair]
+            who = f"run {i} of {comparison.names[0]} and run {j} of {comparison.names[1]}"
+            caption = f"After alignment of clocks, labels and axes: {who}, the pair of median error."
+            pictures.append(Picture(caption, axes[0, 0].figure))
         caption = "Error of the pairs over time, and which times stand side by side."
         pictures.append(Picture(caption, show_motion(comparison)[0, 0].figure))
         text = [_motion_text(comparison)]

@@ -1,23 +1,24 @@
 """Who runs the packs of a sweep: this process, or processes of this machine that may die."""
 
 import contextlib
-import multiprocessing
 import os
+import re
 import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
+from loky import ProcessPoolExecutor
 from tqdm import tqdm
 
 from grokphys.sweeps.pack import Pack
-from grokphys.sweeps.work import Outcome, settle, warm
+from grokphys.sweeps.work import Outcome, load, settle, warm
 
-DEATH_SECONDS, END_SECONDS = 5.0, 0.5
 LOOK_AGAIN = 1.0
 """Seconds after which a pack that another process works on is looked at again."""
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -83,106 +84,72 @@ class Serial:
 class LocalPool:
     """Runs packs in processes of this machine, a pack in each, with an equal share of its cores.
 
-    A process that dies takes its pack with it and nothing else; another takes its place.
+    Each process is an executor of its own: one that dies takes its pack with it and nothing else, and
+    another takes its place.
     """
 
     def __init__(self, directory: Path, workers: int) -> None:
-        threads = max(1, cores() // workers)
         self._directory = directory
-        self._workers = [Worker(threads) for _ in range(workers)]
-        self._running: dict[Worker, Pack] = {}
+        self._threads = max(1, cores() // workers)
+        self._idle = [process(self._threads) for _ in range(workers)]
+        self._running: dict[Future[Outcome], tuple[ProcessPoolExecutor, Pack]] = {}
 
     def free(self) -> bool:
         """Whether another pack may be handed over."""
-        return len(self._running) < len(self._workers)
+        return bool(self._idle)
 
     def submit(self, pack: Pack) -> None:
-        """Hand a pack to a worker that has none."""
-        worker = next(worker for worker in self._workers if worker not in self._running)
-        self._running[worker] = pack
-        worker.send(settle, pack, self._directory, worker.threads)
+        """Hand a pack to a process that has none."""
+        worker = self._idle.pop()
+        try:
+            future = worker.submit(settle, pack, self._directory, self._threads)
+        except BrokenProcessPool:  # it died while it had nothing to do
+            worker = self._replaced(worker)
+            future = worker.submit(settle, pack, self._directory, self._threads)
+        self._running[future] = worker, pack
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Packs that have come back, or whose workers have died."""
+        """Packs that have come back, or whose processes have died."""
         if not self._running:
             time.sleep(seconds)
-            return []
-        ready = wait([worker.answers for worker in self._running], seconds)
         done = []
-        for worker in [worker for worker in self._running if worker.answers in ready]:
-            answer, pack = worker.receive(), self._running.pop(worker)
-            done.append((pack, Outcome("failed", error=worker.death()) if answer is None else answer[0]))
+        for future in wait(self._running, seconds, FIRST_COMPLETED).done:
+            worker, pack = self._running.pop(future)
+            try:
+                outcome = future.result()
+            except BrokenProcessPool as death:
+                found = re.search(r"exit codes? .*?\{(\w+)", str(death))
+                how = f" ({found[1]})" if found else ""
+                outcome = Outcome("failed", error=f"the worker process died{how}")
+                worker = self._replaced(worker)
+            self._idle.append(worker)
+            done.append((pack, outcome))
         return done
 
     def warm(self, packs: list[Pack]) -> None:
-        """Let one worker compile, while the others wait."""
-        self._workers[0].send(warm, packs)
-        if self._workers[0].receive() is None:
-            self._workers[0].end()
+        """Let one process compile, while the others wait."""
+        with contextlib.suppress(BrokenProcessPool):  # whoever gets its next pack replaces it
+            self._idle[-1].submit(warm, packs).result()
+
+    def _replaced(self, worker: ProcessPoolExecutor) -> ProcessPoolExecutor:
+        worker.shutdown(kill_workers=True)
+        return process(self._threads)
 
     def __enter__(self) -> Self:
-        for worker in self._workers:  # all import at once, while the first already compiles
-            worker.start()
+        for worker in self._idle:  # all import at once, while one already compiles
+            worker.submit(load, [])
         return self
 
     def __exit__(self, *error: object) -> None:
-        for worker in self._workers:
-            worker.end()
+        for worker in [*self._idle, *(worker for worker, _ in self._running.values())]:
+            worker.shutdown(kill_workers=True)
 
 
-class Worker:
-    """A process that calls functions for us, one after the other; it starts when it is first needed."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._process: Any = None
-        self._connection: Connection[Any, Any] | None = None
-
-    def start(self) -> None:
-        """Start it, if it is not running."""
-        if self._process is None:
-            context = multiprocessing.get_context("spawn")
-            self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-            with _threads_of_children(self.threads):
-                self._process.start()
-            theirs.close()
-
-    def send(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Let it call a function, started anew if need be."""
-        self.start()
-        with contextlib.suppress(OSError):  # it has died; whoever waits for its answer will see
-            self.answers.send((function, arguments))
-
-    @property
-    def answers(self) -> "Connection[Any, Any]":
-        """Where its answers come from; it is ready to be read, too, once the process has died."""
-        assert self._connection is not None
-        return self._connection
-
-    def receive(self) -> tuple[Any] | None:
-        """What the function returned, in a tuple; None if the process has died instead."""
-        try:
-            return (self.answers.recv(),)
-        except (EOFError, OSError):
-            return None
-
-    def death(self) -> str:
-        """Say in a sentence how it died."""
-        self._process.join(DEATH_SECONDS)
-        code = self._process.exitcode
-        self.end()
-        how = signal.Signals(-code).name if code is not None and code < 0 else f"status {code}"
-        return f"the worker process died ({how})"
-
-    def end(self) -> None:
-        """End it; at once, if it does not end by itself soon."""
-        if self._process is not None:
-            self.answers.close()  # one that waits for us ends now
-            self._process.join(END_SECONDS)
-            self._process.terminate()
-            self._process.join()
-            self._process = None
+def process(threads: int) -> ProcessPoolExecutor:
+    """Return an executor of one process that may take so many threads; it starts with its first call."""
+    return ProcessPoolExecutor(
+        1, initializer=_begin, initargs=(os.getpid(),), env=dict.fromkeys(THREADS, str(threads))
+    )
 
 
 def settle_all(
@@ -246,39 +213,17 @@ def flavours(packs: Iterable[Pack]) -> list[Pack]:
     return [pack.tiny() for pack in kept.values()]
 
 
-def _serve(connection: "Connection[Any, Any]") -> None:
-    """Call what comes through the connection until it is closed; end at once when the driver does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver gets it too, and decides
+def _begin(driver: int) -> None:
+    """Leave Ctrl-C to the driver, which gets it too, and end when the driver does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own lock would outlive a killed process
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    while True:
-        try:
-            function, arguments = connection.recv()
-        except EOFError:
-            os._exit(0)  # nothing of ours is open, and taking Numba down takes a third of a second
-        connection.send(function(*arguments))
+    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
+def _end_with(driver: int) -> None:
+    while os.getppid() == driver:
+        time.sleep(LOOK_AGAIN / 4)
     os._exit(1)
-
-
-@contextlib.contextmanager
-def _threads_of_children(threads: int) -> Iterator[None]:
-    """Let processes that start meanwhile find how many threads they may take."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, str(threads)))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def cores() -> int:

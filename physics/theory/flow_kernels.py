@@ -101,62 +101,6 @@ def quadratic_forms(
         count[s] = total
 
 
-@kernel()
-def _slope(x: Float, samples: Int, starts: Int, scale: float, slope: Float) -> None:
-    """Write dE/dt = -∂(ℓ_0/Z_0)/∂E (Eq. 25) of a state (dim, tokens) to `slope`."""
-    loss = 0.0
-    norm = 0.0
-    for k in range(x.shape[0]):
-        loss += _descend(x[k], samples, starts, scale, slope[k])
-        for i in range(x.shape[1]):
-            norm += x[k, i] * x[k, i]
-    for k in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            slope[k, i] = (2.0 * loss / norm * x[k, i] - slope[k, i]) / norm
-
-
-@kernel()
-def _shift(x: Float, h: float, slope: Float, out: Float) -> None:
-    """Write x + h slope to `out`, which may be `x`; a loop compiles faster than an array expression."""
-    for k in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            out[k, i] = x[k, i] + h * slope[k, i]
-
-
-@kernel()
-def _step(x: Float, samples: Int, starts: Int, scale: float, h: float, steps: int, order: int) -> None:
-    """Move a state (dim, tokens) by steps `h` of Euler (order 1), midpoint (2) or Runge-Kutta (4)."""
-    slope = np.empty(x.shape)
-    trial = np.empty(x.shape)
-    moved = np.empty(x.shape)
-    for _ in range(steps):
-        _slope(x, samples, starts, scale, slope)
-        if order == 1:
-            _shift(x, h, slope, x)
-            continue
-        _shift(x, 0.5 * h, slope, trial)
-        if order == 2:
-            _slope(trial, samples, starts, scale, slope)
-            _shift(x, h, slope, x)
-            continue
-        _shift(x, h / 6.0, slope, moved)
-        _slope(trial, samples, starts, scale, slope)
-        _shift(moved, h / 3.0, slope, moved)
-        _shift(x, 0.5 * h, slope, trial)
-        _slope(trial, samples, starts, scale, slope)
-        _shift(moved, h / 3.0, slope, moved)
-        _shift(x, h, slope, trial)
-        _slope(trial, samples, starts, scale, slope)
-        _shift(moved, h / 6.0, slope, x)
-
-
-@kernel(parallel=True)
-def step(states: Float, samples: Int, starts: Int, scale: float, h: float, steps: int, order: int) -> None:
-    """Move `states` (runs, dim, tokens) by steps `h` of Euler (order 1), midpoint (2), Runge-Kutta (4)."""
-    for run in prange(states.shape[0]):
-        _step(states[run], samples, starts, scale, h, steps, order)
-
-
 @kernel(parallel=True)
 def relax(amplitudes: Float, rates: Float, times: Float, norm: Float, out: Float) -> None:
     """Write the amplitudes of the closed flow in the eigenbasis to `out` (runs, times, tokens, dim).

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from physics.checks import whole_number
 from physics.errors import InputError
-from physics.values import Value
+from physics.values import Value, read_only
 
 LARGEST_ORDER = 2000
 """Groups beyond it are refused: their Cayley table would not fit in the memory of a small machine."""
@@ -47,8 +47,7 @@ class FiniteGroup(Value):
             raise InputError(f"table must have between 1 and {LARGEST_ORDER} elements, got {len(table)}")
         table = table.astype(np.int64)
         _check_axioms(table)
-        table.setflags(write=False)
-        object.__setattr__(self, "table", table)
+        self._set(table=read_only(table))
 
     @property
     def order(self) -> int:

@@ -11,7 +11,7 @@ from physics.checks import whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, parent_seed
 from physics.theory.groups import FiniteGroup, as_group
-from physics.values import Value
+from physics.values import Value, read_only
 
 Mask = NDArray[np.bool_]
 
@@ -53,15 +53,15 @@ class Operation(Value):
 
     def __post_init__(self) -> None:
         if self.modulus is not None:
-            object.__setattr__(self, "modulus", whole_number("modulus", self.modulus, 2))
+            self._set(modulus=whole_number("modulus", self.modulus, 2))
         if self.group is not None:
             if self.modulus is not None:
                 raise InputError("modulus and group exclude each other, got both")
             group = as_group(self.group)
             if group.order < 2:
                 raise InputError(f"group must have at least 2 elements, got {group.order}")
-            object.__setattr__(self, "group", group)
-        object.__setattr__(self, "tokens", tokens_of(self.tokens, self.group, 10, minimum=2))
+            self._set(group=group)
+        self._set(tokens=tokens_of(self.tokens, self.group, 10, minimum=2))
 
     @property
     def name(self) -> str:
@@ -231,10 +231,3 @@ def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.i
     samples = len(operation_of(theory).samples)
     orders = np.tile(np.arange(samples, dtype=np.int32), (whole_number("sets", sets, 1), 1))
     return np.random.default_rng(parent_seed(seed)).permuted(orders, axis=1)
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view: a kernel is compiled once for such arrays, and once more for others."""
-    array = np.ascontiguousarray(array).view()
-    array.setflags(write=False)
-    return array

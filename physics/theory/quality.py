@@ -11,8 +11,9 @@ from physics.checks import finite_array, number, point_sets
 from physics.errors import InputError
 from physics.theory import parallelogram_kernels as kernels
 from physics.theory.closure import Closures, closures
-from physics.theory.operations import Mask, Operation, operation_of, read_only
+from physics.theory.operations import Mask, Operation, operation_of
 from physics.trajectory import Trajectory
+from physics.values import read_only
 
 if TYPE_CHECKING:
     from physics.theory.system import EffectiveTheory

@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import choice, finite_array, number, whole_number
+from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
 from physics.theory import flow_kernels as kernels
 from physics.theory.closure import Closures, closures, least_nullity
 from physics.theory.operations import Mask, Operation
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
-from physics.values import Value
+from physics.values import Value, read_only
 
 Array = NDArray[np.float64]
-ORDERS = {"euler": 1, "midpoint": 2, "rk4": 4}
 BATCH_BYTES = 2**26
 
 
@@ -72,15 +71,14 @@ class EffectiveTheory(Value):
 
     def __post_init__(self) -> None:
         operation = Operation(self.tokens, self.modulus, self.group)
-        object.__setattr__(self, "operation", operation)
-        for name in ("tokens", "modulus", "group"):
-            object.__setattr__(self, name, getattr(operation, name))
-        object.__setattr__(self, "dim", whole_number("dim", self.dim, 1))
-        object.__setattr__(self, "mask", operation.mask(self.pairs))
-        if self.pairs is not None:
-            pairs = operation.samples[self.mask]
-            pairs.setflags(write=False)
-            object.__setattr__(self, "pairs", pairs)
+        mask = operation.mask(self.pairs)
+        self._set(
+            operation=operation,
+            mask=mask,
+            dim=whole_number("dim", self.dim, 1),
+            pairs=None if self.pairs is None else read_only(operation.samples[mask]),
+            **{name: getattr(operation, name) for name in ("tokens", "modulus", "group")},
+        )
 
     operation: ClassVar[Operation]  # both are set for each instance, and are no fields
     mask: ClassVar[Mask]
@@ -215,35 +213,6 @@ class EffectiveTheory(Value):
                 f"times must be of shape (n,) and at least 0, got {clock.shape} from {clock.min():g}"
             )
         return self._flow(states, clock).reshape(*shape[:-2], len(clock), *shape[-2:])
-
-    def step(self, E: Any, step_size: float, steps: int = 1, method: str = "rk4") -> Array:
-        """Step the flow numerically: an oracle for `solve`, which is exact and faster.
-
-        Parameters
-        ----------
-        E : array_like, shape (..., tokens, dim)
-        step_size : float
-            Greater than 0.
-        steps : int, default 1
-        method : {"rk4", "midpoint", "euler"}
-            Of order 4, 2 and 1.
-
-        Returns
-        -------
-        ndarray of float64, the shape of `E`
-
-        Raises
-        ------
-        InputError
-            If an argument is not of that kind, or the loss is undefined.
-        """
-        self._linear(loss=True)
-        states, shape = self._states(E)
-        order = ORDERS[choice("method", method, tuple(ORDERS))]
-        step_size = number("step_size", step_size, above=0.0)
-        axes = states.swapaxes(1, 2).copy()
-        kernels.step(axes, *self._sorted_samples, step_size, whole_number("steps", steps, 1), order)
-        return np.ascontiguousarray(axes.swapaxes(1, 2)).reshape(shape)
 
     def observables(self, positions: Array) -> dict[str, Array]:
         """Measure what `simulate` records beside the positions (runs, tokens, dim).

@@ -53,6 +53,17 @@ class Header:
     """Names of the arrays that the run began with."""
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    def check(self) -> None:
+        """Refuse what a file cannot hold."""
+        check_parameters(self.parameters, self.layout.runs)
+        for name, _, shape in self.layout.columns[2:]:
+            if min(shape) < 1:
+                raise InputError(f"{name} must not be empty to be stored, got the shape {shape} of one frame")
+        try:
+            json.dumps(self.to_json(), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"parameters must be what JSON holds: {error}") from None
+
     def to_json(self) -> dict[str, Any]:
         """Return plain values that JSON holds."""
         layout = self.layout

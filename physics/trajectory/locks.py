@@ -64,3 +64,14 @@ def signals_deferred() -> Iterator[list[Any]]:
         yield waiting
     for number, frame in waiting:
         handlers[number](number, frame)
+
+
+def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:
+    """Wait until a thread has ended; a signal meanwhile asks it to leave off, and comes once it has."""
+    with signals_deferred() as waiting:
+        if start:
+            thread.start()
+        while thread.is_alive():
+            thread.join(0.1)
+            if waiting:
+                cancelled.set()

@@ -114,17 +114,14 @@ def recorder(
     parameters: Mapping[str, Any],
     *,
     start: Mapping[str, NDArray[Any]] | None = None,
-    packages: tuple[str, ...] = ("physics",),
-    overwrite: bool = False,
     resume: bool | None = None,
+    **to_file: Any,
 ) -> Recorder:
-    """Return what records a run: to the file `out`, or to memory where that is None."""
+    """Return what records a run: to the file `out` (see `FileRecorder`), or to memory where that is None."""
     if out is not None:
         from physics.trajectory.writer import FileRecorder
 
-        return FileRecorder(
-            out, layout, parameters, start=start, packages=packages, overwrite=overwrite, resume=resume
-        )
+        return FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
     if resume:
         raise InputError("resume needs out, the file whose unfinished run shall go on")
     return MemoryRecorder(layout, parameters, start)

@@ -247,7 +247,7 @@ class Trajectory:
             If `path` exists and `overwrite` is false, its directory does not exist or cannot be written,
             or the disk is full; nothing is left at `path` then.
         """
-        from physics.trajectory.writer import save
+        from physics.trajectory.saving import save
 
         save(self, path, overwrite=overwrite)
 

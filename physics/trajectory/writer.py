@@ -9,7 +9,6 @@ import contextlib
 import errno
 import json
 import os
-import shutil
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -21,95 +20,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.errors import InputError, InUseError, OutputError
+from physics.errors import InputError, OutputError
 from physics.trajectory.file import write_file
-from physics.trajectory.layout import Header, Layout, check_parameters, checked_start
-from physics.trajectory.locks import claim, signals_deferred
+from physics.trajectory.layout import Header, Layout, checked_start
+from physics.trajectory.locks import signals_deferred, wait_for
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
 from physics.trajectory.provenance import DECIDE_BITS, made_with
+from physics.trajectory.target import Target
 from physics.trajectory.trajectory import Path, Trajectory
 
 FLUSH_SECONDS = 2.0
 BLOCK_BYTES = 2**20
 WAITING_BYTES = 2**26
-
-
-class Target:
-    """A file to be written: who may write it, under which names, and how it takes its own.
-
-    Parameters
-    ----------
-    path : path
-        The finished file.
-    overwrite : bool
-        Whether what stands there may be replaced.
-
-    Raises
-    ------
-    OutputError
-        If it may not be written, or another process writes it. Nothing has been touched then.
-    """
-
-    def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
-        self.path, self._overwrite = FilePath(path), overwrite
-        if not self.path.name or self.path.is_dir():
-            raise OutputError(f"cannot write {self.path}: it is a directory")
-        self.partial = self.path.with_name(self.path.name + ".partial")
-        self.merging = self.path.with_name(self.path.name + ".merging")
-        self._held = contextlib.ExitStack()
-        directory = self.path.absolute().parent
-        with self.sentences(), contextlib.ExitStack() as undo:
-            if not directory.is_dir():
-                raise OutputError(f"cannot write {self.path}: the directory {directory} does not exist")
-            if not os.access(directory, os.W_OK):
-                raise OutputError(f"cannot write {self.path}: no permission to write in {directory}")
-            if self.path.exists() and not overwrite and not resume:
-                raise OutputError(f"{self.path} exists; choose another name or pass overwrite (--overwrite)")
-            if shutil.disk_usage(directory).free < 2**20:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            undo.callback(self._held.close)
-            if not self._held.enter_context(claim(self.path)):
-                raise InUseError(
-                    f"{self.partial} is being written by another process; wait for it or stop it"
-                )
-            if self.partial.exists() and not overwrite and not resume:
-                go_on = "" if resume is None else "resume (--resume) to go on with it, or "
-                raise OutputError(
-                    f"{self.partial} holds an unfinished run; pass {go_on}overwrite (--overwrite) "
-                    "to begin anew"
-                )
-            self.merging.unlink(missing_ok=True)  # after a kill it may be another name of the finished file
-            undo.pop_all()
-
-    def publish(self) -> None:
-        """Give the merged file its name, without replacing a file that has come to bear it meanwhile."""
-        if self._overwrite:
-            self.merging.replace(self.path)
-            return
-        try:
-            os.link(self.merging, self.path)
-        except FileExistsError:
-            raise OutputError(
-                f"{self.path} has come to exist meanwhile; the finished run is in {self.partial}"
-            ) from None
-        except OSError:  # a file system without hard links
-            self.merging.rename(self.path)
-
-    def close(self) -> None:
-        """Let others write the file."""
-        self.merging.unlink(missing_ok=True)
-        self._held.close()
-
-    @contextlib.contextmanager
-    def sentences(self, kept: str = "") -> Iterator[None]:
-        """Turn what the operating system or HDF5 says into a sentence about this file."""
-        try:
-            yield
-        except OutputError:
-            raise
-        except (OSError, RuntimeError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise OutputError(f"cannot write {self.path}: {reason}{kept}") from error
 
 
 class FileRecorder:
@@ -160,7 +82,7 @@ class FileRecorder:
     ) -> None:
         checked_start(start, layout.runs)
         header = Header(layout, dict(parameters), made_with(*packages), tuple(start or {}))
-        _require_json(header)
+        header.check()
         self._resume, self._overwrite = resume, overwrite
         with contextlib.ExitStack() as undo:
             with signals_deferred():
@@ -184,6 +106,7 @@ class FileRecorder:
         self._failure: Exception | None = None
         self._cancelled = threading.Event()
         self._ended = self._exited = False
+        self._opened = contextlib.ExitStack()
         partial, log = self._target.partial, None
         if self._resume and self._target.path.exists() and not self._overwrite:
             self._found = Trajectory.open(self._target.path)
@@ -207,15 +130,20 @@ class FileRecorder:
                 return
         with self._target.sentences():
             if log is not None:
-                self._log = LogWriter(partial, log.end)
+                self._log = self._open_log(log.end)
                 return
             partial.unlink(missing_ok=True)
             try:
-                self._log = LogWriter(partial)
+                self._log = self._open_log()
                 self._log.begin(header, start)
             except BaseException:
                 partial.unlink(missing_ok=True)
                 raise
+
+    def _open_log(self, end: int | None = None) -> LogWriter:
+        log = LogWriter(self._target.partial, end)
+        self._opened.callback(log.close)
+        return log
 
     # -- what the caller's thread does ---------------------------------------------------------------------
 
@@ -279,7 +207,7 @@ class FileRecorder:
         try:
             self._exited = not self._ended  # else frames may be missing, and the caller is told
             self._inbox.put("finish" if error is None else "stop")
-            _wait_for(self._thread, self._cancelled)
+            wait_for(self._thread, self._cancelled)
         except BaseException as signalled:
             self._tell(signalled)
             raise
@@ -363,7 +291,7 @@ class FileRecorder:
         if self._failure is None or function == self._close:
             try:
                 with self._target.sentences(
-                    f"; the frames written before are{self.where}" if self.frames else ""
+                    f"; the frames written before are{self.where}" if self._written else ""
                 ):
                     function(*arguments)
             except Exception as error:
@@ -399,95 +327,9 @@ class FileRecorder:
             yield block
 
     def _close(self) -> None:
-        if hasattr(self, "_log"):
-            self._log.close()
+        self._opened.close()
         if not self._written:
             self._target.partial.unlink(missing_ok=True)
-
-
-def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None:
-    """Write `trajectory` to `path`, block by block; see `Trajectory.save`."""
-    shared = [name for name in trajectory.observables if name not in trajectory._clocks]
-    layout = Layout(
-        trajectory.runs,
-        trajectory.tokens,
-        trajectory.dim,
-        str(trajectory.dtype),
-        trajectory.frames,
-        {
-            name: (trajectory.observables[name].dtype.str, trajectory.observables[name].shape[2:])
-            for name in shared
-        },
-    )
-    header = Header(
-        layout, trajectory.parameters, trajectory.made_with or made_with("physics"), tuple(trajectory.start)
-    )
-    _require_json(header)
-    target = Target(path, overwrite=overwrite)
-    cancelled, failures = threading.Event(), []
-
-    def blocks() -> Iterator[list[NDArray[Any]]]:
-        for block, positions in trajectory.blocks():
-            if cancelled.is_set():
-                raise InterruptedError(errno.EINTR, "interrupted")
-            by_run = (positions, *(trajectory.observables[name][:, block] for name in shared))
-            yield [
-                trajectory.steps[block],
-                trajectory.times[block],
-                *(np.ascontiguousarray(np.moveaxis(values, 1, 0)) for values in by_run),
-            ]
-
-    def write() -> None:
-        try:
-            with target.sentences():
-                series = {
-                    name: (trajectory.clock(name), trajectory.observables[name])
-                    for name in trajectory._clocks
-                }
-                write_file(
-                    target.merging,
-                    header,
-                    blocks(),
-                    complete=trajectory.complete,
-                    start=trajectory.start,
-                    series=series,
-                )
-                target.publish()
-                target.partial.unlink(missing_ok=True)
-        except Exception as error:
-            failures.append(error)
-        finally:
-            target.close()
-
-    thread = threading.Thread(
-        target=write, name="grokphys writer"
-    )  # no signal comes between its calls of HDF5
-    _wait_for(thread, cancelled, start=True)
-    if failures:
-        raise failures[0]
-
-
-def _wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:
-    """Wait until a thread has ended; a signal meanwhile asks it to leave off, and comes once it has."""
-    with signals_deferred() as waiting:
-        if start:
-            thread.start()
-        while thread.is_alive():
-            thread.join(0.1)
-            if waiting:
-                cancelled.set()
-
-
-def _require_json(header: Header) -> None:
-    layout = header.layout
-    check_parameters(header.parameters, layout.runs)
-    for name, _, shape in layout.columns[2:]:
-        if min(shape) < 1:
-            raise InputError(f"{name} must not be empty to be stored, got the shape {shape} of one frame")
-    try:
-        json.dumps(header.to_json(), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"parameters must be what JSON holds: {error}") from None
 
 
 def _require_same(

@@ -567,7 +567,7 @@ def command_of(pid):
 
 
 def local_workers(pid):
-    return [child for child in children_of(pid) if "spawn_main" in command_of(child)]
+    return [child for child in children_of(pid) if "LokyProcess" in command_of(child)]
 
 
 def test_a_killed_driver_loses_nothing(long, config, tmp_path):
@@ -578,7 +578,7 @@ def test_a_killed_driver_loses_nothing(long, config, tmp_path):
     driver.kill()
     driver.communicate()
     assert workers
-    wait_for(lambda: not any("spawn_main" in command_of(worker) for worker in workers))
+    wait_for(lambda: not any("LokyProcess" in command_of(worker) for worker in workers))
     assert not (out / "index.h5").exists()
     report, told = run(LONG, out)
     assert all("it is begun anew" in note for note in told), told  # one killed before its first frame
@@ -652,12 +652,10 @@ def test_a_full_disk(config, tmp_path, python):
 
 def test_workers_share_the_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    worker = sweep_run.Worker(1)
-    worker.send(numba.get_num_threads)
-    assert worker.receive() == (1,)
-    worker.send(os.getenv, "OMP_NUM_THREADS")
-    assert worker.receive() == ("1",)
-    worker.end()
+    worker = sweep_run.process(1)
+    assert worker.submit(numba.get_num_threads).result() == 1
+    assert worker.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
+    worker.shutdown()
     assert "OMP_NUM_THREADS" not in os.environ
 
 
@@ -665,7 +663,7 @@ def test_workers_share_the_cores(monkeypatch):
 def test_a_pool_shares_the_cores(workers, share, tmp_path, monkeypatch):
     monkeypatch.setattr(sweep_run, "cores", lambda: 8)
     pool = sweep_run.LocalPool(tmp_path, workers)
-    assert [worker.threads for worker in pool._workers] == [share] * workers
+    assert (pool._threads, len(pool._idle)) == (share, workers)
 
 
 def test_a_pack_takes_its_share_of_the_threads(tmp_path, monkeypatch):

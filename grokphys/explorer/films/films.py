@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokphys.explorer.films.export import Film
-from grokphys.explorer.views.circle_run import CircleRun, Fitted, Projection
-from grokphys.explorer.views.training_set import TrainingSet
+from grokphys.explorer.runs.circles import CircleRun, Fitted, Projection
+from grokphys.explorer.runs.training_set import TrainingSet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

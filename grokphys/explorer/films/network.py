@@ -7,8 +7,8 @@ import numpy as np
 from analysis.plots.figures import show_embedding, token_colors
 from analysis.plots.maps import show_classifier
 from grokphys.explorer.films.export import Film
-from grokphys.explorer.plots.planes import plane_axes
-from grokphys.explorer.views.network_run import NetworkRun
+from grokphys.explorer.runs.networks import NetworkRun
+from grokphys.explorer.runs.planes import plane_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grokphys.explorer.films.export import Film
-from grokphys.explorer.plots.planes import plane_axes
+from grokphys.explorer.runs.planes import plane_axes
 from physics.particles.system import ParticleSystem
 from physics.trajectory import Trajectory
 

@@ -8,8 +8,8 @@ from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.models.annotations import Span
 from numpy.typing import NDArray
 
-from grokphys.explorer.views import theme
-from grokphys.explorer.views.circle_run import CircleRun, Fitted
+from grokphys.explorer import theme
+from grokphys.explorer.runs.circles import CircleRun, Fitted
 
 Array = NDArray[np.float64]
 DEAD = "#b5b0a6"

@@ -8,7 +8,7 @@ from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, Span
 from numpy.typing import NDArray
 
-from grokphys.explorer.views import theme
+from grokphys.explorer import theme
 
 Array = NDArray[np.float64]
 TRAIL = 8

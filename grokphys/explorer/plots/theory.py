@@ -10,9 +10,9 @@ from bokeh.models import BasicTicker, ColumnDataSource, HoverTool
 from bokeh.models.annotations import Span
 from numpy.typing import NDArray
 
+from grokphys.explorer import theme
 from grokphys.explorer.plots.plane import TokenPlot
-from grokphys.explorer.views import theme
-from grokphys.explorer.views.training_set import TrainingSet
+from grokphys.explorer.runs.training_set import TrainingSet
 
 Array = NDArray[np.float64]
 MARGIN = 0.7

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from bokeh.models import Button, Checkbox, ColumnDataSource
 
+from grokphys.explorer import theme
 from grokphys.explorer.files import FileList
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.films import circles_film
 from grokphys.explorer.plots.circles import CoefficientPlot, SignalPlot
 from grokphys.explorer.plots.plane import TokenPlot
+from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run
 from grokphys.explorer.session import Session
 from grokphys.explorer.uploads import named
-from grokphys.explorer.views import theme
-from grokphys.explorer.views.circle_run import RECIPES, CircleRun, Fitted, open_run
-from grokphys.explorer.views.view import View
+from grokphys.explorer.views.view import FrameView
 from grokphys.files import embedded_trajectory
 from physics.trajectory import Trajectory
 
@@ -25,7 +25,7 @@ FOLLOW_MILLISECONDS = 1000
 FACTOR, THRESHOLD = "times the mean signal", "an absolute signal"
 
 
-class CirclesView(View):
+class CirclesView(FrameView):
     """Signals and survivors of a run, its tokens on a plane through time, and a linear ODE beside them."""
 
     slug, name = "circles", "Circles"
@@ -33,8 +33,7 @@ class CirclesView(View):
     reads_files = True
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        react = session.reaction
+        super().__init__(session, theme.slider("time, as a frame", 0, 1, 0))
         real = embedded_trajectory()
         files = session.files or {real: str(real)}
         self._file = FileList(self, lambda path, name: self._open(path, name, 0), files)
@@ -47,11 +46,8 @@ class CirclesView(View):
         self._last = theme.number("to step", 1000, 1)
         self._fit = theme.control(Button, "Fit the linear ODE")
         self._rollout = theme.control(Checkbox, "rollout over the signals", active=True)
-        self._time = theme.slider("time, as a frame", 0, 1, 0)
-        self._tokens, self._signals = (
-            TokenPlot("Tokens on a plane of the last frame", height=400),
-            SignalPlot(),
-        )
+        self._tokens = TokenPlot("Tokens on a plane of the last frame", height=400)
+        self._signals = SignalPlot()
         self._coefficients, self._scores = CoefficientPlot(), theme.heading("")
         self._map = theme.card(self._coefficients.figure)
         self._ring = ColumnDataSource({"x": [], "y": []})
@@ -60,17 +56,14 @@ class CirclesView(View):
         self._path: Path | None = None
         self._watching: Any = None
         self._reading = False
-        self._frame = self._end = 0
         self._fitted: Fitted | None = None
-        self._filling = False
         self._open(*next(iter(files.items())), 0)
-        self._index.on_change("value", react(lambda _name, _old, new: self._reopen(new)))
-        self._plane.on_change("value", react(lambda _name, _old, _new: self._look()))
-        self._rule.on_change("value", react(lambda _name, _old, new: self._change_rule(new)))
-        self._limit.on_change("value", react(lambda _name, _old, _new: self._change_limit()))
-        self._rollout.on_change("active", react(lambda _name, _old, _new: self._show_rollout()))
-        self._fit.on_click(react(lambda _event: self._start_fit()))
-        self._time.on_change("value", react(lambda _name, _old, new: self._go(new)))
+        self.connect(self._reopen, self._index)
+        self.connect(lambda _: self._look(), self._plane)
+        self.connect(self._change_rule, self._rule)
+        self.connect(lambda _: self._change_limit(), self._limit)
+        self.connect(lambda _: self._show_rollout(), self._rollout, attribute="active")
+        self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
 
     def panel(self) -> Any:
         """Controls; tokens with the time, and signals; coefficients and scores."""
@@ -99,19 +92,6 @@ class CirclesView(View):
         )
 
     # -- the session's orders ----------------------------------------------------------------------------
-
-    def advance(self, steps: int) -> None:
-        """Let time pass, a frame a step."""
-        self._frame = min(self._frame + steps, self._end)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last frame is shown."""
-        return self._frame == self._end
-
-    def reset(self) -> None:
-        """Go back to the first frame."""
-        self._frame = 0
 
     def show(self, *, whole: bool = True) -> None:
         """Move the tokens and the line of the step."""
@@ -161,8 +141,6 @@ class CirclesView(View):
 
     def _open(self, path: Path, name: str, index: int) -> None:
         """Read a run; where that cannot be, the one before stays."""
-        if self._filling:
-            return
         try:
             run = open_run(path, index, name=name)
         except Exception:
@@ -174,13 +152,10 @@ class CirclesView(View):
         self._watch()
         self._end, self._frame, self._fitted = len(run.steps) - 1, 0, None
         self._seen = run.seen(run.planes()[0])
-        self._filling = True
-        try:
+        with self.filling():
             self._index.value = index
             self._plane.update(options=run.planes(), value=run.planes()[0])
             self._time.update(value=0, end=max(self._end, 1))
-        finally:
-            self._filling = False
         self._show_signals()
         self._show_fit()
         self._look()
@@ -239,28 +214,18 @@ class CirclesView(View):
         names = found.planes()
         plane = plane if plane in names else names[0]
         self._seen = found.seen(plane)
-        self._filling = True
-        try:
+        with self.filling():
             self._plane.update(options=names, value=plane)
             self._time.update(end=max(self._end, 1))
-        finally:
-            self._filling = False
         self._frame = self._end if at_end else min(self._frame, self._end)
         self._look()
 
     def _look(self) -> None:
         """Look at another plane."""
-        if self._filling:
-            return
         self._seen = self._run.seen(self._plane.value)
         self._tokens.begin(self._seen.points[self._frame], self._seen.order)
         self._show_signals()
         self.show()
-
-    def _go(self, frame: int) -> None:
-        if frame != self._frame and not self._filling:
-            self._frame = min(frame, self._end)
-            self.show()
 
     def _change_rule(self, rule: str) -> None:
         self._limit.value = 2.0 if rule == FACTOR else 10.0

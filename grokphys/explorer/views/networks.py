@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 from bokeh.models import CategoricalSlider, ColumnDataSource, LinearColorMapper
 
+from grokphys.explorer import theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.plots.plane import Curves, SumPlot, TokenPlot
-from grokphys.explorer.plots.planes import plane_axes, planes
+from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
-from grokphys.explorer.views import theme
 from grokphys.explorer.views.view import View
 from physics.particles.system import ParticleSystem
-from physics.trajectory import Trajectory
 
 ATTENTION, ADDITION = "constant attention", "toy addition"
 HEIGHT = 258
@@ -58,7 +57,7 @@ class NetworksView(View):
             "image", "x", "y", "dw", "dh", source=self._map, color_mapper=self._colors, global_alpha=0.55
         )
         seen.level = "underlay"
-        self._fresh, self._filling = True, False
+        self._fresh = True
         self._particle_axes: Any = None
         self._shown: list[Any] = [None, None]
         self._run = self._begin()
@@ -142,14 +141,6 @@ class NetworksView(View):
             "particle step": str(self._run.particles.step),
         }
 
-    def python(self) -> str:
-        """Calls of `nets.Training` and `physics.simulate`."""
-        return self._run.python()
-
-    def trajectory(self) -> Trajectory:
-        """The network's frames that are kept."""
-        return self._run.trajectory()
-
     def film(self) -> Film:
         """Network above, particles below."""
         from grokphys.explorer.films.network import network_film
@@ -159,19 +150,16 @@ class NetworksView(View):
     # -- what the hand does ------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        react = self.session.reaction
-        for widget in (self._tokens, self._dim, self._hidden, self._seed):
-            widget.on_change("value", react(lambda _name, _old, _new: self._renew()))
-        self._kind.on_change("value", react(lambda _name, _old, _new: self._other_kind()))
-        for widget in (self._rate, self._decay):
-            widget.on_change("value", react(lambda _name, _old, _new: self._change()))
-        self._alignment.on_change("value", react(lambda _name, _old, _new: self._run.change_law(self._law())))
-        self._ratio.on_change("value", react(lambda _name, _old, new: setattr(self._run, "ratio", new)))
-        self._plane.on_change("value", react(lambda _name, _old, _new: self._look()))
-        self._numbers.on_change("value", react(lambda _name, _old, new: self._as_numbers(new == "numbers")))
+        self.connect(lambda _: self._renew(), self._tokens, self._dim, self._hidden, self._seed)
+        self.connect(self._other_kind, self._kind)
+        self.connect(lambda _: self._run.change(*self._rates()), self._rate, self._decay)
+        self.connect(lambda _: self._run.change_law(self._law()), self._alignment)
+        self.connect(lambda new: setattr(self._run, "ratio", new), self._ratio)
+        self.connect(lambda _: self._look(), self._plane)
+        self.connect(lambda new: self._as_numbers(new == "numbers"), self._numbers)
 
     def _begin(self) -> Any:
-        from grokphys.explorer.views.network_run import NetworkRun
+        from grokphys.explorer.runs.networks import NetworkRun
 
         settings = {} if self._kind.value == ATTENTION else TOY
         rates, law = self._rates(), self._law()
@@ -195,27 +183,17 @@ class NetworksView(View):
 
     def _renew(self) -> None:
         """Another network."""
-        if self._filling:
-            return
         self._run = self._begin()
-        names = planes(self._dim.value)
-        if names != self._plane.options:
-            self._plane.update(options=names, value=names[0])
+        self.offer_planes(self._plane, self._dim.value)
         self._fresh = True
         self.show()
 
-    def _other_kind(self) -> None:
+    def _other_kind(self, kind: str) -> None:
         """The other network, at its paper's size."""
-        self._filling = True
-        for name, value in PUBLISHED[self._kind.value].items():
-            getattr(self, name).value = value
-        self._filling = False
+        with self.filling():
+            for name, value in PUBLISHED[kind].items():
+                getattr(self, name).value = value
         self._renew()
-
-    def _change(self) -> None:
-        """Other rates from here on."""
-        if not self._filling:
-            self._run.change(*self._rates())
 
     def _look(self) -> None:
         self._fresh = True

@@ -7,18 +7,18 @@ from bokeh.events import PanEnd, PanStart
 from bokeh.models import PointDrawTool
 from numpy.typing import NDArray
 
+from grokphys.explorer import theme
 from grokphys.explorer.files import FileChooser
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.particles import particle_film
 from grokphys.explorer.plots.plane import Curves, SumPlot, TokenPlot
-from grokphys.explorer.plots.planes import plane_axes, planes
+from grokphys.explorer.runs import starts
+from grokphys.explorer.runs.particles import ParticleRun
+from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
-from grokphys.explorer.views import starts, theme
-from grokphys.explorer.views.particle_run import ParticleRun
 from grokphys.explorer.views.view import View
 from physics.errors import InputError
 from physics.particles.system import ParticleSystem
-from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 FROM_FILE = "file"
@@ -58,7 +58,6 @@ class ParticlesView(View):
         self._axes: Array | None = None
         self._dragging = False
         self._shown_law: tuple[int, int | None, str] | None = None
-        self._filling = False
         self._run = ParticleRun(self._system(), self._step_size.value, self._begin())
         self._connect()
 
@@ -125,14 +124,6 @@ class ParticlesView(View):
             "imperfections": str(last["imperfections"]),
         }
 
-    def python(self) -> str:
-        """Calls of `physics.simulate`."""
-        return self._run.python()
-
-    def trajectory(self) -> Trajectory:
-        """The frames that are kept."""
-        return self._run.trajectory()
-
     def film(self) -> Film:
         """Particles, pair sums and curves."""
         return particle_film(
@@ -142,15 +133,11 @@ class ParticlesView(View):
     # -- what the hand does ------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        react = self.session.reaction
-        for widget in (*self._law.values(), self._step_size, self._modulus):
-            widget.on_change("value", react(lambda _name, _old, _new: self._change()))
-        for widget in (self._tokens, self._dim, self._kind, self._seed, self._noise):
-            widget.on_change("value", react(lambda _name, _old, _new: self._renew()))
-        self._plane.on_change("value", react(lambda _name, _old, _new: self.show()))
-        self._numbers.on_change(
-            "value", react(lambda _name, _old, new: self._sums.show_numbers(new == "numbers"))
-        )
+        self.connect(lambda _: self._change(), *self._law.values(), self._step_size, self._modulus)
+        starting = (self._tokens, self._dim, self._kind, self._seed, self._noise)
+        self.connect(lambda _: self._renew(), *starting)
+        self.connect(lambda _: self.show(), self._plane)
+        self.connect(lambda new: self._sums.show_numbers(new == "numbers"), self._numbers)
 
     def _system(self) -> ParticleSystem:
         law = {name: widget.value for name, widget in self._law.items()}
@@ -163,8 +150,6 @@ class ParticlesView(View):
 
     def _renew(self) -> None:
         """Begin again from another start."""
-        if self._filling:
-            return
         from_file = self._kind.value == FROM_FILE
         self._file.panel.visible = from_file
         self._noise.visible = self._kind.value in ("circle", "grid")
@@ -175,9 +160,7 @@ class ParticlesView(View):
             return
         begin = self._begin()
         self._run = ParticleRun(self._system(), self._step_size.value, begin)
-        names = planes(self._dim.value)
-        if names != self._plane.options:
-            self._plane.update(options=names, value=names[0])
+        self.offer_planes(self._plane, self._dim.value)
         self._shown_law = None
         self.show()
 
@@ -193,9 +176,8 @@ class ParticlesView(View):
                 f"a start must have at most {self._tokens.end} tokens in {self._dim.end} dimensions, "
                 f"got {tokens} in {dim}"
             )
-        self._filling = True
-        self._tokens.value, self._dim.value = tokens, dim
-        self._filling = False
+        with self.filling():
+            self._tokens.value, self._dim.value = tokens, dim
         return begin
 
     def _let_drag(self) -> None:

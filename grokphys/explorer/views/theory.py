@@ -5,18 +5,18 @@ from typing import Any
 
 from bokeh.models import Button, TextInput
 
+from grokphys.explorer import theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.films import flow_film
 from grokphys.explorer.plots.theory import FlowCurves, PairGrid, ParallelogramPlot
+from grokphys.explorer.runs.training_set import FRAMES, LARGEST, TrainingSet
 from grokphys.explorer.session import Session
-from grokphys.explorer.views import theme
-from grokphys.explorer.views.training_set import FRAMES, LARGEST, TrainingSet
-from grokphys.explorer.views.view import View
+from grokphys.explorer.views.view import FrameView
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 
-class TheoryView(View):
+class TheoryView(FrameView):
     """Pairs to click, the parallelograms that they make, and embeddings that move towards them."""
 
     slug, name = "theory", "Effective theory"
@@ -29,7 +29,7 @@ class TheoryView(View):
             _ = chosen.measures, chosen.quality, chosen.accuracy, chosen.follows, chosen.diagonals
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session)
+        super().__init__(session, theme.slider("time, as a frame", 0, FRAMES - 1, 0))
         self._tokens = theme.slider("symbols p", 3, LARGEST, 10)
         self._modulus = theme.number("modulus (0: plain addition)", 0, 0)
         self._dim = theme.chooser("embeddings", {"on a line": 1, "in the plane": 2})
@@ -37,23 +37,18 @@ class TheoryView(View):
         self._seed = theme.number("seed", 3, 0, 10**6)
         self._pair = theme.control(TextInput, "pair in or out", placeholder="i, j and Enter")
         self._all, self._none = theme.control(Button, "All pairs"), theme.control(Button, "No pair")
-        self._time = theme.slider("time, as a frame", 0, FRAMES - 1, 0)
         react = session.reaction
         self._grid = PairGrid(react(self._click))
         self._shape = ParallelogramPlot()
         self._embedding = FlowCurves("Embeddings E against time")
         self._quality = FlowCurves("Quality and predicted accuracy, δ = 0.01", ("RQI", "accuracy"))
-        self._chosen, self._frame = TrainingSet.drawn(10, size=45, seed=3), 0
+        self._chosen, self._end = TrainingSet.drawn(10, size=45, seed=3), FRAMES - 1
         self._shown: TrainingSet | None = None
-        self._filling = False
-        for widget in (self._tokens, self._modulus):
-            widget.on_change("value", react(lambda _name, _old, _new: self._draw(None)))
-        for widget in (self._size, self._seed, self._dim):
-            widget.on_change("value", react(lambda _name, _old, _new: self._draw(self._size.value)))
-        self._pair.on_change("value", react(lambda _name, _old, new: self._type(new)))
+        self.connect(lambda _: self._draw(None), self._tokens, self._modulus)
+        self.connect(lambda _: self._draw(self._size.value), self._size, self._seed, self._dim)
+        self.connect(self._type, self._pair)
         self._all.on_click(react(lambda _event: self._choose(self._chosen.filled(True))))
         self._none.on_click(react(lambda _event: self._choose(self._chosen.filled(False))))
-        self._time.on_change("value", react(lambda _name, _old, new: self._go(new)))
 
     def panel(self) -> Any:
         """Controls; pairs and parallelograms with the time; embeddings and quality against time."""
@@ -74,19 +69,6 @@ class TheoryView(View):
             theme.grid(theme.card(self._grid.figure), theme.card(self._shape.figure, self._time)),
             theme.grid(theme.card(self._embedding.figure), theme.card(self._quality.figure)),
         )
-
-    def advance(self, steps: int) -> None:
-        """Let time pass, a frame a step."""
-        self._frame = min(self._frame + steps, FRAMES - 1)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last frame is shown."""
-        return self._frame == FRAMES - 1
-
-    def reset(self) -> None:
-        """Go back to time 0."""
-        self._frame = 0
 
     def show(self, *, whole: bool = True) -> None:
         """Show the training set where it is another, and the flow at its time."""
@@ -148,8 +130,6 @@ class TheoryView(View):
 
     def _draw(self, size: int | None) -> None:
         """Draw another training set."""
-        if self._filling:
-            return
         tokens, modulus = self._tokens.value, self._modulus.value or None
         self._choose(
             TrainingSet.drawn(tokens, modulus, size=size, dim=self._dim.value, seed=self._seed.value)
@@ -158,14 +138,6 @@ class TheoryView(View):
     def _choose(self, chosen: TrainingSet) -> None:
         self.session.say("")
         self._chosen = chosen
-        self._filling = True
-        try:
+        with self.filling():
             self._size.update(end=chosen.measures.samples, value=chosen.measures.pairs)
-        finally:
-            self._filling = False
         self.show()
-
-    def _go(self, frame: int) -> None:
-        if frame != self._frame:
-            self._frame = frame
-            self.show()

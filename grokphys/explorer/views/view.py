@@ -1,11 +1,13 @@
 """What a view is: one system of the toolkit, live on the stage of a page."""
 
+import contextlib
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from grokphys.explorer.films.export import Film
+from grokphys.explorer.runs.planes import planes
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -19,8 +21,9 @@ class View(ABC):
     page runs; all others on the server's event loop, with the document locked, where they may touch models
     and widgets. What any of them raises becomes a sentence on the page, and the view is paused.
 
-    A view that wants to change state on its own (a widget was moved, a point dragged) does so in a callback
-    made by ``session.reaction(function)``, which catches errors in the same way and renews the status.
+    What the page changes comes through `connect` (a widget was moved), or through a callback made by
+    ``session.reaction(function)`` (a point was dragged); both catch errors in the same way and renew the
+    status.
     """
 
     slug: ClassVar[str]
@@ -40,6 +43,33 @@ class View(ABC):
 
     def __init__(self, session: "Session") -> None:
         self.session = session
+        self._filling = False
+        self._run: Any = None
+
+    def connect(self, function: Callable[[Any], Any], *widgets: Any, attribute: str = "value") -> None:
+        """Call a function with the new value when the page has changed a widget."""
+
+        def changed(_name: str, _old: Any, new: Any) -> None:
+            if not self._filling:
+                function(new)
+
+        for widget in widgets:
+            widget.on_change(attribute, self.session.reaction(changed))
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """Change widgets without a call of what is connected to them."""
+        before, self._filling = self._filling, True
+        try:
+            yield
+        finally:
+            self._filling = before
+
+    def offer_planes(self, chooser: Any, dim: int) -> None:
+        """Let a list offer the planes of a space; the chosen one stays where it is still there."""
+        names = planes(dim)
+        if names != chooser.options:
+            chooser.update(options=names, value=names[0])
 
     @abstractmethod
     def panel(self) -> Any:
@@ -76,14 +106,43 @@ class View(ABC):
     def status(self) -> Mapping[str, str]:
         """State in words: {"step": "120", "circle ratio": "1.31"} in #status-step, #status-circle-…."""
 
-    @abstractmethod
     def python(self) -> str:
         """Return the calls that reproduce what is on screen, bit by bit; `E` is its last state."""
+        return str(self._run.python())
 
-    @abstractmethod
     def trajectory(self) -> Trajectory:
         """Return the run as it is kept, to be saved in the project's file; a copy that stays."""
+        kept: Trajectory = self._run.trajectory()
+        return kept
 
     @abstractmethod
     def film(self) -> Film:
         """Return the run as figures, from copies: the page goes on while a worker draws it."""
+
+
+class FrameView(View):
+    """A view of a run that is there as a whole: time passes by its frames, which a slider chooses too."""
+
+    def __init__(self, session: "Session", slider: Any) -> None:
+        super().__init__(session)
+        self._time = slider
+        self._frame = self._end = 0
+        self.connect(self._go, slider)
+
+    def advance(self, steps: int) -> None:
+        """Let time pass, a frame a step."""
+        self._frame = min(self._frame + steps, self._end)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last frame is shown."""
+        return self._frame == self._end
+
+    def reset(self) -> None:
+        """Go back to the first frame."""
+        self._frame = 0
+
+    def _go(self, frame: int) -> None:
+        if frame != self._frame:
+            self._frame = min(frame, self._end)
+            self.show()

@@ -27,18 +27,17 @@ from browser import loaded
 from hostile import apart
 from PIL import Image
 
-from grokphys.explorer import server, session, uploads
+from grokphys.explorer import server, session, theme, uploads
 from grokphys.explorer.application import Connection
 from grokphys.explorer.bridge import Bridge
 from grokphys.explorer.films import export
 from grokphys.explorer.films.network import network_film
 from grokphys.explorer.films.particles import particle_film
 from grokphys.explorer.plots import plane as plane_plot
-from grokphys.explorer.plots import planes
-from grokphys.explorer.views import starts, theme
-from grokphys.explorer.views.history import History
-from grokphys.explorer.views.network_run import NetworkRun
-from grokphys.explorer.views.particle_run import ParticleRun
+from grokphys.explorer.runs import planes, starts
+from grokphys.explorer.runs.history import History
+from grokphys.explorer.runs.networks import NetworkRun
+from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.views.tabs import VIEWS
 
 

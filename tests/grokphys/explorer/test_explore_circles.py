@@ -8,8 +8,8 @@ import pytest
 import analysis
 import physics
 from grokphys.explorer.films import export, films
-from grokphys.explorer.views import circle_run
-from grokphys.explorer.views.circle_run import open_run
+from grokphys.explorer.runs import circles as circle_run
+from grokphys.explorer.runs.circles import open_run
 from grokphys.files import embedded_trajectory
 from physics.trajectory.layout import Layout
 from physics.trajectory.writer import FileRecorder

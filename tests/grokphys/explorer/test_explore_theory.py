@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import physics
 from grokphys.explorer.films import export, films
-from grokphys.explorer.views.training_set import FRAMES, LARGEST, TrainingSet
+from grokphys.explorer.runs.training_set import FRAMES, LARGEST, TrainingSet
 
 pytestmark = pytest.mark.filterwarnings("ignore:Widget.name is deprecated:PendingDeprecationWarning")
 

@@ -120,6 +120,7 @@ def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose():
         *(
             "h5py",
             "filelock",
+            "loky",
             "threadpoolctl",
             "matplotlib",
             "PIL",

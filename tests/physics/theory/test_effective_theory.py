@@ -171,17 +171,6 @@ def test_the_closed_flow_is_a_flow(seed, first, second):
     np.testing.assert_allclose(np.sum(there**2), np.sum(E**2), rtol=1e-13)
 
 
-@pytest.mark.parametrize(("method", "order"), [("euler", 1), ("midpoint", 2), ("rk4", 4)])
-def test_order_of_the_stepped_flow(method, order):
-    theory = THEORIES[1]
-    E = shifted(theory)
-    exact = theory.solve(E, [4.0])[0]
-    sizes = np.array([0.4, 0.2, 0.1, 0.05])
-    errors = [np.abs(theory.step(E, h, round(4 / h), method) - exact).max() for h in sizes]
-    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
-    assert abs(slope - order) < 0.15
-
-
 def test_norm_is_conserved_and_the_sum_is_not():
     """Eq. 24 claims both; Eq. 27 drops the term of Eq. 25 that makes C grow."""
     theory = THEORIES[1]
@@ -299,7 +288,7 @@ def test_without_a_parallelogram_nothing_moves():
     undefined = (
         "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; every"
     )
-    for call in (theory.loss, theory.gradient, lambda E: theory.step(E, 0.1)):
+    for call in (theory.loss, theory.gradient):
         with pytest.raises(InputError, match=undefined):
             call(np.ones((5, 1)))
     with pytest.raises(InputError, match=undefined):
@@ -335,10 +324,6 @@ S_3 = EffectiveTheory(group=physics.symmetric(3))
         (lambda: THEORY.hessian(0), "norm must be a finite number greater than 0, got 0"),
         (lambda: THEORY.grokking_steps(0), "step_size must be a finite number greater than 0, got 0"),
         (lambda: THEORY.solve(np.ones((5, 1)), [-1.0]), r"times must be of shape \(n,\) and at least 0"),
-        (
-            lambda: THEORY.step(np.ones((5, 1)), 0.1, method="rk5"),
-            "method must be one of 'euler', 'midpoint', 'rk4', got",
-        ),
         (lambda: EffectiveTheory(5, dim=0), "dim must be at least 1, got 0"),
         (lambda: simulate(THEORY, initial=np.zeros((5, 1))), "must not be zero everywhere"),
         (

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.explorer.views.history import History
-from grokphys.explorer.views.scripts import arguments, constructed
-from grokphys.explorer.views.starts import Start
+from grokphys.explorer.runs.history import History
+from grokphys.explorer.runs.scripts import arguments, constructed
+from grokphys.explorer.runs.starts import Start
 from physics.errors import InputError, SimulationError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nets
-from grokphys.explorer.plots.planes import plane_axes
-from grokphys.explorer.views import starts
-from grokphys.explorer.views.history import History
-from grokphys.explorer.views.particle_run import ParticleRun
-from grokphys.explorer.views.scripts import arguments, constructed
+from grokphys.explorer.runs import starts
+from grokphys.explorer.runs.history import History
+from grokphys.explorer.runs.particles import ParticleRun
+from grokphys.explorer.runs.planes import plane_axes
+from grokphys.explorer.runs.scripts import arguments, constructed
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.explorer.plots.planes import plane_axes, planes
+from grokphys.explorer.runs.planes import plane_axes, planes
 from physics.checks import choice, point_sets, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory

@@ -1,0 +1,90 @@
+"""The file that a run becomes: who may write it, under which names, and how it takes its own."""
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+
+from physics.errors import InUseError, OutputError
+from physics.trajectory.locks import claim
+from physics.trajectory.trajectory import Path
+
+
+class Target:
+    """A file to be written: who may write it, under which names, and how it takes its own.
+
+    Parameters
+    ----------
+    path : path
+        The finished file.
+    overwrite : bool
+        Whether what stands there may be replaced.
+
+    Raises
+    ------
+    OutputError
+        If it may not be written, or another process writes it. Nothing has been touched then.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
+        self.path, self._overwrite = FilePath(path), overwrite
+        if not self.path.name or self.path.is_dir():
+            raise OutputError(f"cannot write {self.path}: it is a directory")
+        self.partial = self.path.with_name(self.path.name + ".partial")
+        self.merging = self.path.with_name(self.path.name + ".merging")
+        self._held = contextlib.ExitStack()
+        directory = self.path.absolute().parent
+        with self.sentences(), contextlib.ExitStack() as undo:
+            if not directory.is_dir():
+                raise OutputError(f"cannot write {self.path}: the directory {directory} does not exist")
+            if not os.access(directory, os.W_OK):
+                raise OutputError(f"cannot write {self.path}: no permission to write in {directory}")
+            if self.path.exists() and not overwrite and not resume:
+                raise OutputError(f"{self.path} exists; choose another name or pass overwrite (--overwrite)")
+            if shutil.disk_usage(directory).free < 2**20:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            undo.callback(self._held.close)
+            if not self._held.enter_context(claim(self.path)):
+                raise InUseError(
+                    f"{self.partial} is being written by another process; wait for it or stop it"
+                )
+            if self.partial.exists() and not overwrite and not resume:
+                go_on = "" if resume is None else "resume (--resume) to go on with it, or "
+                raise OutputError(
+                    f"{self.partial} holds an unfinished run; pass {go_on}overwrite (--overwrite) "
+                    "to begin anew"
+                )
+            self.merging.unlink(missing_ok=True)  # after a kill it may be another name of the finished file
+            undo.pop_all()
+
+    def publish(self) -> None:
+        """Give the merged file its name, without replacing a file that has come to bear it meanwhile."""
+        if self._overwrite:
+            self.merging.replace(self.path)
+            return
+        try:
+            os.link(self.merging, self.path)
+        except FileExistsError:
+            raise OutputError(
+                f"{self.path} has come to exist meanwhile; the finished run is in {self.partial}"
+            ) from None
+        except OSError:  # a file system without hard links
+            self.merging.rename(self.path)
+
+    def close(self) -> None:
+        """Let others write the file."""
+        self.merging.unlink(missing_ok=True)
+        self._held.close()
+
+    @contextlib.contextmanager
+    def sentences(self, kept: str = "") -> Iterator[None]:
+        """Turn what the operating system or HDF5 says into a sentence about this file."""
+        try:
+            yield
+        except OutputError:
+            raise
+        except (OSError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise OutputError(f"cannot write {self.path}: {reason}{kept}") from error
