@@ -1,6 +1,6 @@
 """Trained networks for the figures of Ding et al.: their sizes, and runs that stop once they are decided."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from analysis.circles.fourier import fourier_signals, survives
 from analysis.circles.survival import StoppingRule, decision_error
 from analysis.stats.intervals import Interval, mean
 from grokphys.output import Budget
+from grokphys.papers.recipe import Run
 from nets.models import EmbeddingMLP
 from nets.training import train
 
@@ -43,11 +44,22 @@ class Size:
         return f"p = {self.tokens}, d = {self.dim}, at most {self.steps} steps ({less})"
 
 
+PAPER = Size(59, 128, 30_000)
+QUICK = Size(31, 32, 600)
+"""A smoke test: circles begin to part, in tenths of a second a network."""
 SIZES: Mapping[Budget, Size] = {
     "quick": Size(31, 64, 1500),
     "default": Size(59, 128, 4000),
     "paper": Size(59, 128, 30000),
 }
+
+
+def gathered(
+    run: Run, names: Sequence[str], make: Callable[[int], Mapping[str, Any]]
+) -> dict[str, NDArray[Any]]:
+    """Join the columns that `make` returns for each number of a piece, each kept under its name."""
+    parts = [run.keep(name, lambda n=n: make(n)) for n, name in enumerate(names)]  # type: ignore[misc]
+    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
 
 class UntilDecided:
@@ -110,6 +122,22 @@ class Circles:
     def decided(self) -> NDArray[np.bool_]:
         """Runs (runs,) of which the rule decides before the end or at it."""
         return np.array([RULE.first(self.steps, run) is not None for run in self.signals])
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        """Circles (runs, K) that have come or gone since the rule decided; only audited runs can tell."""
+        stops = [RULE.first(self.steps, run) for run in self.signals]
+        at = [-1 if stop is None else int(np.searchsorted(self.steps, stop)) for stop in stops]
+        return survives(self.signals[np.arange(len(at)), at]) != self.survived
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row for each network: how many circles survive, and the audit of the stopping rule."""
+        return {
+            "circles": self.counts,
+            "decided": self.decided,
+            "audited": np.arange(len(self.counts)) < self.audited,
+            "changed": self.changed.sum(axis=1),
+        }
 
 
 def train_circles(

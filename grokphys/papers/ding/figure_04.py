@@ -1,0 +1,134 @@
+"""Figure 4: layers alone learn from random embeddings, the better once d exceeds p (Section 3.1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.plots.figures import graded_colors, style
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.ding.training import DECAY, gathered
+from grokphys.papers.evidence import difference, mean, shuffled
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
+from nets.models import EmbeddingMLP
+from nets.training import train
+
+SECTION = "Section 3.1"
+WINDOW = 16
+"""What lies so near d = p tells whether the loss falls sharply there."""
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Networks of each dimension, whose embeddings stay as they are drawn."""
+
+    tokens: int
+    dims: Sequence[int]
+    snapshots: Sequence[int]
+    networks: int
+    seed: int
+
+
+def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
+    """Mean of log₁₀ of the test loss at the end, over the networks that `chosen` names by d and p."""
+    rows = tables["networks"]
+    here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])
+    return mean(np.log10(rows["test_loss"][here]), level)
+
+
+def _transition(tables: Tables, level: float) -> Interval:
+    below = _mean_log(tables, level, lambda d, p: (p - WINDOW <= d) & (d < p))
+    above = _mean_log(tables, level, lambda d, p: (p < d) & (d <= p + WINDOW))
+    return difference(below, above)
+
+
+def _descent(tables: Tables, level: float) -> Interval:
+    small = _mean_log(tables, level, lambda d, p: d <= 20)
+    medium = _mean_log(tables, level, lambda d, p: (d > 20) & (d <= p))
+    return difference(medium, small)
+
+
+@recipe(
+    "ding-4",
+    paper="Ding",
+    item="Figure 4",
+    shows="Layers alone learn from random embeddings once d exceeds p.",
+    quick=Frozen(23, (8, 16, 20, 22, 24, 32), (100, 300), 3, 0),
+    paper_setting=Frozen(59, tuple(range(4, 132, 4)), (100, 300, 1000, 2000, 4000, 10_000), 10, 40_000),
+    cost="two to three hours",
+    rules=(
+        Statement(
+            "transition",
+            "the test loss is sharply better when d > p than when d < p",
+            SECTION,
+            "log₁₀ of the test loss at the end: mean of 43 ≤ d < 59 minus mean of 59 < d ≤ 75; by chance 0",
+            _transition,
+            chance=shuffled("networks", "test_loss", within="step"),
+            least=0.3,
+        ),
+        Statement(
+            "small d",
+            "at 10,000 steps, models with the small ds (d≤20) have lower loss than models with medium ds",
+            SECTION,
+            "log₁₀ of the test loss at the end: mean of 20 < d ≤ 59 minus mean of d ≤ 20; by chance 0",
+            _descent,
+            chance=shuffled("networks", "test_loss", within="step"),
+            least=0.1,
+        ),
+    ),
+)
+def frozen(run: Run) -> Result:
+    """Test loss against d where only the layers are trained, at snapshots."""
+    setting: Frozen = run.setting
+    snapshots, count = list(setting.snapshots), setting.networks
+
+    def train_dim(number: int) -> dict[str, Any]:
+        d = setting.dims[number]
+        trained = train(
+            EmbeddingMLP(tokens=setting.tokens, dim=d),
+            runs=count,
+            steps=snapshots[-1],
+            seed=setting.seed + number,
+            weight_decay=DECAY,
+            freeze_embedding=True,
+            record=snapshots,
+            observables=("train_loss", "validation_loss"),
+        )
+        size = count * len(snapshots)
+        return {
+            "p": np.full(size, setting.tokens),
+            "d": np.full(size, d),
+            "network": np.repeat(np.arange(count), len(snapshots)),
+            "step": np.tile(snapshots, count),
+            "test_loss": trained.observables["validation_loss"].ravel(),
+            "train_loss": trained.observables["train_loss"].ravel(),
+        }
+
+    rows = gathered(run, [f"d-{d}" for d in setting.dims], train_dim)
+    return Result({"networks": rows}, {"ding-4": _show(setting, rows)})
+
+
+def _show(setting: Frozen, rows: dict[str, NDArray[Any]]) -> Figure:
+    with style():
+        figure = Figure(figsize=(9.6, 3.7))
+        first, second = figure.subplots(1, 2)
+        for ax, name in ((first, "test_loss"), (second, "train_loss")):
+            for step, color in zip(setting.snapshots, graded_colors(len(setting.snapshots)), strict=True):
+                here = [rows[name][(rows["d"] == d) & (rows["step"] == step)] for d in setting.dims]
+                # Losses differ by factors: geometric mean and its interval.
+                found = [mean(np.log(values), CONFIDENCE).map(np.exp) for values in here]
+                ax.plot(
+                    setting.dims, [f.estimate for f in found], "o-", color=color, markersize=3.5, label=step
+                )
+                sides = ([getattr(f, side) for f in found] for side in ("low", "high"))
+                ax.fill_between(setting.dims, *sides, color=color, alpha=0.12, linewidth=0)
+            ax.axvline(setting.tokens, color="#444444", linewidth=0.8, linestyle=":")
+            ax.set(xlabel="embedding dimension d (dotted: d = p)", yscale="log")
+        first.set(ylabel="test loss", title=f"frozen embeddings, p = {setting.tokens}")
+        second.set(ylabel="training loss")
+        second.set_title(f"geometric mean of {setting.networks} networks, 95 % interval")
+        first.legend(title="step", loc="best", ncols=2)
+    return figure

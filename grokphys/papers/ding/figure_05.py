@@ -1,0 +1,231 @@
+"""Figures 5 and 14: how many circles survive, by modulus and dimension (Section 3.1, Appendix F)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.plots.figures import style
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.ding.training import PAPER, QUICK, Size, gathered, show_intervals, train_circles
+from grokphys.papers.evidence import jackknife, mean, share, shuffled, where
+from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
+from nets.models import EmbeddingMLP
+
+Array = NDArray[np.float64]
+SECTION = "Section 3.1"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Networks of each modulus at the dimension of `size`, and of each dimension at its modulus."""
+
+    size: Size
+    moduli: Sequence[int]
+    dims: Sequence[int]
+    networks: int
+    audited: int
+    seed: int
+
+
+def _primes(first: int, last: int) -> tuple[int, ...]:
+    return tuple(p for p in range(first, last + 1) if all(p % q for q in range(2, p)))
+
+
+def count_circles(run: Run) -> dict[str, NDArray[Any]]:
+    """Return a table of all networks: p, d, how many circles survive, and the audit of the stopping rule."""
+    setting: Counts = run.setting
+    size = setting.size
+    pairs = [(p, size.dim) for p in setting.moduli]
+    pairs += [(size.tokens, d) for d in setting.dims if d != size.dim or size.tokens not in setting.moduli]
+
+    def train_pair(number: int) -> dict[str, Any]:
+        p, d = pairs[number]
+        model, count = EmbeddingMLP(tokens=p, dim=d), setting.networks
+        seed = setting.seed + 1000 * p + d
+        found = train_circles(model, runs=count, steps=size.steps, audited=setting.audited, seed=seed)
+        own = {"p": np.full(count, p), "d": np.full(count, d), "network": np.arange(count)}
+        return own | {"prime": np.full(count, bool(_primes(p, p)))} | found.columns()
+
+    return gathered(run, [f"p-{p}-d-{d}" for p, d in pairs], train_pair)
+
+
+def _means(x: Any, circles: Any) -> tuple[Array, Array]:
+    """Every value of x, and the mean number of circles there."""
+    values, group = np.unique(x, return_inverse=True)
+    return values.astype(float), np.bincount(group, circles) / np.bincount(group)
+
+
+def _usual(tables: Tables, name: str) -> dict[str, NDArray[Any]]:
+    """Networks of the value of `name` that most have: those over which the other quantity varies."""
+    rows = tables["networks"]
+    values, count = np.unique(rows[name], return_counts=True)
+    return where(rows, **{name: values[np.argmax(count)]})
+
+
+def _rises(x: str) -> Measure:
+    """Correlation of x and the mean number of circles, by leaving out one network at every x."""
+    other = {"p": "d", "d": "p"}[x]
+
+    def fisher(values: Any, circles: Any) -> float:
+        correlation = np.corrcoef(*_means(values, circles))[0, 1]
+        return float(np.arctanh(np.clip(correlation, -1 + 1e-12, 1 - 1e-12)))
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = _usual(tables, other)
+        found = jackknife(fisher, (rows[x], rows["circles"]), level, groups=rows["network"])
+        return found.map(np.tanh)
+
+    return measure
+
+
+def _at_default(tables: Tables) -> NDArray[Any]:
+    """Circles of the networks of the default size."""
+    return where(_usual(tables, "d"), p=_usual(tables, "p")["p"][0])["circles"]
+
+
+def _expected(tables: Tables, level: float) -> Interval:
+    return mean(_at_default(tables), level)
+
+
+def _three_or_more(tables: Tables, level: float) -> Interval:
+    return share(_at_default(tables) >= 3, level)
+
+
+@recipe(
+    "ding-5",
+    paper="Ding",
+    item="Figure 5",
+    shows="More tokens or more dimensions, more circles.",
+    quick=Counts(QUICK, (17, 23, 31), (8, 16, 32), 3, 1, 0),
+    paper_setting=Counts(PAPER, _primes(17, 97), tuple(range(16, 129, 16)), 100, 2, 50_000_000),
+    cost="four to eight hours: small p and d are seldom decided, and go on to the end",
+    rules=(
+        Statement(
+            "left",
+            "clear positive correlation between p and the number of circles the model learns",
+            SECTION,
+            "Pearson correlation of p and the mean number of circles; by chance 0",
+            _rises("p"),
+            chance=shuffled("networks", "circles"),
+            least=0.5,
+        ),
+        Statement(
+            "right",
+            "similarly shows an upward curve",
+            SECTION,
+            "Pearson correlation of d and the mean number of circles; by chance 0",
+            _rises("d"),
+            chance=shuffled("networks", "circles"),
+            least=0.5,
+        ),
+        Statement(
+            "expected number",
+            "only 3-5 circles survive after training",
+            "Section 1",
+            "mean number of circles at p = 59, d = 128",
+            _expected,
+            chance="shuffling among networks of one size leaves the mean; all 29 circles begin alike",
+            least=3.0,
+            most=5.0,
+        ),
+        Statement(
+            "three or more",
+            "the model almost always chooses three or more circles as its final representations",
+            "Appendix C",
+            "share of networks with three or more circles at p = 59, d = 128",
+            _three_or_more,
+            chance="shuffling among networks of one size leaves the share; 29 circles could make it 1",
+            least=0.9,
+        ),
+    ),
+)
+def by_size(run: Run) -> Result:
+    """Circles that survive against p at one d, and against d at one p."""
+    tables = {"networks": count_circles(run)}
+    size = run.setting.size
+    with style():
+        figure = Figure(figsize=(9.6, 3.6))
+        left, right = figure.subplots(1, 2, sharey=True)
+        _show_counts(left, _usual(tables, "d"), "p")
+        left.set(xlabel="modulus p", ylabel="circles that survive", ylim=(0, None))
+        left.set_title(f"d = {size.dim}, {run.setting.networks} networks each, mean and 95 % interval")
+        _show_counts(right, _usual(tables, "p"), "d")
+        right.set(xlabel="embedding dimension d", title=f"p = {size.tokens}; hollow: mostly undecided")
+    return Result(tables, {"ding-5": figure})
+
+
+def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -> None:
+    """Draw mean numbers over x; hollow where at least half of the networks were undecided at the end."""
+    places = np.unique(rows[x])
+    values = [mean(rows["circles"][rows[x] == place], CONFIDENCE) for place in places]
+    show_intervals(ax, places, values, **look)
+    hollow = [rows["decided"][rows[x] == place].mean() <= 0.5 for place in places]
+    counts = [value.estimate for value in values]
+    ax.plot(places[hollow], np.array(counts)[hollow], "o", markersize=2.4, color="white", zorder=5)
+
+
+# -- Figure 14 ----------------------------------------------------------------------------------------------
+
+
+def _more_variation(tables: Tables, level: float) -> Interval:
+    """Scatter about the line of all moduli, over that of the primes."""
+
+    def scatter(x: Any, circles: Any) -> Any:
+        p, number = _means(x, circles)
+        return np.std(number - np.polyval(np.polyfit(p, number, 1), p), ddof=2)
+
+    def logarithm(x: Any, circles: Any, prime: Any) -> float:
+        return float(np.log(scatter(x, circles) / scatter(x[prime], circles[prime])))
+
+    rows = tables["networks"]
+    columns = (rows["p"], rows["circles"], rows["prime"].astype(bool))
+    return jackknife(logarithm, columns, level, groups=rows["network"]).map(np.exp)
+
+
+@recipe(
+    "ding-14",
+    paper="Ding",
+    item="Figure 14; Appendix F",
+    shows="Circles over all moduli, prime or not.",
+    quick=Counts(QUICK, (17, 18, 19, 23), (), 3, 1, 0),
+    paper_setting=Counts(PAPER, tuple(range(17, 98)), (), 100, 1, 140_000_000),
+    cost="ten to twenty hours: 100 networks of each modulus, as in Figure 5, where the paper says how many",
+    rules=(
+        Statement(
+            "trend",
+            "an upward trend can still be observed",
+            "Appendix F",
+            "Pearson correlation of p and the mean number of circles; by chance 0",
+            _rises("p"),
+            chance=shuffled("networks", "circles"),
+            least=0.3,
+        ),
+        Statement(
+            "variation",
+            "Compared with Figure 5 (Left), one can observe more variation in Figure 14",
+            "Appendix F",
+            "scatter about the line of all moduli over that of the prime ones; by chance 1",
+            _more_variation,
+            chance=shuffled("networks", "circles"),
+            least=1.2,
+        ),
+    ),
+)
+def all_moduli(run: Run) -> Result:
+    """Circles that survive against p, prime or not."""
+    rows = count_circles(run)
+    with style():
+        figure = Figure(figsize=(6.4, 3.8))
+        ax = figure.subplots()
+        ax.plot(*_means(rows["p"], rows["circles"]), color="#cccccc", linewidth=1)
+        for prime, label in ((True, "prime p"), (False, "composite p")):
+            _show_counts(ax, where(rows, prime=prime), "p", linestyle="", label=label)
+        ax.set(xlabel="modulus p", ylabel="circles that survive", ylim=(0, None))
+        ax.set_title(f"d = {run.setting.size.dim}, {run.setting.networks} networks each, 95 % intervals")
+        ax.legend(loc="lower right")
+    return Result({"networks": rows}, {"ding-14": figure})

@@ -1,0 +1,159 @@
+"""Figure 10: how many circles survive, by the weight decay (Appendix A)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.circles.fourier import fourier_signals, survives
+from analysis.plots.figures import style
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.ding.training import PAPER, QUICK, Size, gathered, show_intervals
+from grokphys.papers.evidence import jackknife, mean, rank_correlation, shuffled, where
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
+from nets.training import train
+
+SECTION = "Appendix A"
+THRESHOLD = 10.0
+"""Signal above which a circle counts, as in the paper's gradient study: twice the mean, its other limit, can
+never count all of them."""
+
+
+@dataclass(frozen=True)
+class Decays:
+    """Networks of each weight decay, all trained to the end."""
+
+    size: Size
+    decays: Sequence[float]
+    networks: int
+    seed: int
+
+
+def _all_survive(tables: Tables, level: float) -> Interval:
+    rows = where(tables["networks"], weight_decay=0.0)
+    return mean(rows["circles"] / rows["frequencies"], level)
+
+
+def _generalises(tables: Tables, level: float) -> Interval:
+    return mean(where(tables["networks"], weight_decay=0.0)["accuracy"], level)
+
+
+def _drops(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    return rank_correlation(rows["weight_decay"], rows["circles"], level)
+
+
+def _largest_drop(tables: Tables, level: float) -> Interval:
+    """Largest drop of the mean number between neighbouring decays, as a share of the whole drop."""
+
+    def part(decay: Any, circles: Any) -> float:
+        group = np.unique(decay, return_inverse=True)[1]
+        number = np.bincount(group, circles) / np.bincount(group)
+        whole = number[0] - number.min()
+        return float((number[:-1] - number[1:]).max() / whole) if whole >= 1 else np.nan
+
+    rows = tables["networks"]
+    return jackknife(part, (rows["weight_decay"], rows["circles"]), level, groups=rows["network"])
+
+
+@recipe(
+    "ding-10",
+    paper="Ding",
+    item="Figure 10; Appendix A",
+    shows="Without weight decay all circles stay; with it their number drops.",
+    quick=Decays(QUICK, (0.0, 0.5, 2.0), 3, 0),
+    paper_setting=Decays(
+        PAPER,
+        # Three a decade: the paper prints no axis in its text, and shows small and large decays apart.
+        (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0),
+        10,
+        100_010,
+    ),
+    cost="two to four hours: all networks go on to the end",
+    rules=(
+        Statement(
+            "no decay",
+            "there is no resource limit and it is not surprising that all the frequencies survive",
+            SECTION,
+            "part of the circles above a signal of 10 at the end, without weight decay",
+            _all_survive,
+            chance=shuffled("networks", "circles"),
+            least=0.95,
+        ),
+        Statement(
+            "no generalisation",
+            "while the neural network fails to generalize",
+            SECTION,
+            "test accuracy at the end, without weight decay; by chance 1/59",
+            _generalises,
+            chance=shuffled("networks", "accuracy"),
+            most=0.5,
+        ),
+        Statement(
+            "drops",
+            "The number of final circular representations gradually drops",
+            SECTION,
+            "Kendall's τ of the number of circles and weight decay; by chance 0",
+            _drops,
+            chance=shuffled("networks", "circles"),
+            most=-0.3,
+        ),
+        Statement(
+            "gradually",
+            "The number of final circular representations gradually drops",
+            SECTION,
+            "largest drop between neighbouring decays, as a share of the whole; 1 for a single jump",
+            _largest_drop,
+            chance="shuffled, there is no drop of which a part could be taken; the rule before this tells it",
+            most=0.5,
+        ),
+    ),
+)
+def by_decay(run: Run) -> Result:
+    """Circles and test accuracy after training of full length, against weight decay."""
+    setting: Decays = run.setting
+    size, count = setting.size, setting.networks
+
+    def train_decay(number: int) -> dict[str, Any]:
+        decay = setting.decays[number]
+        trained = train(
+            size.model,
+            runs=count,
+            steps=size.steps,
+            seed=setting.seed + number,
+            weight_decay=decay,
+            record=[size.steps],
+            observables=("validation_accuracy",),
+        )
+        signals = fourier_signals(trained.final)
+        return {
+            "weight_decay": np.full(count, decay),
+            "network": np.arange(count),
+            "circles": survives(signals, threshold=THRESHOLD).sum(axis=1),
+            "above_twice_mean": survives(signals).sum(axis=1),
+            "frequencies": np.full(count, signals.shape[1]),
+            "accuracy": trained.observables["validation_accuracy"][:, -1],
+        }
+
+    rows = gathered(run, [f"decay-{decay:g}" for decay in setting.decays], train_decay)
+    with style():
+        figure = Figure(figsize=(9.6, 3.6))
+        left, right = figure.subplots(1, 2)
+        for ax, name, label in (
+            (left, "circles", f"signal above {THRESHOLD:g}"),
+            (left, "above_twice_mean", "above twice the mean"),
+            (right, "accuracy", "test accuracy"),
+        ):
+            chosen = [rows[name][rows["weight_decay"] == decay] for decay in setting.decays]
+            show_intervals(ax, setting.decays, [mean(values, CONFIDENCE) for values in chosen], label=label)
+        left.set(ylabel="circles that survive", ylim=(0, None))
+        left.set_title(f"p = {size.tokens}, d = {size.dim}, {size.steps} steps, {count} networks each")
+        right.set(ylabel="test accuracy", ylim=(0, 1.03))
+        for ax in (left, right):
+            ax.set_xscale("symlog", linthresh=min(decay for decay in setting.decays if decay))
+            ax.set_xlim(0, None)
+            ax.set_xlabel("weight decay (linear below the first)")
+            ax.legend(loc="best")
+    return Result({"networks": rows}, {"ding-10": figure})

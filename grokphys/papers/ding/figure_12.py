@@ -1,0 +1,253 @@
+"""Figure 12: networks that begin with one or two circles (Appendix C)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, survives
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
+from grokphys.papers.evidence import mean, share, shuffled
+from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
+from nets.interventions import keep_frequencies
+from nets.training import train
+from physics.trajectory import Trajectory
+
+SECTION = "Appendix C"
+ALL, LARGEST, TWO, RANDOM, TWO_RANDOM = (
+    "all",
+    "the largest (A)",
+    "the largest two (B)",
+    "one random (C)",
+    "two random (D)",
+)
+LEARNT = 1e-2
+"""Test loss below which a network has learnt the task."""
+SHOWN = 60
+"""Steps of each loss curve that are kept."""
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """Networks that are trained whole, and again from four starts with the same layers and splits."""
+
+    size: Size
+    every: int
+    networks: int
+    seed: int
+
+
+def _of(*starts: str) -> Any:
+    """Rows of networks that began with these."""
+    return lambda tables: {
+        name: values[np.isin(tables["networks"]["start"], starts)]
+        for name, values in tables["networks"].items()
+    }
+
+
+def _share(starts: tuple[str, ...], holds: Any) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = _of(*starts)(tables)
+        return share(holds(rows), level, groups=rows["network"] if len(starts) > 1 else None)
+
+    return measure
+
+
+def _later(starts: tuple[str, ...], sign: int) -> Measure:
+    """Share of networks that learn later (sign 1) or earlier (-1) than the same with all circles."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        whole = _of(ALL)(tables)["learnt"]
+        rows = _of(*starts)(tables)
+        return share(
+            sign * rows["learnt"] > sign * np.tile(whole, len(starts)), level, groups=rows["network"]
+        )
+
+    return measure
+
+
+def _lowest(tables: Tables, level: float) -> Interval:
+    return mean(np.log10(_of(TWO)(tables)["lowest"]), level)
+
+
+def _ends_with(tables: Tables, level: float) -> Interval:
+    return mean(_of(LARGEST)(tables)["circles"], level)
+
+
+@recipe(
+    "ding-12",
+    paper="Ding",
+    item="Figure 12; Appendix C",
+    shows="A network that begins with one circle, or two random ones, takes up others.",
+    quick=Ablation(QUICK, 20, 3, 0),
+    paper_setting=Ablation(PAPER, 50, 40, 120_000),
+    cost="three to six hours",
+    rules=(
+        Statement(
+            "A: others are revived",
+            "the model revives some frequencies with an originally 0 signal",
+            SECTION,
+            "share of networks A in which a frequency survives that began at zero",
+            _share((LARGEST,), lambda rows: rows["others"] > 0),
+            chance="none, if what began at zero stayed there",
+            least=0.75,
+        ),
+        Statement(
+            "A: four circles",
+            "and eventually ends up with four learned circles",
+            SECTION,
+            "mean number of circles of networks A",
+            _ends_with,
+            chance="they began with one; shuffling among one start leaves the mean",
+            least=3.5,
+            most=4.5,
+        ),
+        Statement(
+            "A to D: never one",
+            "In none of our experiments were we able to construct … a single-circle representation",
+            SECTION,
+            "share of networks A to D that end with a single circle",
+            _share((LARGEST, TWO, RANDOM, TWO_RANDOM), lambda rows: rows["circles"] == 1),
+            chance="half of them begin with one; what survives cannot be shuffled to be one",
+            most=0.05,
+        ),
+        Statement(
+            "B: two suffice",
+            "achieves good performance using only the two circles initialized with non-zero signals",
+            SECTION,
+            "share of networks B in which nothing but these two survives",
+            _share((TWO,), lambda rows: (rows["others"] == 0) & (rows["kept"] == 2)),
+            chance=shuffled("networks", "others", within="network"),
+            least=0.75,
+        ),
+        Statement(
+            "B: loss",
+            "Two circles seem sufficient for the model to achieve a loss as low as 1e-7",
+            SECTION,
+            "mean log₁₀ of the lowest test loss of networks B; guessing has 0.6",
+            _lowest,
+            chance="all starts may come as low in 30 000 steps: shuffling among them tells nothing",
+            most=-6.0,
+        ),
+        Statement(
+            "B: faster",
+            "Experiment B reaches lower test loss more quickly than the original",
+            SECTION,
+            "share of networks B whose test loss is below 0.01 earlier than with all circles; by chance 0.5",
+            _later((TWO,), -1),
+            chance=shuffled("networks", "learnt", within="network"),
+            least=0.75,
+        ),
+        Statement(
+            "C and D: slower",
+            "the model struggles to learn with only 1 or 2 random frequencies",
+            SECTION,
+            "share of networks C and D whose test loss is below 0.01 later than with all; by chance 0.5",
+            _later((RANDOM, TWO_RANDOM), 1),
+            chance=shuffled("networks", "learnt", within="network"),
+            least=0.75,
+        ),
+        Statement(
+            "C and D: three or more",
+            "after training, at least three circles survive",
+            SECTION,
+            "share of networks C and D in which three circles or more survive",
+            _share((RANDOM, TWO_RANDOM), lambda rows: rows["circles"] >= 3),
+            chance="none, if what began at zero stayed there",
+            least=0.75,
+        ),
+    ),
+)
+def ablation(run: Run) -> Result:
+    """Training that starts with only the winning, or only random, frequencies."""
+    setting: Ablation = run.setting
+    options: dict[str, Any] = {
+        "runs": setting.networks,
+        "steps": setting.size.steps,
+        "seed": setting.seed,
+        "weight_decay": DECAY,
+        "record": setting.every,
+        "observables": ("validation_loss",),
+    }
+
+    def train_whole() -> dict[str, Any]:
+        whole = train(setting.size.model, **options)
+        order = 1 + np.argsort(-fourier_signals(whole.final), axis=1)
+        return _ended(whole, order[:, :0]) | {"order": order, "embeddings": whole.initial}
+
+    def train_from(kept: NDArray[np.int64], starts: Any) -> dict[str, Any]:
+        E = np.stack([keep_frequencies(e, k) for e, k in zip(starts, kept.tolist(), strict=True)])
+        # The same seed: layers and training sets are those of the undisturbed networks.
+        return _ended(train(setting.size.model, initial={"embedding": E}, **options), kept)
+
+    whole = run.keep("all", train_whole)
+    order, generator = whole.pop("order"), np.random.default_rng(setting.seed)
+    # Random ones are drawn from all but the two that won.
+    drawn = np.array([generator.choice(ranked[2:], 2, replace=False) for ranked in order])
+    cases = {LARGEST: order[:, :1], TWO: order[:, :2], RANDOM: drawn[:, :1], TWO_RANDOM: drawn}
+    embeddings = whole.pop("embeddings")
+    found = {ALL: whole}
+    for n, (name, kept) in enumerate(cases.items()):
+        found[name] = run.keep(f"case-{n}", lambda kept=kept: train_from(kept, embeddings))  # type: ignore[misc]
+    count = setting.networks
+    rows: dict[str, Any] = {
+        "start": np.repeat(list(found), count),
+        "network": np.tile(np.arange(count), len(found)),
+    }
+    for name in ("circles", "kept", "others", "lowest", "learnt"):
+        rows[name] = np.concatenate([one[name] for one in found.values()])
+    return Result({"networks": rows, "curves": _curves(found)}, {"ding-12": _show(found)})
+
+
+def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
+    """What survives of the circles kept and of the others, and the test loss over time."""
+    alive = survives(fourier_signals(trained.final))
+    losses, steps = trained.observables["validation_loss"], trained.steps
+    chosen = np.zeros_like(alive)
+    np.put_along_axis(chosen, kept - 1, True, axis=1)
+    below = losses < LEARNT
+    return {
+        "circles": alive.sum(axis=1),
+        "kept": (alive & chosen).sum(axis=1),
+        "others": (alive & ~chosen).sum(axis=1),
+        "lowest": losses.min(axis=1),
+        "learnt": np.where(below.any(axis=1), steps[below.argmax(axis=1)], np.inf),
+        "steps": steps,
+        "losses": losses,
+    }
+
+
+def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
+    """Median and extremes over networks of the test loss, at steps that become sparser."""
+    steps = found[ALL]["steps"]
+    at = np.unique(np.searchsorted(steps, np.geomspace(max(steps[1], 1), steps[-1], SHOWN)))
+    return {
+        "start": np.repeat(list(found), len(at)),
+        "step": np.tile(steps[at], len(found)),
+        "median": np.concatenate([np.median(one["losses"][:, at], axis=0) for one in found.values()]),
+        "lowest": np.concatenate([one["losses"][:, at].min(axis=0) for one in found.values()]),
+        "highest": np.concatenate([one["losses"][:, at].max(axis=0) for one in found.values()]),
+    }
+
+
+def _show(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
+    """Test loss of one network with all circles and with those that are kept."""
+    with style():
+        figure = Figure(figsize=(10.4, 3.8))
+        axes = figure.subplots(1, 2, sharey=True)
+        for ax, title, names in (
+            (axes[0], "the strongest frequencies of the undisturbed network", (ALL, LARGEST, TWO)),
+            (axes[1], "random frequencies", (ALL, RANDOM, TWO_RANDOM)),
+        ):
+            for n, name in enumerate(names):
+                one = found[name]
+                ax.plot(one["steps"], one["losses"][0], color=f"C{n}", linewidth=1.0, label=name)
+                ax.plot(one["steps"], np.median(one["losses"], axis=0), color=f"C{n}", linestyle=":")
+            ax.set(xlabel="step", yscale="log", title=title)
+            ax.legend(loc="best", title="start with (dotted: median of all)")
+        axes[0].set(ylabel="test loss", ylim=(None, 1e4))  # room for the legends
+    return figure

@@ -1,0 +1,135 @@
+"""Figure 13: the gradient of the loss by the embedding is over after a thousand steps (Appendix D)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, survives
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, gathered
+from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
+from nets.training import train
+
+SECTION = "Appendix D"
+DEAD = "#b0b0b0"
+PIECE = 5
+"""Networks that are trained together: their gradients of all frames are in memory."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Networks whose gradients are recorded."""
+
+    size: Size
+    record: str
+    networks: int
+    seed: int
+
+
+def _peak(tables: Tables, level: float) -> Interval:
+    """Step at which the largest gradient of all frequencies is largest."""
+    rows = tables["gradients"]
+    one = [where(rows, network=network) for network in np.unique(rows["network"])]
+    return mean([own["step"][np.argmax(own["largest"])] for own in one], level)
+
+
+def _late(tables: Tables, level: float) -> Interval:
+    """Mean gradient after step 1000 over that of steps 50 to 200."""
+    rows = tables["gradients"]
+    ratios = []
+    for network in np.unique(rows["network"]):
+        own = where(rows, network=network)
+        early = (own["step"] >= 50) & (own["step"] <= 200)
+        ratios.append(own["largest"][own["step"] > 1000].mean() / own["largest"][early].mean())
+    return mean(ratios, level)
+
+
+@recipe(
+    "ding-13",
+    paper="Ding",
+    item="Figure 13; Appendix D",
+    shows="The gradient on the embedding is over after a thousand steps.",
+    quick=Gradients(Size(QUICK.tokens, QUICK.dim, 1200), "10:1000,40", 3, 0),
+    paper_setting=Gradients(PAPER, "5:1000,200", 20, 130_000),
+    cost="half an hour to two hours",
+    rules=(
+        Statement(
+            "spike",
+            "The Fourier gradient spikes around 100 steps",
+            SECTION,
+            "step at which the largest gradient of a network is largest",
+            _peak,
+            chance=shuffled("gradients", "largest", within="network"),
+            least=50.0,
+            most=200.0,
+            digits=0,
+        ),
+        Statement(
+            "over",
+            "and quickly diminishes to near zero after 1000 steps",
+            SECTION,
+            "mean largest gradient after step 1000 over that of steps 50 to 200; by chance 1",
+            _late,
+            chance=shuffled("gradients", "largest", within="network"),
+            most=0.1,
+        ),
+    ),
+)
+def gradients(run: Run) -> Result:
+    """The gradient of the loss by the embedding, on the Fourier basis, over time."""
+    setting: Gradients = run.setting
+    size = setting.size
+    firsts = range(0, setting.networks, PIECE)
+
+    def train_piece(number: int) -> dict[str, Any]:
+        first = firsts[number]
+        count = min(PIECE, setting.networks - first)
+        trained = train(
+            size.model,
+            runs=count,
+            first_run=first,
+            steps=size.steps,
+            seed=setting.seed,
+            weight_decay=DECAY,
+            record=setting.record,
+            observables=("gradient",),
+        )
+        slopes = fourier_signals(trained.observables["gradient"])
+        alive, steps = survives(fourier_signals(trained.final)), trained.steps
+        return {
+            "network": np.repeat(first + np.arange(count), len(steps)),
+            "step": np.tile(steps, count),
+            "largest": slopes.max(axis=2).ravel(),
+            "mean": slopes.mean(axis=2).ravel(),
+            "slopes": slopes.reshape(-1, slopes.shape[2]),
+            "alive": np.repeat(alive, len(steps), axis=0),
+        }
+
+    rows = gathered(run, [f"networks-from-{first}" for first in firsts], train_piece)
+    table = {name: rows[name] for name in ("network", "step", "largest", "mean")}
+    return Result({"gradients": table}, {"ding-13": _show(where(rows, network=0))})
+
+
+def _show(rows: dict[str, NDArray[Any]]) -> Figure:
+    """All frequencies of one network, at all steps and from 100 to 1000."""
+    alive = np.flatnonzero(rows["alive"][0])
+    with style():
+        figure = Figure(figsize=(10.4, 3.7))
+        axes = figure.subplots(1, 2)
+        for ax, first, last in ((axes[0], 0, np.inf), (axes[1], 100, 1000)):
+            window = (rows["step"] >= first) & (rows["step"] <= last)
+            steps, slopes = rows["step"][window], rows["slopes"][window]
+            ax.plot(steps, np.delete(slopes, alive, axis=1), color=DEAD, linewidth=0.6)
+            for n, k in enumerate(alive):
+                ax.plot(steps, slopes[:, k], color=f"C{n % 6}", linewidth=1.4, label=f"k = {k + 1}")
+            ax.set(xlabel="step", ylabel="‖Fourier transform of ∂L/∂E‖ at k", ylim=(0, None))
+        axes[0].set(title="one network; survivors in colour", xscale="symlog")
+        axes[1].set(title="steps 100 to 1000")
+        if len(alive):
+            axes[0].legend(loc="upper right")
+    return figure
