@@ -12,11 +12,18 @@ from torch import Tensor
 
 EMBEDDING = "embedding"
 Combine = Literal["sum", "concatenate", "product", "data"]
-Activation = Literal["relu", "silu", "tanh"]
+Activation = Literal["silu", "relu", "tanh", "asinh"]
 Loss = Literal["cross_entropy", "mean_squared_error"]
 Initialisation = Literal["pytorch", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"]
 
-ACTIVATIONS = {"relu": torch.relu, "silu": torch.nn.functional.silu, "tanh": torch.tanh}
+ACTIVATIONS = {
+    "silu": torch.nn.functional.silu,
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+    "asinh": torch.asinh,
+}
+ODD = ("tanh", "asinh")
+"""Activations without an even part of their own, to which one may be added."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +37,14 @@ class Architecture:
         that are square matrices, or the example itself, without an embedding.
     sizes : tuple of int
         Inputs of the first dense layer, the widths of the hidden ones, outputs of the last.
-    activation : {"relu", "silu", "tanh"}
+    activation : {"silu", "relu", "tanh", "asinh"}
         Follows each dense layer but the last.
     loss : {"cross_entropy", "mean_squared_error"}
         Mean over the examples; the squared error also over the outputs, as PyTorch's `MSELoss`.
     embedding_penalty : float
         Factor of the mean |E| that is added to the training loss.
+    even : float
+        Weight λ of SiLU's even part in the activation: λ (x/2) tanh(x/2) is added to it.
     """
 
     combine: Combine
@@ -43,6 +52,7 @@ class Architecture:
     activation: Activation
     loss: Loss
     embedding_penalty: float = 0.0
+    even: float = 0.0
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -62,8 +72,16 @@ class Architecture:
         """Activations (runs, examples, width) of the last hidden layer."""
         states = self._combined(parameters, inputs)
         for name in self.layers[:-1]:
-            states = ACTIVATIONS[self.activation](dense(parameters, name, states))
+            states = self.activate(dense(parameters, name, states))
         return states
+
+    def activate(self, states: Tensor) -> Tensor:
+        """Apply the activation to each number."""
+        activated = ACTIVATIONS[self.activation](states)
+        if self.even:
+            half = states / 2
+            activated = activated + self.even * half * torch.tanh(half)
+        return activated
 
     def outputs(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
         """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""

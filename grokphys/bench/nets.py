@@ -63,9 +63,13 @@ class PlainNetwork(torch.nn.Module):
         else:
             side = math.isqrt(first.shape[1])
             states = (first.view(-1, side, side) @ second.view(-1, side, side)).flatten(1)
-        activation = {"relu": torch.relu, "silu": torch.nn.functional.silu, "tanh": torch.tanh}
+        activation = {"relu": torch.relu, "tanh": torch.tanh, "asinh": torch.asinh}
+        activation["silu"] = torch.nn.functional.silu
         for layer in self.layers[:-1]:
-            states = activation[self.architecture.activation](layer(states))
+            inputs = layer(states)
+            states = activation[self.architecture.activation](inputs)
+            if self.architecture.even:
+                states = states + self.architecture.even * (inputs / 2) * torch.tanh(inputs / 2)
         outputs: Tensor = self.layers[-1](states)
         return outputs
 

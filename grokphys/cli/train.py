@@ -43,7 +43,7 @@ here lie within. The rate of their embeddings, 1e-3 without weight decay, is the
 """
 FIELDS: dict[str, dict[str, Any]] = {
     "constant-attention": {"tokens": 17, "dim": 2, "hidden": "32"},
-    "embedding-mlp": {"tokens": 59, "dim": 128, "hidden": "100 100"},
+    "embedding-mlp": {"tokens": 59, "dim": 128, "hidden": "100 100", "activation": "silu", "even": 0.0},
     "toy-addition": {"tokens": 10, "dim": 1, "hidden": "200 200", "kind": "regression", "scale": 1.0},
     "group-decoder": {"hidden": "200 200", "scale": 0.1, "group": "S3"},
     "token-transformer": {
@@ -118,6 +118,8 @@ MODEL_OPTIONS = (
     "causal",
     "dropout",
     "data",
+    "activation",
+    "even",
 )
 """Options of `train` that are the model's; each model has some of them."""
 PER_MEMBER = (
@@ -154,6 +156,11 @@ def train(
     causal: Annotated[bool | None, _of_model("{True,False}", "causal")] = None,
     dropout: Annotated[float | None, _of_model("FLOAT", "dropout")] = None,
     data: Annotated[str | None, _of_model("NAME|PATH", "data")] = None,
+    activation: Annotated[
+        Literal["silu", "relu", "tanh", "asinh"] | None,
+        _of_model("{silu,relu,tanh,asinh}", "activation"),
+    ] = None,
+    even: Annotated[float | None, _of_model("FLOAT", "even")] = None,
     *,
     runs: int = 1,
     steps: Annotated[int | None, _of_model("INT", "steps")] = None,
@@ -209,6 +216,8 @@ def train(
         causal: whether the first token is kept from attending to the second.
         dropout: rate of dropout in the transformer's blocks, from 0 to 1.
         data: digits, or the path of MNIST's IDX files or of an npz archive, for image-mlp.
+        activation: silu, relu, tanh or asinh, after the hidden layers of embedding-mlp.
+        even: weight of SiLU's even part (x/2) tanh(x/2), added to the activation tanh or asinh; at least 0.
         runs: number of runs; run k is a network drawn from the k-th child of the seed.
         steps: number of steps, of the optimiser; epochs, where the batch is full.
         seed: seed of the ensemble, a whole number of at least 0.
@@ -254,6 +263,8 @@ def train(
         "causal": causal,
         "dropout": dropout,
         "data": data,
+        "activation": activation,
+        "even": even,
     }
     refuse_special(out)
     model = model_name(model)

@@ -14,7 +14,12 @@ from nets.engines import kernels
 from nets.engines.ensemble import AdamW, Ensemble
 
 COMBINE = {"sum": kernels.SUM, "concatenate": kernels.CONCATENATE, "product": kernels.PRODUCT}
-ACTIVATION = {"relu": kernels.RELU, "silu": kernels.SILU, "tanh": kernels.TANH}
+ACTIVATION = {
+    "relu": kernels.RELU,
+    "silu": kernels.SILU,
+    "tanh": kernels.TANH,
+    "asinh": kernels.ASINH,
+}
 TASKS_A_THREAD = 4
 """More tasks than threads, so that a core which others use takes fewer of them."""
 
@@ -55,6 +60,7 @@ class FusedEngine:
             0 if data else model.dim,
             max(encoded),
             float(architecture.embedding_penalty),
+            float(architecture.even),
         )
         task = model.task
         targets = np.empty((ensemble.runs, 0, 0)) if ensemble.targets is None else ensemble.targets

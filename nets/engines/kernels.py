@@ -26,7 +26,7 @@ Array = NDArray[Any]
 Integers = NDArray[Any]
 
 SUM, CONCATENATE, PRODUCT, DATA = range(4)
-RELU, SILU, TANH = range(3)
+RELU, SILU, TANH, ASINH = range(4)
 CROSS_ENTROPY, SQUARED_ERROR = range(2)
 BLOCK = 128
 """Examples of a block: 128 rows of 100 numbers are 50 kB in float32, and a step needs about eight such."""
@@ -42,6 +42,7 @@ class Shape(NamedTuple):
     dim: int
     encoded: int
     penalty: float
+    even: float
 
 
 class Examples(NamedTuple):
@@ -272,7 +273,14 @@ def _forward(
             _add_product(below, _matrix(row, at, inputs, width), states)
         if layer < layers - 1:
             piece = slice(kept, kept + rows * width)
-            _activate(scratch.states[piece], scratch.slopes[piece], shape.activation, scratch.bits)
+            _activate(
+                scratch.states[piece],
+                scratch.slopes[piece],
+                shape.activation,
+                shape.even,
+                scratch.flows,
+                scratch.bits,
+            )
         at += (inputs + 1) * width
         kept += BLOCK * width
         below = states
@@ -659,9 +667,21 @@ def _multiply(numbers: Array, factors: Array) -> None:
 
 
 @kernel()
-def _activate(states: Array, slopes: Array, activation: int, bits: Integers) -> None:
-    """Apply the activation in place, and put its derivative into `slopes`."""
-    one = states.dtype.type(1)
+def _activate(
+    states: Array, slopes: Array, activation: int, even: float, room: Array, bits: Integers
+) -> None:
+    """Apply the activation in place, and put its derivative into `slopes`.
+
+    With h = x/2 and t = tanh h, which `room` keeps, the even part is h t and its derivative
+    (t + h (1 - t²)) / 2.
+    """
+    one, half = states.dtype.type(1), states.dtype.type(0.5)
+    halves, tangents = room[0, : len(states)], room[1, : len(states)]
+    if even > 0:
+        for i in range(len(states)):
+            halves[i] = half * states[i]
+            tangents[i] = halves[i]
+        _hyperbolic_tangent(tangents, slopes, bits)
     if activation == RELU:
         for i in range(len(states)):
             slopes[i] = one if states[i] > 0 else 0 * one
@@ -674,10 +694,19 @@ def _activate(states: Array, slopes: Array, activation: int, bits: Integers) -> 
             gate = one / (one + slopes[i])
             states[i] *= gate
             slopes[i] = gate + states[i] * (one - gate)
-    else:
+    elif activation == TANH:
         _hyperbolic_tangent(states, slopes, bits)
         for i in range(len(states)):
             slopes[i] = one - states[i] * states[i]
+    else:
+        for i in range(len(states)):
+            slopes[i] = one / np.sqrt(states[i] * states[i] + one)
+        _inverse_hyperbolic_sine(states, bits)
+    if even > 0:
+        weight = states.dtype.type(even)
+        for i in range(len(states)):
+            states[i] += weight * (halves[i] * tangents[i])
+            slopes[i] += weight * half * (tangents[i] + halves[i] * (one - tangents[i] * tangents[i]))
 
 
 F = np.float32
@@ -687,6 +716,19 @@ LAST_EXPONENTIAL = F(1.9875691500e-4)
 TANGENT = (F(-3.33332819422e-1), F(1.33314422036e-1), F(-5.37397155531e-2), F(2.06390887954e-2))
 LAST_TANGENT = F(-5.70498872745e-3)
 LOWEST, HIGHEST, ONE, HALF, TWO, SMALL = F(-87.0), F(88.0), F(1.0), F(0.5), F(2.0), F(0.625)
+SINE = (F(-1.6666288134e-1), F(7.4847586088e-2), F(-4.2699340972e-2))
+LAST_SINE = F(2.0122003309e-2)
+LOGARITHM = (
+    F(3.3333331174e-1),
+    F(-2.4999993993e-1),
+    F(2.0000714765e-1),
+    F(-1.6668057665e-1),
+    F(1.4249322787e-1),
+    F(-1.2420140846e-1),
+    F(1.1676998740e-1),
+    F(-1.1514610310e-1),
+)
+LAST_LOGARITHM, ROOT_HALF = F(7.0376836292e-2), F(0.707106781186547524)
 
 
 @kernel()
@@ -732,6 +774,38 @@ def _hyperbolic_tangent(x: Array, room: Array, bits: Integers) -> None:
         far = ONE - TWO / (room[i] + ONE)
         far = far if x[i] > 0 else -far
         x[i] = near if abs(x[i]) < SMALL else far
+
+
+@kernel()
+def _inverse_hyperbolic_sine(x: Array, bits: Integers) -> None:
+    """Inverse hyperbolic sine in place; in float32 with a relative error below 3e-7, up to where x² ends.
+
+    It is ln(|x| + sqrt(x² + 1)) with the sign of x, and a series where |x| is small. The logarithm, Cephes'
+    too, takes the bits of a number apart: a power of two, and a factor between 1/√2 and √2.
+    """
+    if x.itemsize != 4:
+        for i in range(len(x)):
+            x[i] = math.asinh(x[i])
+        return
+    s0, s1, s2 = SINE
+    c0, c1, c2, c3, c4, c5, c6, c7 = LOGARITHM
+    numbers = bits.view(np.float32)
+    for i in range(len(x)):
+        numbers[i] = abs(x[i]) + np.sqrt(x[i] * x[i] + ONE)
+    for i in range(len(x)):
+        power = F((bits[i] >> np.int32(23)) - np.int32(126))
+        bits[i] = (bits[i] & np.int32(0x007FFFFF)) | np.int32(0x3F000000)
+        factor = numbers[i]
+        low = factor < ROOT_HALF
+        power = power - ONE if low else power
+        r = TWO * factor - ONE if low else factor - ONE
+        square = r * r
+        series = ((((LAST_LOGARITHM * r + c7) * r + c6) * r + c5) * r + c4) * r + c3
+        series = ((series * r + c2) * r + c1) * r + c0
+        far = r + (series * r * square + power * LN2_LOW - HALF * square) + power * LN2_HIGH
+        square = x[i] * x[i]
+        near = (((LAST_SINE * square + s2) * square + s1) * square + s0) * square * x[i] + x[i]
+        x[i] = near if abs(x[i]) < HALF else far * (x[i] / abs(x[i]))  # NaN and infinity become NaN
 
 
 @kernel(reorder=True)

@@ -24,6 +24,11 @@ LIU = {
             nets.EmbeddingMLP(7, 4, (6, 5)),
             {"weight_decay": 0.5},
         ),
+        (
+            "--model embedding-mlp --tokens 7 --dim 4 --hidden 6 --activation tanh --even 0.5",
+            nets.EmbeddingMLP(7, 4, (6,), activation="tanh", even=0.5),
+            {"weight_decay": 0.5},
+        ),
         ("--hidden 9 --tokens 5", nets.ConstantAttention(5, hidden=9), {}),
         (
             "--model toy-addition --tokens 5 --kind classification --hidden 8 --scale 0.5 --initialisation "

@@ -8,13 +8,19 @@ import torch
 
 import nets
 from grokphys.bench.nets import PlainNetwork, multiply_adds
-from nets.engines.choice import choose_engine, kernels, optimiser
+from nets.engines import fused, kernels
+from nets.engines.choice import choose_engine, optimiser
 from nets.engines.ensemble import batches, draw
 from physics.theory.groups import cyclic
 
 MODELS = {
     "constant attention": nets.ConstantAttention(11, 3, 16),
     "embedding MLP": nets.EmbeddingMLP(13, 8, (20, 18)),
+    "ReLU": nets.EmbeddingMLP(13, 8, (20, 18), activation="relu"),
+    "tanh": nets.EmbeddingMLP(13, 8, (20, 18), activation="tanh"),
+    "asinh": nets.EmbeddingMLP(13, 8, (20, 18), activation="asinh"),
+    "tanh and an even part": nets.EmbeddingMLP(13, 8, (20, 18), activation="tanh", even=0.75),
+    "asinh and an even part": nets.EmbeddingMLP(13, 8, (20, 18), activation="asinh", even=2.0),
     "toy regression": nets.ToyAddition(8, 2, (30, 20), 12),
     "toy classification": nets.ToyAddition(8, 1, (30, 20), kind="classification"),
     "group": nets.GroupDecoder(hidden=(20, 30), outputs_dim=7),
@@ -147,7 +153,9 @@ def test_the_product_of_matrices(shape, order, dtype):
     assert (np.abs(out - exact) <= bound).all()
 
 
-@pytest.mark.parametrize(("name", "bound"), [("exponential", 2e-7), ("hyperbolic tangent", 3e-7)])
+@pytest.mark.parametrize(
+    ("name", "bound"), [("exponential", 2e-7), ("hyperbolic tangent", 3e-7), ("hyperbolic sine", 3e-7)]
+)
 def test_float32_functions(name, bound):
     small = np.geomspace(1e-30, 1, 5001)
     x = np.concatenate([np.linspace(-86, 87, 10001), small, -small]).astype(np.float32)
@@ -155,9 +163,12 @@ def test_float32_functions(name, bound):
     if name == "exponential":
         kernels._exponential(found, bits)
         exact = np.exp(x.astype(np.float64))
-    else:
+    elif name == "hyperbolic tangent":
         kernels._hyperbolic_tangent(found, np.empty_like(x), bits)
         exact = np.tanh(x.astype(np.float64))
+    else:
+        kernels._inverse_hyperbolic_sine(found, bits)
+        exact = np.arcsinh(x.astype(np.float64))
     assert (np.abs(found - exact) <= bound * np.abs(exact)).all()
 
 
@@ -167,6 +178,42 @@ def test_the_exponential_ends_where_float32_does():
     assert np.isfinite(x).all()
     assert x[0] <= 2e-38
     assert x[4] == 1
+
+
+@pytest.mark.parametrize("activation", ["silu", "relu", "tanh", "asinh"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_activations_do_not_hide_what_overflowed(activation, dtype):
+    lost = np.array([np.nan, 1.0], dtype)
+    kernels._activate(
+        lost,
+        np.empty_like(lost),
+        fused.ACTIVATION[activation],
+        0.0,
+        np.empty((2, 2), dtype),
+        np.empty(2, np.int32),
+    )
+    assert np.isfinite(lost).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("activation", "even"), [("silu", 0), ("relu", 0), ("tanh", 1.5), ("asinh", 0.25)])
+def test_the_slope_of_an_activation_is_its_derivative(activation, even, dtype):
+    x = np.linspace(-9, 9, 501)
+    h = 1e-5
+
+    def exact(x):
+        function = {"tanh": np.tanh, "asinh": np.arcsinh, "silu": lambda x: x / (1 + np.exp(-x))}
+        function["relu"] = lambda x: np.maximum(x, 0)
+        return function[activation](x) + even * x / 2 * np.tanh(x / 2)
+
+    states, slopes = x.astype(dtype), np.empty(len(x), dtype)
+    room, bits = np.empty((2, len(x)), dtype), np.empty(len(x), np.int32)
+    kernels._activate(states, slopes, fused.ACTIVATION[activation], even, room, bits)
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(states, exact(x.astype(dtype).astype(float)), rtol=4 * eps, atol=8 * eps)
+    smooth = np.abs(x) > 0.01
+    slope = (exact(x + h) - exact(x - h)) / (2 * h)
+    np.testing.assert_allclose(slopes[smooth], slope[smooth], rtol=0, atol=max(2e-9, 16 * eps))
 
 
 def test_bits_do_not_depend_on_threads_company_or_pieces():

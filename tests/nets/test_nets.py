@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -197,3 +198,24 @@ def test_cuda_asked_for_and_absent():
 def test_a_model_refuses_bad_sizes(name, value):
     with pytest.raises(InputError, match=f"{name} must be at least {value + 1}, got {value}"):
         ConstantAttention(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"activation": "gelu"}, "activation must be one of 'silu', 'relu', 'tanh', 'asinh', got 'gelu'"),
+        ({"activation": "tanh", "even": -1}, "even must be a finite number of at least 0, got -1"),
+        ({"even": 0.5}, "even must be 0 for the activation 'silu', which has an even part of its own"),
+    ],
+)
+def test_an_activation_that_is_not_one_is_refused(fields, sentence):
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        nets.EmbeddingMLP(**fields)
+
+
+def test_silu_is_half_of_its_argument_and_the_even_part():
+    x = torch.linspace(-6, 6, 25, dtype=torch.float64)
+    layers = nets.EmbeddingMLP(7, 4, (6,), activation="tanh", even=1.0).architecture
+    even = layers.activate(x) - torch.tanh(x)
+    torch.testing.assert_close(x / 2 + even, torch.nn.functional.silu(x))
+    torch.testing.assert_close(even, even.flip(0))

@@ -14,6 +14,7 @@ ALL = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy",
 MODELS = {
     "sum": ConstantAttention(7, 3, 8),
     "concatenation": EmbeddingMLP(5, 4, (6, 7)),
+    "tanh and an even part": EmbeddingMLP(5, 4, (6, 7), activation="tanh", even=0.5),
     "regression": ToyAddition(5, hidden=(9, 8), outputs_dim=4),
     "classification": ToyAddition(5, 2, hidden=(9,), kind="classification"),
     "group": GroupDecoder(physics.dihedral(4), side=2, hidden=(9,), outputs_dim=5),
