@@ -2,17 +2,20 @@
 
 Compiled code is cached on disk beside the source (or, where that is read-only, in the user's cache
 directory). Numba writes index and code through a temporary file and an atomic rename, so many processes
-may start at once; one that finds an index without its code compiles anew. The cache notices a change of
-the file that holds a kernel, but not of a file that this one calls into: **a kernel calls only kernels of
-its own file.**
+may start at once; one that finds an index without its code compiles anew. Numba's own cache notices a change
+of the file that holds a kernel, but not of a file that this one calls into; ours notices a change of any file
+with kernels in the same folder, and of this one. So **a kernel calls only kernels of its own folder**, and
+takes constants from files with kernels.
 """
 
 import contextlib
+import hashlib
 import importlib
 import os
 import threading
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -20,7 +23,9 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def kernel(*, parallel: bool = False, reorder: bool = False) -> Callable[[Function], Function]:
+def kernel(
+    *, parallel: bool = False, reorder: bool = False, cache: bool = True
+) -> Callable[[Function], Function]:
     """Compile a function of plain arrays.
 
     ``error_model="numpy"`` lets a division by zero give infinity as in NumPy, and leaves loops with a
@@ -34,15 +39,45 @@ def kernel(*, parallel: bool = False, reorder: bool = False) -> Callable[[Functi
 
     A `parallel` kernel takes positional arguments and is called from Python, not from another kernel. Where
     Numba's threading layer allows only one call at a time, calls take turns.
+
+    Without `cache` the code lives as long as the process, as it must where a kernel closes over a function of
+    the user.
     """
-    compiled = numba.njit(
-        cache=True,
+    compile_ = numba.njit(
+        cache=cache,
         error_model="numpy",
         parallel=parallel,
         nogil=True,
         fastmath={"contract", "reassoc", "nsz"} if reorder else False,
     )
+
+    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        dispatcher = compile_(function)
+        found = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+        if found is not None:  # the stamp decides whether an index on disk is up to date
+            found._source_stamp = found._source_stamp, _kernel_sources(function.__code__.co_filename)
+        return dispatcher
+
     return cast("Callable[[Function], Function]", _in_turn(compiled) if parallel else compiled)
+
+
+def _kernel_sources(file: str) -> bytes:
+    """Digest of the files with kernels in the folder of `file`, and of this one, which compiles them."""
+    folder = file.rpartition(os.sep)[0] or "."
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:  # it may be inside a zip file
+        found = sorted((one.path, one.stat().st_mtime_ns) for one in entries if one.name.endswith(".py"))
+        return _digest((__file__, 0), *found)
+    return b""
+
+
+@lru_cache(maxsize=64)
+def _digest(*files: tuple[str, int]) -> bytes:
+    digest = hashlib.sha256()
+    for path, _ in files:
+        source = Path(path).read_bytes()
+        if b"@kernel(" in source or path == __file__:
+            digest.update(hashlib.sha256(source).digest())
+    return digest.digest()
 
 
 _turn = threading.Lock()

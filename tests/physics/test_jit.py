@@ -4,6 +4,7 @@ import pkgutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from numba.core.dispatcher import Dispatcher
@@ -35,6 +36,92 @@ def test_many_processes_may_fill_the_cache_at_once(tmp_path):
         assert all(process.returncode == 0 for process in started), finished
         assert len({out for out, _ in finished}) == 1
     assert any(tmp_path.rglob("*.nbi"))
+
+
+CALLED = """
+from physics.jit import kernel
+
+@kernel()
+def factor(x):
+    return {factor} * x
+"""
+
+CALLING = """
+from physics.jit import kernel
+from many_kernels.called import factor
+
+@kernel()
+def middle(x):
+    return factor(x)
+
+@kernel()
+def total(values):
+    found = 0.0
+    for i in range(len(values)):
+        found += middle(values[i])
+    return found
+"""
+
+ASKING = """
+import numpy as np
+from many_kernels.calling import middle, total
+print(total(np.ones(3)), middle(1.0), sum(middle.stats.cache_hits.values()))
+"""
+
+
+def test_a_change_in_a_file_that_a_kernel_calls_into_is_compiled(tmp_path, python):
+    package = tmp_path / "many_kernels"
+    package.mkdir()
+    path = os.pathsep.join([str(tmp_path), str(Path(jit.__file__).parents[1])])
+    environment = {**os.environ, "PYTHONPATH": path}
+
+    def ask():
+        return python(ASKING, env=environment).stdout.split()
+
+    (package / "__init__.py").touch()
+    (package / "called.py").write_text(CALLED.format(factor=2.0))
+    (package / "calling.py").write_text(CALLING)
+    (package / "other.py").write_text("a = 1")
+    assert ask() == ["6.0", "2.0", "0"]
+    (package / "other.py").write_text("a = 2")
+    assert ask() == ["6.0", "2.0", "1"]  # what holds no kernel changes none
+    (package / "called.py").write_text(CALLED.format(factor=5.0))
+    assert ask() == ["15.0", "5.0", "0"]
+    assert ask() == ["15.0", "5.0", "1"]
+
+
+def dispatchers():
+    """Every kernel of the packages, by its module and name."""
+    names = [
+        one.name
+        for package in (physics, nets, analysis)
+        for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    for module in map(importlib.import_module, [*names, "grokphys.bench.references"]):
+        for name, value in vars(module).items():
+            for one in (value, *(cell.cell_contents for cell in getattr(value, "__closure__", None) or ())):
+                if isinstance(one, Dispatcher):
+                    yield module, name, one
+
+
+def folder(function):
+    return Path(function.__code__.co_filename).parent
+
+
+def test_a_kernel_calls_only_kernels_of_its_own_folder():
+    """Numba's cache would not notice a change elsewhere."""
+    met = 0
+    for _, name, kernel in dispatchers():
+        function = kernel.py_func
+        names = function.__code__.co_names
+        values = [function.__globals__.get(used) for used in names]
+        inside = [getattr(value, used, None) for value in values for used in names]  # of modules
+        for one in (*values, *inside):
+            if isinstance(one, Dispatcher) and not one.py_func.__module__.startswith("numba."):
+                met += 1
+                called = f"{function.__module__}.{name} calls {one.py_func.__module__}.{one.__name__}"
+                assert folder(one.py_func) == folder(function), called
+    assert met > 50
 
 
 @pytest.mark.parametrize(("chosen", "found"), [({}, "10000"), ({"GOMP_SPINCOUNT": "77"}, "77")])
@@ -98,15 +185,9 @@ def test_threads_of_python_may_meet_in_kernels_under_the_layer_that_does_not_all
 
 def test_every_parallel_kernel_takes_turns():
     """A parallel kernel that its module holds bare would be called without the lock."""
-    names = [
-        one.name
-        for package in (physics, nets, analysis)
-        for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    ]
-    for module in map(importlib.import_module, [*names, "grokphys.bench.references"]):
-        for name, value in vars(module).items():
-            if isinstance(value, Dispatcher):
-                assert not value.targetoptions.get("parallel"), f"{module.__name__}.{name}"
+    for module, name, kernel in dispatchers():
+        if vars(module)[name] is kernel:
+            assert not kernel.targetoptions.get("parallel"), f"{module.__name__}.{name}"
 
 
 @pytest.mark.parametrize(("layer", "waits"), [("omp", False), ("tbb", False), ("workqueue", True)])
