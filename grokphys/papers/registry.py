@@ -4,8 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grokphys.output import Budget
-from grokphys.papers.beyond import pairings
-from grokphys.papers.beyond import scaling as liu_scaling
 from grokphys.papers.ding import (
     figures as ding_figures,
 )
@@ -45,29 +43,10 @@ from grokphys.papers.liu import (
 from grokphys.papers.liu import (
     toy as liu_toy,
 )
-from grokphys.papers.musat import (
-    networks as musat_networks,
-)
-from grokphys.papers.musat import (
-    particles as musat_particles,
-)
-from grokphys.papers.musat import (
-    start as musat_start,
-)
 
 Recipe = Callable[[Path, Budget], list[Path]]
 
 FIGURES: dict[str, Recipe] = {
-    "musat-table1": musat_networks.table_1,
-    "musat-table2": musat_particles.table_2,
-    "musat-3": musat_networks.grid_map,
-    "musat-4": musat_networks.circle_map,
-    "musat-5": musat_particles.arrangements,
-    "musat-6": musat_networks.norms,
-    "musat-D": musat_networks.gallery,
-    "musat-G": musat_networks.higher,
-    "musat-map": musat_particles.phase_map,
-    "musat-start": musat_start.starts,
     "liu-1": liu_components.emergence,
     "liu-3": liu_toy.accuracies,
     "liu-4a": liu_theory.probability,
@@ -97,8 +76,6 @@ FIGURES: dict[str, Recipe] = {
     "liu-21": liu_components.tickets,
     "liu-22": liu_components.projections,
     "liu-L": liu_examples.emergence,
-    "liu-groups": liu_scaling.groups,
-    "liu-scaling": liu_scaling.scaling,
     "ding-2": ding_figures.signals,
     "ding-3": ding_figures.components,
     "ding-4": ding_networks.frozen,
@@ -117,8 +94,5 @@ FIGURES: dict[str, Recipe] = {
     "ding-15": ding_networks.three_fits,
     "ding-16": ding_figures.all_trajectories,
     "ding-law": ding_law.across_runs,
-    "compare-theory": pairings.theory_and_toy,
-    "compare-particles": pairings.particles_and_attention,
-    "compare-ode": pairings.ode_and_mlp,
 }
 """What each name makes: a function of the directory and the budget that returns the files it wrote."""

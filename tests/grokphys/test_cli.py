@@ -560,7 +560,7 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
         (["demo", "--seed", "-1"], "seed must be a whole number of at least 0"),
         (["fit-ode", REAL, "--alpha", "-1"], "alpha must be a finite number of at least 0"),
         (["fit-ode", REAL, "--max-iter", "0"], "max_iter must be at least 1, got 0"),
-        (["reproduce", "liu-99"], "names must be one of 'musat-table1', 'musat-table2'"),
+        (["reproduce", "liu-99"], "names must be one of 'liu-1', 'liu-3'"),
         (["bench", "nothing"], "names must be one of 'theory'"),
         (["train", "--runs", "0"], "runs must be at least 1, got 0"),
         (["train", "--tokens", "2"], "tokens must be at least 3, got 2"),

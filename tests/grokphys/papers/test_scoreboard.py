@@ -15,7 +15,6 @@ from grokphys.papers.verdicts import (
     Circumstances,
     Finding,
     Printed,
-    between,
     exact,
     judge_number,
     judge_statement,
@@ -26,7 +25,6 @@ from grokphys.papers.verdicts import (
     slope,
     trend,
 )
-from grokphys.report.musat import TABLE_1, TABLE_2
 
 
 def word(ours, paper, budget="default", about=None):
@@ -268,27 +266,6 @@ def test_rows_are_whole():
             if isinstance(claim.paper, Printed):
                 assert np.isfinite(claim.paper.value)
                 assert claim.paper.source
-
-
-def test_musats_tables_are_quoted_in_full():
-    printed = {(item.recipe, claim.name): claim.paper for item in ITEMS for claim in item.claims}
-    for decay, row in TABLE_1.items():
-        own = printed["musat-table1", f"decay {decay:g}: grid imperfections"]
-        assert own.value == row.imperfections.estimate
-        assert own.interval.high == pytest.approx(row.imperfections.high)
-        related = printed["musat-table1", f"decay {decay:g}: correlation"]
-        assert (
-            related.interval
-            == between(
-                *(
-                    f"{row.correlation.estimate:.2f}",
-                    (f"{row.correlation.low:.2f}", f"{row.correlation.high:.2f}"),
-                ),
-                source="",
-                runs=100 - row.circles,
-            ).interval
-        )
-    assert sum(recipe == "musat-table2" for recipe, _ in printed) == 2 * len(TABLE_2)
 
 
 def test_rows_without_data_say_why(tmp_path):
