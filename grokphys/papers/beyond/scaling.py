@@ -1,56 +1,83 @@
 """Beyond Liu et al.: the transition for p = 5 … 60, modulo n, and for groups."""
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy import stats
 
 import physics
 from analysis.plots.figures import graded_colors, style
-from analysis.stats.intervals import proportion
-from analysis.stats.transitions import fit_critical_values, median_crossing
-from grokphys.output import Budget, save_figure, write_csv
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import difference, share, where
+from grokphys.papers.recipe import Columns, Number, Printed, Result, Run, Statement, Tables, recipe
 from physics import FiniteGroup, Operation, critical_sizes
 from physics.theory.operations import random_orders
 
-SIZES = (5, 7, 10, 14, 20, 28, 40, 60)
-ORDERS: dict[Budget, int] = {"quick": 300, "default": 4000, "paper": 10_000}
-GROUP_ORDERS: dict[Budget, int] = {"quick": 100, "default": 2000, "paper": 10_000}
-
-Row = dict[str, Any]
+FAMILIES = {"plain addition": False, "addition mod p": True}
+SEED = 9100
 
 
-def measure(operation: Operation, orders: int, seed: int = 81) -> tuple[Row, Any]:
-    """Critical fraction of an operation, by a fit and without one, and the critical sizes behind it."""
-    samples = len(operation.samples)
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers of symbols p, and how many orders of all samples are drawn for each."""
+
+    tokens: Sequence[int]
+    orders: int
+
+
+def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, NDArray[Any]]:
+    """Count random orders by how many of their samples determine the representation.
+
+    Returns
+    -------
+    dict
+        Columns: ``size``, the number of samples; ``fraction``, that of all samples; where the operation
+        commutes, ``last``, whether it is the one that frees the last symbol from isolation; ``orders``.
+    """
     drawn = random_orders(operation, sets=orders, seed=seed)
     sizes = critical_sizes(operation, orders=drawn)
-    fit = fit_critical_values(sizes / samples, 1 / samples)
-    median = median_crossing(sizes / samples, 1 / samples)
-    row = {
-        "operation": operation.name,
-        "tokens": operation.tokens,
-        "samples": samples,
-        "orders": orders,
-        "r_c": median.estimate,
-        "low": median.low,
-        "high": median.high,
-        "r_c_fit": fit.critical.estimate,
-        "fit_low": fit.critical.low,
-        "fit_high": fit.critical.high,
-        "relative_width": fit.width,
-        "shape": fit.shape,
-        "misfit": fit.misfit,
-    }
-    if operation.commutes:
-        last = proportion(int((sizes == last_symbols(operation, drawn)).sum()), orders)
-        row |= {"last_symbol": last.estimate, "last_symbol_low": last.low, "last_symbol_high": last.high}
-    return row, sizes
+    kinds = [sizes, sizes == last_symbols(operation, drawn)] if operation.commutes else [sizes]
+    (size, *last), counts = np.unique(np.stack(kinds).astype(int), axis=1, return_counts=True)
+    table = {"size": size, "fraction": size / len(operation.samples)}
+    return table | ({"last": last[0].astype(bool)} if last else {}) | {"orders": counts}
+
+
+def critical_fraction(rows: Columns, level: float) -> Interval:
+    """Median of the fractions at which orders determine all, with the interval of order statistics."""
+    values = np.sort(np.repeat(rows["fraction"], rows["orders"]))
+    count = len(values)
+    low, high = (int(stats.binom.ppf((1 + side * level) / 2, count, 0.5)) for side in (-1, 1))
+    return Interval(float(np.median(values)), float(values[low]), float(values[min(high, count - 1)]), count)
+
+
+def _critical(tokens: int, scale: float = 1.0, family: str = "plain addition") -> Any:
+    def measured(tables: Tables, level: float) -> Interval:
+        rows = where(tables["orders"], family=family, tokens=tokens)
+        return critical_fraction(rows, level).map(lambda value: float(np.log(value / scale)))
+
+    return measured
+
+
+def _ratio(first: Any, second: Any) -> Callable[[Tables, float], Interval]:
+    return lambda tables, level: difference(first(tables, level), second(tables, level)).map(np.exp)
+
+
+def _last(tables: Tables, level: float) -> Interval:
+    rows = where(tables["orders"], family="plain addition", tokens=60)
+    return share(np.repeat(rows["last"], rows["orders"]), level)
+
+
+def _law(tokens: int) -> Any:
+    return _critical(tokens, np.log(tokens) / tokens)
+
+
+EXACT = "the closure of a training set is computed, and has no chance that could be shuffled"
 
 
 def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -73,123 +100,107 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
     return np.asarray(np.max(first, axis=0))
 
 
-def scaling(out: Path, budget: Budget) -> list[Path]:
-    """Finite-size scaling: the critical fraction of plain addition and of addition mod p, p = 5 … 60."""
-    families = {
-        "plain addition": [measure(Operation(p), ORDERS[budget]) for p in SIZES],
-        "addition mod p": [measure(Operation(p, modulus=p), ORDERS[budget]) for p in SIZES],
-    }
-    rows = []
-    for name, measured in families.items():
-        found = [row for row, _ in measured]
-        large = [row for row in found if row["tokens"] >= 14]
-        slope = np.polyfit(np.log([r["tokens"] for r in large]), np.log([r["r_c"] for r in large]), 1)[0]
-        print(
-            f"  {name}: r_c falls from {found[0]['r_c']:.3f} at p = {SIZES[0]} to {found[-1]['r_c']:.4f} "
-            f"[{found[-1]['low']:.4f}, {found[-1]['high']:.4f}] at p = {SIZES[-1]}, about as "
-            f"p^{slope:.2f} from p = 14 on"
-        )
-        print(
-            f"    the last isolated symbol completes it in {found[2]['last_symbol']:.0%} of the orders at "
-            f"p = {SIZES[2]}, in {found[-1]['last_symbol']:.0%} at p = {SIZES[-1]}"
-        )
-        rows += [{"family": name, **row} for row in found]
+@recipe(
+    "liu-scaling",
+    paper="beyond",
+    item="the transition for p = 5 … 60",
+    shows="The critical fraction is no constant: it falls as ln p / p.",
+    quick=Sizes((5, 10, 28, 60), 20),
+    paper_setting=Sizes((5, 7, 10, 14, 20, 28, 40, 60), 10_000),
+    cost="two minutes",
+    rules=(
+        Statement(
+            "r_c falls with p",
+            "the critical training data fraction r_c is a constant",
+            "beyond the papers: Liu gives r_c = 0.4 at p = 10",
+            "r_c at p = 60 over r_c at p = 10, plain addition; 1 where it is a constant",
+            _ratio(_critical(60), _critical(10)),
+            chance=EXACT,
+            most=0.8,
+            independent="order",
+        ),
+        Statement(
+            "r_c falls as ln p / p",
+            "the coupon collector's law, of which large p has the limit",
+            "beyond the papers",
+            "r_c p / ln p at p = 60 over that at p = 28, plain addition; 1 where the law holds",
+            _ratio(_law(60), _law(28)),
+            chance=EXACT,
+            least=0.9,
+            most=1.1,
+            independent="order",
+        ),
+        Statement(
+            "the last isolated symbol decides",
+            "the representation is complete as soon as no symbol is isolated",
+            "beyond the papers",
+            "share of orders in which the last isolated symbol completes it, p = 60, plain addition",
+            _last,
+            chance=EXACT,
+            least=0.5,
+            independent="order",
+        ),
+    ),
+)
+def scaling(run: Run) -> Result:
+    """Finite-size scaling: the critical fraction of plain addition and of addition mod p."""
+    setting: Sizes = run.setting
+    parts = []
+    for family, modular in FAMILIES.items():
+        for p in setting.tokens:
+            part = run.keep(
+                f"{family}-{p}",
+                lambda p=p, modular=modular: measure(  # type: ignore[misc]
+                    Operation(p, modulus=p if modular else None), setting.orders, SEED + p
+                ),
+            )
+            count = len(part["size"])
+            parts.append({"family": np.full(count, family), "tokens": np.full(count, p), **part})
+    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     with style():
         figure = Figure(figsize=(11.4, 3.7))
         left, middle, right = figure.subplots(1, 3)
-        show_distributions(families["plain addition"], left)
-        show_critical(families, middle)
-        show_last_symbol(families, right)
-        picture = save_figure(figure, out / "liu-scaling.png")
-    curves = [
-        {
-            "tokens": row["tokens"],
-            "size": size,
-            "fraction": size / row["samples"],
-            "probability": float((sizes <= size).mean()),
-        }
-        for row, sizes in families["plain addition"]
-        for size in range(int(sizes.min()) - 1, int(sizes.max()) + 1)
-    ]
-    return [
-        write_csv(out / "liu-scaling.csv", rows),
-        write_csv(out / "liu-scaling-curves.csv", curves),
-        picture,
-    ]
-
-
-def show_distributions(measured: Sequence[tuple[Row, Any]], ax: Axes | None = None) -> Axes:
-    """Draw the probability that the training set determines all, over the fraction, for each p."""
-    ax = Figure().subplots() if ax is None else ax
-    for (row, sizes), color in zip(measured, graded_colors(len(measured)), strict=True):
-        ordered = np.sort(sizes) / row["samples"]
-        ax.step(
-            ordered,
-            np.arange(1, len(ordered) + 1) / len(ordered),
-            where="post",
-            color=color,
-            label=row["tokens"],
+        _show_distributions(left, where(table, family="plain addition"))
+        _show_over_p(middle, table, critical_fraction)
+        _show_over_p(right, table, lambda rows, level: share(np.repeat(rows["last"], rows["orders"]), level))
+        smooth = np.geomspace(min(setting.tokens), max(setting.tokens), 100)
+        law = np.log(smooth) / smooth
+        middle.plot(smooth, law, color="#888888", linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
+        middle.set(
+            yscale="log", ylabel=r"critical fraction $r_c$", title="The critical fraction falls with p"
         )
-    ax.set(
-        xlabel="training data fraction",
-        ylabel="probability of a unique representation",
-        title="Plain addition",
-        xlim=(0, 1.25),
-    )
+        middle.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
+        middle.set_yticks([], minor=True)
+        right.set(ylabel="share of orders", ylim=(0, 1), title="The last isolated symbol decides")
+        middle.legend()
+    return Result({"orders": table}, {"liu-scaling": figure})
+
+
+def _show_distributions(ax: Axes, rows: Columns) -> None:
+    """Draw the probability that the training set determines all, over the fraction, for each p."""
+    tokens = np.unique(rows["tokens"])
+    for p, color in zip(tokens, graded_colors(len(tokens)), strict=True):
+        own = where(rows, tokens=p)
+        order = np.argsort(own["fraction"])
+        passed = np.cumsum(own["orders"][order]) / own["orders"].sum()
+        ax.step(own["fraction"][order], passed, where="post", color=color, label=str(p))
+    ax.set(xlabel="training data fraction", ylabel="probability of a unique representation", xlim=(0, 1.25))
+    ax.set(title="Plain addition")
     ax.set_xticks(np.linspace(0, 1, 6))
     ax.legend(title="p", loc="center right", handlelength=1.2)
-    return ax
 
 
-def show_critical(families: Mapping[str, Sequence[tuple[Row, Any]]], ax: Axes | None = None) -> Axes:
-    """Draw critical fractions over p, with the coupon collector's ln(p)/p."""
-    ax = Figure().subplots() if ax is None else ax
-    for (name, measured), marker in zip(families.items(), "os", strict=True):
-        p, r_c, low, high = (
-            np.array([row[k] for row, _ in measured]) for k in ("tokens", "r_c", "low", "high")
-        )
-        ax.errorbar(p, r_c, [r_c - low, high - r_c], fmt=marker, markersize=4, linewidth=1, label=name)
-    smooth = np.geomspace(SIZES[0], SIZES[-1], 100)
-    ax.plot(
-        smooth, np.log(smooth) / smooth, color="#888888", linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$"
-    )
-    ax.set(
-        xlabel="p",
-        ylabel=r"critical fraction $r_c$",
-        xscale="log",
-        yscale="log",
-        title="The critical fraction falls with p",
-    )
+def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Interval]) -> None:
+    for (family, _), marker in zip(FAMILIES.items(), "os", strict=True):
+        own = where(table, family=family)
+        tokens = np.unique(own["tokens"])
+        found = [value(where(own, tokens=p), 0.95) for p in tokens]
+        middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
+        bars = np.clip([middle - low, high - middle], 0, None)
+        ax.errorbar(tokens, middle, bars, fmt=marker, markersize=4, linewidth=1, label=family)
+    ax.set(xlabel="p", xscale="log")
     ax.set_xticks([5, 10, 20, 40, 60], ["5", "10", "20", "40", "60"])
     ax.set_xticks([], minor=True)
-    ax.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
-    ax.set_yticks([], minor=True)
-    ax.legend()
-    return ax
-
-
-def show_last_symbol(families: Mapping[str, Sequence[tuple[Row, Any]]], ax: Axes | None = None) -> Axes:
-    """Draw how often the representation is complete as soon as the last symbol is no longer isolated.
-
-    As for the connectivity of random graphs, that becomes the rule for large p, and makes r_c fall as
-    ln(p)/p: after k samples of two symbols each, about p exp(-2k/p) symbols are in none.
-    """
-    ax = Figure().subplots() if ax is None else ax
-    names = ("tokens", "last_symbol", "last_symbol_low", "last_symbol_high")
-    for (name, measured), marker in zip(families.items(), "os", strict=True):
-        p, share, low, high = (np.array([row[k] for row, _ in measured]) for k in names)
-        ax.errorbar(p, share, [share - low, high - share], fmt=marker, markersize=4, linewidth=1, label=name)
-    ax.set(
-        xlabel="p",
-        ylabel="share of orders",
-        xscale="log",
-        ylim=(0, 1),
-        title="The last isolated symbol decides",
-    )
-    ax.set_xticks([5, 10, 20, 40, 60], ["5", "10", "20", "40", "60"])
-    ax.set_xticks([], minor=True)
-    ax.legend(loc="lower right")
-    return ax
 
 
 # -- groups ------------------------------------------------------------------------------------------------
@@ -217,44 +228,64 @@ def some_groups() -> list[FiniteGroup]:
     ]
 
 
-def groups(out: Path, budget: Budget) -> list[Path]:
+def _of_group(name: str) -> Any:
+    return lambda tables, level: critical_fraction(where(tables["orders"], group=name), level)
+
+
+@recipe(
+    "liu-groups",
+    paper="beyond",
+    item="the transition for groups",
+    shows="Critical fractions of fifteen finite groups.",
+    quick=20,
+    paper_setting=10_000,
+    cost="five minutes",
+    rules=(
+        Number(
+            "S_3: critical fraction by deduction, against networks on S_3",
+            Printed("0.5", "Liu, Figure 18 (b)"),
+            _of_group("S_3"),
+            margin=0.02,
+            independent="order",
+            digits=3,
+        ),
+    ),
+)
+def groups(run: Run) -> Result:
     """Critical fractions of finite groups: the linear closure where they commute, the deduction where not."""
-    rows = []
+    parts, commuting = [], {}
     for group in some_groups():
         operation = Operation(group=group)
-        row, _ = measure(operation, GROUP_ORDERS[budget])
-        rows.append({"closure": "linear" if operation.commutes else "deduction", **row})
-    by_name = {row["operation"]: row for row in rows}
-    for name in ("S_3", "D_4", "Q_8", "S_4"):
-        row = by_name[name]
-        print(
-            f"  {name}: r_c = {row['r_c']:.3f} [{row['low']:.3f}, {row['high']:.3f}] of "
-            f"{row['samples']} ordered samples"
+        part = run.keep(
+            group.name,
+            lambda operation=operation: measure(operation, run.setting),  # type: ignore[misc]
         )
+        commuting[group.name] = operation.commutes
+        kept = {name: part[name] for name in ("size", "fraction", "orders")}
+        parts.append({"group": np.full(len(part["size"]), group.name), **kept})
+    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     with style():
         figure = Figure(figsize=(6.4, 4.2))
-        show_groups(rows, figure.subplots())
-        picture = save_figure(figure, out / "liu-groups.png")
-    return [write_csv(out / "liu-groups.csv", rows), picture]
+        _show_groups(figure.subplots(), table, commuting)
+    return Result({"orders": table}, {"liu-groups": figure})
 
 
-def show_groups(rows: list[Row], ax: Axes | None = None) -> Axes:
+def _show_groups(ax: Axes, table: Columns, commuting: dict[str, bool]) -> None:
     """Draw the critical fraction of each group with its interval, sorted by order."""
-    ax = Figure().subplots() if ax is None else ax
-    place = np.arange(len(rows))[::-1]
-    for closure, color in (("linear", "#0b6e99"), ("deduction", "#d1603d")):
-        chosen = [k for k, row in enumerate(rows) if row["closure"] == closure]
-        r_c, low, high = (np.array([rows[k][name] for k in chosen]) for name in ("r_c", "low", "high"))
-        label = (
-            "commutes: linear closure, unordered" if closure == "linear" else "does not: deduction, ordered"
-        )
+    place = dict(zip(commuting, np.arange(len(commuting))[::-1], strict=True))
+    for commutes, color, label in (
+        (True, "#0b6e99", "commutes: linear closure, unordered"),
+        (False, "#d1603d", "does not: deduction, ordered"),
+    ):
+        names = [name for name, own in commuting.items() if own == commutes]
+        found = [critical_fraction(where(table, group=name), 0.95) for name in names]
+        middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
+        y = [place[name] for name in names]
         ax.errorbar(
-            r_c, place[chosen], xerr=[r_c - low, high - r_c], fmt="o", markersize=5, color=color, label=label
+            middle, y, xerr=[middle - low, high - middle], fmt="o", markersize=5, color=color, label=label
         )
-    ax.set_yticks(
-        place, [re.sub(r"(\w)_(\d+)", r"$\1_{\2}$", row["operation"]).replace("x", "×") for row in rows]
-    )
+    labels = [re.sub(r"(\w)_(\d+)", r"$\1_{\2}$", name).replace("x", "×") for name in place]
+    ax.set_yticks(list(place.values()), labels)
     ax.set(xlabel=r"critical fraction $r_c$, 95 %", title="Transitions of finite groups", xlim=(0, None))
     ax.grid(axis="y")
     ax.legend(loc="lower right")
-    return ax

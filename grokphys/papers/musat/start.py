@@ -1,8 +1,7 @@
 """Which start of the layers Musat's Table 1 speaks for: the paper does not say how its weights begin."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,60 +10,32 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from analysis.compare.comparison import structures
 from analysis.plots.figures import style
-from analysis.stats.intervals import Interval, correlation, mean, proportion
-from grokphys.output import Budget, save_figure, write_csv
+from analysis.stats.intervals import Interval, proportion
+from grokphys.papers.evidence import jackknife, where
+from grokphys.papers.musat.ensembles import EPOCHS, joined, networks, table_of
+from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from grokphys.report.musat import PAPER_RUNS, TABLE_1, PaperRow
 from nets.architecture import Initialisation
 from nets.models import ConstantAttention
-from nets.training import train
-from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
-STEPS = 2000
-RUNS: dict[Budget, int] = {"quick": 12, "default": 400, "paper": 2000}
 DRAWS = 2000
 """Pairs of tables that are simulated for the probability of a distance."""
 BLOCK = 2**21
 """Networks that are drawn at a time."""
 STARTS: tuple[Initialisation, ...] = ("pytorch", "xavier_uniform", "xavier_normal", "kaiming_uniform")
+BLOCKS = 20
+"""Parts of the networks that the jackknife leaves out one after the other."""
 
-Row = dict[str, Any]
 
+@dataclass(frozen=True)
+class Setting:
+    """How many networks of each start and weight decay, and for how long."""
 
-def starts(out: Path, budget: Budget) -> list[Path]:
-    """Musat, Table 1 by the start of the layers: how far all its numbers are from ours."""
-    runs = RUNS[budget]
-    rows: list[Row] = []
-    totals: list[Row] = []
-    for start in STARTS:
-        model = ConstantAttention(initialisation=start)
-        options: dict[str, Any] = {"runs": runs, "steps": STEPS, "record": STEPS}
-        ensembles = {decay: train(model, weight_decay=decay, **options) for decay in TABLE_1}
-        own = compared(start, ensembles)
-        rows += own
-        totals.append(total(start, own, ensembles))
-    for row in totals:
-        print(
-            f"  {row['start']}: χ² = {row['chi_square']:.1f} over {row['numbers']} numbers of Table 1, "
-            f"p = {row['p_value']:.2g}; {runs} networks for each weight decay, {STEPS} epochs"
-        )
-    print(
-        "  numbers of the same networks depend on each other: p is the part of "
-        f"{DRAWS} simulated pairs of tables, each pair of one law, that are as far apart"
-    )
-    with style():
-        figure = Figure(figsize=(10.2, 3.8))
-        left, right = figure.subplots(1, 2)
-        show_circles(rows, left)
-        show_totals(totals, right)
-        picture = save_figure(figure, out / "musat-start.png")
-    return [
-        write_csv(out / "musat-start.csv", rows),
-        write_csv(out / "musat-start-totals.csv", totals),
-        picture,
-    ]
+    starts: Sequence[Initialisation]
+    runs: int
+    epochs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +47,13 @@ class Sample:
     accuracy: Array
 
     @staticmethod
-    def of(trained: Trajectory) -> "Sample":
-        """Of trained networks."""
-        found = structures(trained.final)
-        accuracy = 100 * trained.observables["validation_accuracy"][:, -1].astype(np.float64)
-        return Sample(found.circle, found.imperfections.astype(np.float64), accuracy)
+    def of(table: Columns) -> "Sample":
+        """Of a table of networks."""
+        return Sample(
+            np.asarray(table["circle"], bool),
+            np.asarray(table["imperfections"], np.float64),
+            np.asarray(table["accuracy"], np.float64),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,29 +131,6 @@ def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
         return centre, np.where(count > 1, squares / (count - 1), np.nan)
 
 
-def compared(start: str, ensembles: Mapping[float, Trajectory]) -> list[Row]:
-    """Each number of Table 1, ours with its interval, and the square of their distance in standard errors."""
-    rows = []
-    for decay, trained in ensembles.items():
-        found, sample = structures(trained.final), Sample.of(trained)
-        rest = ~found.circle
-        own = {
-            "circles": found.circles,
-            "grid imperfections": found.grid_imperfections,
-            "accuracy of circles": mean(sample.accuracy[found.circle]),
-            "accuracy of the rest": mean(sample.accuracy[rest]),
-            "correlation": correlation(found.imperfections[rest], sample.accuracy[rest]),
-        }
-        squares = distances(Numbers.of_paper(TABLE_1[decay]), Numbers.of(sample))
-        rows += [
-            {"start": start, "weight_decay": decay, "quantity": name, "networks": trained.runs}
-            | {"here": ours.estimate, "here_low": ours.low, "here_high": ours.high, "count": ours.count}
-            | {"chi_square": float(squares[name])}
-            for name, ours in own.items()
-        ]
-    return rows
-
-
 def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
     """Squared distance (...) of the paper's numbers from ours in standard errors of both.
 
@@ -211,32 +161,41 @@ def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
     return {name: np.where(np.isfinite(value), value, np.nan) for name, value in found.items()}
 
 
-def total(start: str, rows: list[Row], ensembles: Mapping[float, Trajectory], *, seed: int = 0) -> Row:
+def distance(samples: Mapping[float, Sample]) -> tuple[float, int]:
+    """Sum of the squares over all numbers of Table 1, and how many these are."""
+    squares = np.concatenate(
+        [
+            list(distances(Numbers.of_paper(TABLE_1[decay]), Numbers.of(own)).values())
+            for decay, own in samples.items()
+        ]
+    )
+    return float(np.nansum(squares)), int(np.isfinite(squares).sum())
+
+
+def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]:
     """Sum of the squares of one start, and the probability of a larger one where both tables have one law.
 
     The numbers of one row come from the same networks and depend on each other, so that their sum has no χ²
     distribution: it is simulated. Both tables are drawn from our networks again and again, with the rate of
     circles that the paper's networks and ours have together.
     """
-    squares = np.array([row["chi_square"] for row in rows if row["start"] == start])
     generator = np.random.default_rng(seed)
     chance = np.zeros(DRAWS)
-    for decay, trained in ensembles.items():
-        sample = Sample.of(trained)
-        rate = (TABLE_1[decay].circles + sample.circle.sum()) / (PAPER_RUNS + trained.runs)
-        each = max(BLOCK // (PAPER_RUNS + trained.runs), 1)
+    for decay, sample in samples.items():
+        runs = len(sample.circle)
+        rate = (TABLE_1[decay].circles + sample.circle.sum()) / (PAPER_RUNS + runs)
+        each = max(BLOCK // (PAPER_RUNS + runs), 1)
         for first in range(0, DRAWS, each):
             count = min(each, DRAWS - first)
             drawn = (
                 Numbers.of(_drawn(sample, rate, (count, networks), generator))
-                for networks in (PAPER_RUNS, trained.runs)
+                for networks in (PAPER_RUNS, runs)
             )
             chance[first : first + count] += np.nansum(list(distances(*drawn).values()), axis=0)
-    seen = float(np.nansum(squares))
+    seen, numbers = distance(samples)
     return {
-        "start": start,
         "chi_square": seen,
-        "numbers": int(np.isfinite(squares).sum()),
+        "numbers": numbers,
         "chance_95": float(np.quantile(chance, 0.95)),
         "p_value": float((1 + np.count_nonzero(chance >= seen)) / (1 + DRAWS)),
     }
@@ -254,21 +213,126 @@ def _drawn(sample: Sample, rate: float, shape: tuple[int, int], generator: np.ra
     return Sample(circle, imperfections, accuracy)
 
 
-def show_circles(rows: list[Row], ax: Axes | None = None) -> Axes:
-    """Draw the fraction of circles over weight decay, by the start of the layers, and the paper's."""
-    ax = Figure().subplots() if ax is None else ax
-    paper = [proportion(row.circles, PAPER_RUNS) for row in TABLE_1.values()]
-    names = list(dict.fromkeys(row["start"] for row in rows))
-    series = {"paper": [(i.estimate, i.low, i.high) for i in paper]} | {
-        name: [
-            (row["here"], row["here_low"], row["here_high"])
-            for row in rows
-            if row["start"] == name and row["quantity"] == "circles"
-        ]
-        for name in names
-    }
+# -- the recipe --------------------------------------------------------------------------------------------
+
+
+def _samples(rows: Columns, start: str) -> dict[float, Sample]:
+    own = where(rows, start=start)
+    return {decay: Sample.of(where(own, weight_decay=decay)) for decay in TABLE_1}
+
+
+def _by_block(tables: Tables, level: float, measure: Any) -> Interval:
+    """Return a measure of a table of networks, its interval from leaving out blocks of the networks."""
+    rows = tables["networks"]
+    names = list(rows)
+
+    def of_columns(*columns: Any) -> float:
+        return float(measure(dict(zip(names, columns, strict=True))))
+
+    return jackknife(of_columns, tuple(rows.values()), level, groups=rows["network"] % BLOCKS)
+
+
+def _nearer(tables: Tables, level: float) -> Interval:
+    def measure(rows: Columns) -> float:
+        found = {start: distance(_samples(rows, start))[0] for start in np.unique(rows["start"])}
+        return min(value for start, value in found.items() if start != "pytorch") - found["pytorch"]
+
+    return _by_block(tables, level, measure)
+
+
+def _each(tables: Tables, level: float) -> Interval:
+    def measure(rows: Columns) -> float:
+        square, numbers = distance(_samples(rows, "pytorch"))
+        return square / numbers
+
+    return _by_block(tables, level, measure)
+
+
+def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Give each network of a weight decay the start of another one."""
+    rows = tables["networks"]
+    order = np.arange(len(rows["start"]))
+    for decay in np.unique(rows["weight_decay"]):
+        here = np.flatnonzero(rows["weight_decay"] == decay)
+        order[here] = generator.permutation(here)
+    mixed = {name: rows[name][order] for name in ("circle", "imperfections", "accuracy")}
+    return {**tables, "networks": {**rows, **mixed}}
+
+
+@recipe(
+    "musat-start",
+    paper="beyond",
+    item="starts of the layers",
+    shows="Which start of the layers Musat's Table 1 speaks for.",
+    quick=Setting(("pytorch", "xavier_uniform"), 12, 300),
+    paper_setting=Setting(STARTS, 500, EPOCHS),
+    cost="an hour",
+    rules=(
+        Statement(
+            "PyTorch's start is the nearest",
+            "We train 100 random initializations (of which kind the paper does not say)",
+            "Table 1",
+            "χ² of all numbers of Table 1, of the nearest other start minus that of PyTorch's; 6 is a ratio "
+            "of likelihoods of 20",
+            _nearer,
+            chance=_shuffled_starts,
+            least=6.0,
+            digits=1,
+        ),
+        Statement(
+            "PyTorch's start gives Table 1",
+            "We train 100 random initializations (of which kind the paper does not say)",
+            "Table 1",
+            "χ² of a number of Table 1; 1 where both tables have one law",
+            _each,
+            chance="of the same law it would hold: it can fail only by another start or another training",
+            most=2.0,
+        ),
+    ),
+)
+def starts(run: Run) -> Result:
+    """How far all numbers of Table 1 are from networks that begin in one way or another."""
+    setting: Setting = run.setting
+    table = joined(
+        run.keep(
+            f"{start}-{decay:g}",
+            lambda start=start, decay=decay: _trained(setting, start, decay),  # type: ignore[misc]
+        )
+        for start in setting.starts
+        for decay in TABLE_1
+    )
+    totals = [{"start": start, **total(_samples(table, start))} for start in setting.starts]
+    with style():
+        figure = Figure(figsize=(10.2, 3.8))
+        left, right = figure.subplots(1, 2)
+        show_circles(table, setting.starts, left)
+        show_totals(totals, right)
+    columns = {name: np.array([row[name] for row in totals]) for name in totals[0]}
+    return Result({"networks": table, "totals": columns}, {"musat-start": figure})
+
+
+def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str, Any]:
+    """All starts meet the same embeddings and splits: differences of starts are not those of luck."""
+    trained = networks(
+        decay,
+        runs=setting.runs,
+        seed=7100 + round(10 * decay),
+        epochs=setting.epochs,
+        model=ConstantAttention(initialisation=start),
+    )
+    count = setting.runs
+    constants = {"start": np.full(count, start), "weight_decay": np.full(count, decay)}
+    return {**constants, "network": np.arange(count), **table_of(trained)}
+
+
+def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
+    """Draw the share of circles over weight decay, by the start of the layers, and the paper's."""
+    series = {"paper": [proportion(row.circles, PAPER_RUNS) for row in TABLE_1.values()]}
+    for start in starts:
+        own = _samples(rows, start).values()
+        series[start] = [proportion(int(one.circle.sum()), len(one.circle)) for one in own]
     for k, (name, values) in enumerate(series.items()):
-        middle, low, high = 100 * np.array(values).T
+        middle, low, high = 100 * np.array([(one.estimate, one.low, one.high) for one in values]).T
         x = np.array(list(TABLE_1)) + 0.014 * (k - len(series) / 2)
         error = np.clip([middle - low, high - middle], 0, None)
         look: dict[str, Any] = {"color": "#888888", "marker": "D"} if name == "paper" else {"marker": "o"}
@@ -279,9 +343,8 @@ def show_circles(rows: list[Row], ax: Axes | None = None) -> Axes:
     return ax
 
 
-def show_totals(totals: list[Row], ax: Axes | None = None) -> Axes:
+def show_totals(totals: Sequence[Mapping[str, Any]], ax: Axes) -> Axes:
     """Draw χ² of all numbers of Table 1 for each start, and what chance stays below in 95 % of the cases."""
-    ax = Figure().subplots() if ax is None else ax
     names = [row["start"] for row in totals]
     ax.barh(names, [row["chi_square"] for row in totals], height=0.55)
     for y, row in enumerate(totals):

@@ -84,7 +84,7 @@ def append(path, text):
 
 def test_what_changes_a_fingerprint(tree, monkeypatch):
     before = now(THEORY)
-    networks = now("grokphys.papers.musat.networks")
+    networks = now("grokphys.papers.musat.table_1")
     append(tree / "grokphys/explorer/session.py", "\nx = 1\n")
     append(tree / "grokphys/papers/claims.py", "\nx = 1\n")
     append(tree / "grokphys/papers/liu/theory.py", "\n\n# a comment\n")
@@ -100,7 +100,7 @@ def test_what_changes_a_fingerprint(tree, monkeypatch):
     version = module.metadata.version
     monkeypatch.setattr(module.metadata, "version", lambda name: "9.9" if name == "torch" else version(name))
     assert now(THEORY) == before
-    assert now("grokphys.papers.musat.networks") != networks
+    assert now("grokphys.papers.musat.table_1") != networks
     monkeypatch.setattr(module.metadata, "version", lambda name: "9.9" if name == "numpy" else version(name))
     assert now(THEORY) != before
 

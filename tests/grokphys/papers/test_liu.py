@@ -105,54 +105,11 @@ def test_appendix_l_limit_is_of_first_order(results):
             assert float(row["internal_energy"]) == pytest.approx(float(row["effective"]), rel=0.03)
 
 
-def test_the_critical_fraction_falls_with_size():
-    small, large = (liu_scaling.measure(Operation(p), 200)[0] for p in (7, 20))
-    assert large["high"] < small["low"]
-    assert abs(large["r_c"] - large["r_c_fit"]) < 0.02
-
-
 def test_drawings_take_axes_and_make_their_own():
     rows, fit = liu_theory.unique_probability(Operation(6), 50)
     ax = liu_theory.show_probability(rows, fit)
     assert ax.get_xlabel() == "training data fraction"
     assert liu_theory.show_probability(rows, fit, ax) is ax
-
-
-def test_no_representation_is_complete_while_a_symbol_is_isolated():
-    for operation in (Operation(8), Operation(8, modulus=8)):
-        orders = random_orders(operation, sets=60)
-        last = liu_scaling.last_symbols(operation, orders)
-        assert (last <= critical_sizes(operation, orders=orders)).all()
-        for order, size in zip(orders, last, strict=True):
-            isolated = []
-            for count in (size - 1, size):
-                samples = operation.samples[order[:count]].tolist()
-                labels = operation.label[order[:count]].tolist()
-                met = {
-                    s
-                    for (i, j), c in zip(samples, labels, strict=True)
-                    if labels.count(c) > 1
-                    for s in (i, j)
-                }
-                isolated.append(8 - len(met))
-            assert isolated[0] > 0 == isolated[1]
-
-
-@pytest.mark.slow
-def test_scaling_and_groups(tmp_path):
-    reproduce(("liu-scaling", "liu-groups"), directory=tmp_path, budget="default")
-    rows = rows_of(tmp_path / "liu-scaling.csv")
-    for family in ("plain addition", "addition mod p"):
-        r_c = [float(row["r_c"]) for row in rows if row["family"] == family]
-        assert (np.diff(r_c) < 0).all()
-        p = [int(row["tokens"]) for row in rows if row["family"] == family]
-        excess = np.array(r_c) * p / np.log(p)
-        assert (np.diff(excess[2:]) < 0).all()  # towards ln(p)/p from above
-        assert excess[-1] > 1
-        decided = [float(row["last_symbol"]) for row in rows if row["family"] == family]
-        assert decided[-1] > 0.8 > decided[2]
-    groups = {row["operation"]: float(row["r_c"]) for row in rows_of(tmp_path / "liu-groups.csv")}
-    assert 0.45 < groups["S_3"] < 0.52  # the networks of Figure 18 pass at 0.5
 
 
 @pytest.mark.slow

@@ -1,0 +1,244 @@
+"""Figures 3 and 4, Appendix F: embeddings, and what their classifiers see over the plane (Section 5)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.structures import structures
+from analysis.plots import figures, maps
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import difference, mean, shuffled
+from grokphys.papers.musat.ensembles import EPOCHS, PAIRS, Measure, networks, structures_of, what
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
+from grokphys.report.musat import typical_runs
+from nets.networks import networks as revived
+from physics.errors import InputError
+from physics.trajectory import Trajectory
+
+FIRST, SECOND = np.triu_indices(17)
+CLASS = (FIRST + SECOND) % 17
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How many networks, at which weight decay, and for how long."""
+
+    runs: int
+    decay: float
+    epochs: int
+
+
+def _embeddings(tables: Tables) -> NDArray[np.float64]:
+    """Return embeddings (networks, 17, 2) from one row a token of a network."""
+    rows = tables["tokens"]
+    order = np.lexsort((rows["token"], rows["network"]))
+    return np.stack([rows["x"], rows["y"]], axis=1)[order].reshape(-1, 17, 2)
+
+
+def _circles(tables: Tables) -> NDArray[np.bool_]:
+    rows = tables["tokens"]
+    return np.asarray(rows["circle"][rows["token"] == 0])[np.argsort(rows["network"][rows["token"] == 0])]
+
+
+def _clustered(tables: Tables) -> NDArray[np.float64]:
+    """Part of the pair sums (networks,) whose nearest other one is of their class."""
+    return np.asarray(1 - structures_of(_embeddings(tables))["imperfections"] / PAIRS)
+
+
+def aligned(E: Any) -> NDArray[np.float64]:
+    """How well the pair sums of a class lie on one line through the origin, as a mean over classes.
+
+    Parameters
+    ----------
+    E : array_like, shape (networks, 17, 2)
+
+    Returns
+    -------
+    ndarray, shape (networks,)
+        Length of the pair sums along the best line of their class, as a part of their length: 1 on the line,
+        about 2/π for many sums in any direction, more for few.
+    """
+    sums = np.asarray(E)[:, FIRST] + np.asarray(E)[:, SECOND]
+    z = sums[..., 0] + 1j * sums[..., 1]
+    parts = []
+    for label in range(17):
+        own = z[:, label == CLASS]
+        axis = np.sqrt((own**2).sum(axis=1, keepdims=True))
+        along = np.abs((own * axis.conj()).real).sum(axis=1)
+        parts.append(along / (np.abs(axis[:, 0]) * np.abs(own).sum(axis=1)))
+    return np.mean(parts, axis=0)
+
+
+def _of(kind: bool, measure: Any) -> Measure:
+    return lambda tables, level: mean(measure(tables)[_circles(tables) == kind], level)
+
+
+def _all_clustered(tables: Tables, level: float) -> Interval:
+    return mean(_clustered(tables), level)
+
+
+def _less_clustered(tables: Tables, level: float) -> Interval:
+    return difference(_of(True, _clustered)(tables, level), _of(False, _clustered)(tables, level))
+
+
+NEAREST = "part of the pair sums whose nearest other one is of their class; 1/17 by chance"
+SHUFFLED = shuffled("tokens", "token", within="network")
+
+
+@recipe(
+    "musat-3",
+    paper="Musat",
+    item="Figure 3",
+    shows="A grid makes the pair sums of a class cluster, so that they can be told apart.",
+    quick=Setting(6, 1.0, 300),
+    paper_setting=Setting(100, 1.0, EPOCHS),
+    cost="three minutes",
+    rules=(
+        Statement(
+            "clusters",
+            "the grid structure makes the pair sums cluster based on the modular sum",
+            "Section 5",
+            f"{NEAREST}, of networks that are no circles",
+            _of(False, _clustered),
+            chance=SHUFFLED,
+            least=0.5,
+        ),
+    ),
+)
+def grid_map(run: Run) -> Result:
+    """A grid, and its classifier over the plane with the pair sums."""
+    return _typical(run, "grid", "musat-3", 4300)
+
+
+@recipe(
+    "musat-4",
+    paper="Musat",
+    item="Figure 4",
+    shows="A circle aligns the pair sums of a class on a line: the pizza.",
+    quick=Setting(6, 1.0, 300),
+    paper_setting=Setting(100, 1.0, EPOCHS),
+    cost="three minutes",
+    rules=(
+        Statement(
+            "aligned",
+            "they are aligned along lines that pass through the origin",
+            "Section 5.2",
+            "part of the length of pair sums that lies along the line of their class, of circles",
+            _of(True, lambda tables: aligned(_embeddings(tables))),
+            chance=SHUFFLED,
+            least=0.9,
+        ),
+        Statement(
+            "not clustered",
+            "Pair sums are no longer clustered",
+            "Section 5.2",
+            f"{NEAREST}; of circles minus of the rest",
+            _less_clustered,
+            chance=shuffled("tokens", "circle"),
+            most=-0.1,
+        ),
+    ),
+)
+def circle_map(run: Run) -> Result:
+    """A circle, and its classifier over the plane with the pair sums."""
+    return _typical(run, "circle", "musat-4", 4400)
+
+
+@recipe(
+    "musat-F",
+    paper="Musat",
+    item="Appendix F",
+    shows="Embeddings and classifiers of fourteen more networks.",
+    quick=Setting(4, 0.6, 300),
+    paper_setting=Setting(14, 0.6, EPOCHS),
+    cost="a minute",
+    rules=(
+        Statement(
+            "clusters",
+            "the pair sums tend to cluster based on their modular sum",
+            "Section 5.1",
+            NEAREST,
+            _all_clustered,
+            chance=SHUFFLED,
+            least=0.5,
+        ),
+    ),
+)
+def more_maps(run: Run) -> Result:
+    """Embeddings beside their classifiers, of the first networks at weight decay 0.6."""
+    trained = _trained(run.setting, 4500)
+    rows = -(-trained.runs // 2)
+    with figures.style():
+        figure = Figure(figsize=(13.0, 3.3 * rows))
+        axes = figure.subplots(rows, 4, squeeze=False).reshape(-1, 2)
+    for n, (left, right) in enumerate(axes):
+        if n < trained.runs:
+            _show(trained, n, left, right)
+    return Result({"tokens": _tokens(trained)}, {"musat-F": figure})
+
+
+def _trained(setting: Setting, seed: int) -> Trajectory:
+    return networks(
+        setting.decay,
+        runs=setting.runs,
+        seed=seed,
+        epochs=setting.epochs,
+        observables=("validation_accuracy", "layers"),
+    )
+
+
+def _tokens(trained: Trajectory) -> dict[str, Any]:
+    x, y = trained.final.reshape(-1, 2).T
+    return {
+        "network": np.repeat(np.arange(trained.runs), 17),
+        "token": np.tile(np.arange(17), trained.runs),
+        "x": x,
+        "y": y,
+        "circle": np.repeat(structures(trained.final).circle, 17),
+    }
+
+
+def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
+    """Train, and draw what the most typical network of a kind has learned, or the first if there is none."""
+    trained = _trained(run.setting, seed)
+    chosen = typical_runs(trained, structures(trained.final))
+    if kind not in chosen and run.budget == "paper":
+        raise InputError(f"there must be a {kind} among the {trained.runs} networks, found none")
+    with figures.style():
+        figure = Figure(figsize=(9.6, 4.9))
+        left, right = figure.subplots(1, 2)
+    sums = _show(trained, chosen.get(kind, 0), left, right)
+    return Result({"tokens": _tokens(trained), "sums": sums}, {name: figure})
+
+
+def _show(trained: Trajectory, run: int, left: Any, right: Any) -> dict[str, Any]:
+    """Draw an embedding and its classifier, and return a table of what becomes of the pair sums."""
+    alone = revived(trained.run(run))
+    E, task = trained.final[run].astype(float), alone.model.task
+    sums = E[task.inputs].sum(axis=1)
+    held_out = np.isin(np.arange(len(task)), alone.examples("validation")[0])
+    seen = alone.classify(sums)[0]
+    grid, bounds = maps.plane(sums)
+    side = round(len(grid) ** 0.5)
+    accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
+    figures.show_embedding(E, left, title=f"{run}: {what(E, accuracy)} validated")
+    maps.show_classifier(
+        alone.classify(grid)[0].reshape(side, side),
+        bounds,
+        right,
+        count=task.classes,
+        sums=sums,
+        labels=task.labels,
+        held_out=held_out,
+        title="Classes; pair sums (diamonds: validation)",
+    )
+    a, b = task.inputs.T
+    x, y = sums.T
+    return {"network": np.full(len(a), run), "a": a, "b": b, "x": x, "y": y} | {
+        "class": task.labels,
+        "seen": seen,
+        "validates": held_out,
+    }

@@ -1,0 +1,133 @@
+"""Figure 6: how weight decay limits the weights and the biases of the hidden layer (Appendix B)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval, mean
+from grokphys.papers import evidence
+from grokphys.papers.evidence import difference, shuffled, where
+from grokphys.papers.musat.ensembles import EPOCHS, Measure, joined, networks
+from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
+
+SOURCE = "Appendix B"
+LABELS = {"weight_norm": "weights, mean |w|", "bias_norm": "biases, mean |b|"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How many networks at each weight decay, and for how long."""
+
+    decays: Sequence[float]
+    runs: int
+    epochs: int
+
+
+def _left(*names: str) -> Measure:
+    """Geometric mean at weight decay 1 over that at 0; of two columns, of the first over the second."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        return difference(*(_logarithms(tables, names, decay, level) for decay in (1.0, 0.0))).map(np.exp)
+
+    return measure
+
+
+def _logarithms(tables: Tables, names: Sequence[str], decay: float, level: float) -> Interval:
+    rows = where(tables["networks"], weight_decay=decay)
+    values = [np.log(rows[name]) for name in names]
+    return evidence.mean(values[0] - sum(values[1:]), level)
+
+
+@recipe(
+    "musat-6",
+    paper="Musat",
+    item="Figure 6; Appendix B",
+    shows="Weight decay limits the weights of the hidden layer, its biases more.",
+    quick=Setting((0.0, 0.5, 1.0), 6, 200),
+    paper_setting=Setting(tuple(np.linspace(0, 1, 11).round(1).tolist()), 100, EPOCHS),
+    cost="ten minutes",
+    rules=(
+        *(
+            Statement(
+                part,
+                f"weight decay strongly limits the magnitude of the {part}",
+                SOURCE,
+                f"mean magnitude of the {part} at weight decay 1, as a part of that at 0; by chance 1",
+                _left(name),
+                chance=shuffled("networks", "weight_decay"),
+                most=0.5,
+            )
+            for part, name in (("weights", "weight_norm"), ("biases", "bias_norm"))
+        ),
+        Statement(
+            "biases more",
+            "biases being limited more than weights",
+            SOURCE,
+            "what is left of the biases at weight decay 1 over what is left of the weights; by chance 1",
+            _left("bias_norm", "weight_norm"),
+            chance=shuffled("networks", "weight_decay"),
+            most=0.9,
+        ),
+    ),
+)
+def norms(run: Run) -> Result:
+    """Mean |w| and |b| of the hidden layer over training, by weight decay."""
+    setting: Setting = run.setting
+    parts = [
+        run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]
+        for decay in setting.decays
+    ]
+    last, course = [], []
+    for decay, part in zip(setting.decays, parts, strict=True):
+        last.append(
+            {"weight_decay": np.full(setting.runs, decay)} | {name: part[name][:, -1] for name in LABELS}
+        )
+        course.append(
+            {"weight_decay": np.full(len(part["steps"]), decay), "step": part["steps"]}
+            | {name: part[name].mean(axis=0) for name in LABELS}
+        )
+    tables = {"networks": joined(last), "course": joined(course)}
+    with style():
+        figure = Figure(figsize=(9.6, 3.6))
+        left, right = figure.subplots(1, 2)
+        _show_last(left, tables["networks"], setting)
+        _show_course(right, tables["course"])
+    return Result(tables, {"musat-6": figure})
+
+
+def _trained(decay: float, setting: Setting) -> dict[str, Any]:
+    every = setting.epochs // 40
+    trained = networks(
+        decay,
+        runs=setting.runs,
+        seed=6600 + round(10 * decay),
+        epochs=setting.epochs,
+        record=every,
+        observables=tuple(LABELS),
+    )
+    return {"steps": trained.steps} | {name: trained.observables[name] for name in LABELS}
+
+
+def _show_last(ax: Any, rows: Columns, setting: Setting) -> None:
+    for name, label in LABELS.items():
+        found = [mean(where(rows, weight_decay=decay)[name]) for decay in setting.decays]
+        middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
+        bars = [middle - low, high - middle]
+        ax.errorbar(setting.decays, middle, bars, fmt="o-", markersize=4, capsize=2, label=label)
+    title = f"After {setting.epochs} epochs, {setting.runs} networks each"
+    ax.set(xlabel="weight decay", ylabel="mean magnitude", title=title, ylim=(0, None))
+    ax.legend()
+
+
+def _show_course(ax: Any, rows: Columns) -> None:
+    decays = np.unique(rows["weight_decay"])
+    for decay in decays[:: max(len(decays) // 3, 1)]:
+        own = where(rows, weight_decay=decay)
+        (line,) = ax.plot(own["step"], own["weight_norm"], label=f"weight decay {decay:g}")
+        ax.plot(own["step"], own["bias_norm"], color=line.get_color(), linestyle=(0, (4, 2)))
+    ax.set(xlabel="epoch", ylabel="mean magnitude", title="Weights (lines), biases (dashed)", ylim=(0, None))
+    ax.legend()

@@ -1,0 +1,274 @@
+"""Table 2: circles and grid imperfections of the particles (Section 6), and how they depend on the step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.plots import figures
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import difference
+from grokphys.papers.musat.ensembles import (
+    PAIRS,
+    STEPS,
+    circles,
+    counted,
+    gap,
+    imperfections,
+    joined,
+    networks,
+    particles,
+    percent_of,
+    shuffled_runs,
+    structures_of,
+)
+from grokphys.papers.recipe import Number, Printed, Result, Rule, Run, Statement, Tables, recipe
+from grokphys.report.musat import PAPER_RUNS, TABLE_2
+
+SECTION = "Section 6"
+FITTED = (
+    "the weights, the softening, the step and the scaling, which the paper leaves open, were chosen on it"
+)
+DECAY = 1.0
+"""Weight decay of the networks that the particles at the paper's f_a = 1 stand beside."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How many particle systems at each f_a, and how many networks beside them."""
+
+    runs: int
+    networks: int
+    epochs: int
+
+
+def _numbers() -> tuple[Rule, ...]:
+    rules: list[Rule] = []
+    for f_a, row in TABLE_2.items():
+        source, own = f"Table 2, f_a = {f_a:g}", row.imperfections
+        both: Any = {"independent": "run", "fitted": FITTED, "digits": 1}
+        printed = Printed(f"{own.estimate:.1f}", source, (own.low, own.high))
+        rules += [
+            Number(
+                f"f_a = {f_a:g}: circles (%)",
+                percent_of(row.circles, source),
+                circles("particles", 100, f_a=f_a),
+                margin=3.0,
+                **both,
+            ),
+            Number(
+                f"f_a = {f_a:g}: grid imperfections of the rest",
+                printed,
+                imperfections("particles", f_a=f_a),
+                margin=2.0,
+                **both,
+            ),
+        ]
+    return tuple(rules)
+
+
+def _more(low: float, high: float) -> Statement:
+    return Statement(
+        f"more circles from f_a = {low:g} to {high:g}",
+        "increasing f_a leads to more circles",
+        SECTION,
+        f"share of circles at f_a = {high:g} minus that at {low:g}; by chance 0",
+        gap(circles("particles", f_a=high), circles("particles", f_a=low)),
+        chance=shuffled_runs("particles", "f_a"),
+        least=0.05,
+        independent="run",
+        fitted=FITTED,
+    )
+
+
+ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.5 and 2 are unlike"
+
+
+@recipe(
+    "musat-table2",
+    paper="Musat",
+    item="Table 2",
+    shows="The more the particles align, the more circles; the number of grids is the rest.",
+    quick=Setting(40, 10, 300),
+    paper_setting=Setting(10_000, 1000, 2000),
+    cost="ten minutes",
+    rules=(
+        *_numbers(),
+        _more(0.5, 1.0),
+        _more(1.0, 2.0),
+        Statement(
+            "circles as in the transformer",
+            "the relative frequency of circles … very similar to the results obtained from the transformer",
+            SECTION,
+            "share of circles of particles at f_a = 1 minus that of networks at weight decay 1",
+            gap(circles("particles", f_a=1.0), circles("networks")),
+            chance=ALIKE,
+            least=-0.1,
+            most=0.1,
+            independent="run",
+            fitted=FITTED,
+        ),
+        Statement(
+            "grid imperfections as in the transformer",
+            "the average number of grid imperfections … very similar to the results obtained from the "
+            "transformer",
+            SECTION,
+            "imperfections of particles at f_a = 1 minus those of networks at weight decay 1; 7.65 are a "
+            "twentieth of the pairs",
+            gap(imperfections("particles", f_a=1.0), imperfections("networks")),
+            chance=ALIKE,
+            least=-PAIRS / 20,
+            most=PAIRS / 20,
+            independent="run",
+            fitted=FITTED,
+        ),
+    ),
+)
+def table_2(run: Run) -> Result:
+    """Circles and imperfections of many runs of the particles, and of networks at weight decay 1."""
+    setting: Setting = run.setting
+    moved = [
+        run.keep(f"f_a-{f_a:g}", lambda f_a=f_a: _moved(f_a, setting.runs, 0.02, 2600))  # type: ignore[misc]
+        for f_a in TABLE_2
+    ]
+    trained = run.keep(
+        "networks",
+        lambda: counted(
+            {"weight_decay": DECAY},
+            structures_of(networks(DECAY, runs=setting.networks, seed=2690, epochs=setting.epochs).final),
+        ),
+    )
+    tables = {"particles": joined(moved), "networks": trained}
+    with figures.style():
+        figure = Figure(figsize=(9.5, 2.9))
+        left, right = figure.subplots(1, 2)
+    shares, rest = [], []
+    for f_a, row in TABLE_2.items():
+        low, high = percent_of(row.circles, "").interval or (np.nan, np.nan)
+        measures = circles("particles", 100, f_a=f_a), imperfections("particles", f_a=f_a)
+        ours = [measure(tables, 0.95) for measure in measures]
+        shares.append((f"f_a = {f_a:g}", Interval(row.circles, low, high, PAPER_RUNS), ours[0]))
+        rest.append((f"f_a = {f_a:g}", row.imperfections, ours[1]))
+    title = f"{setting.runs} runs each; {PAPER_RUNS} in the paper"
+    figures.show_estimates(shares, left, xlabel="circles, % of runs", title=title)
+    figures.show_estimates(rest, right, xlabel="grid imperfections of the rest", title="95 % intervals")
+    return Result(tables, {"musat-table2": figure})
+
+
+def _moved(f_a: float, runs: int, step_size: float, seed: int) -> dict[str, Any]:
+    """Particles to the same time, whatever the step; every f_a and step has a seed of its own."""
+    own = seed + round(100 * f_a) * 10 + round(200 * step_size)
+    steps = round(STEPS * 0.02 / step_size)
+    end = particles(f_a, runs=runs, seed=own, step_size=step_size, steps=steps).final
+    return counted({"f_a": f_a, "step_size": step_size}, structures_of(end))
+
+
+# -- over f_a and step size --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Map:
+    """Alignment constants and step sizes, and how many runs at each pair of them."""
+
+    alignments: Sequence[float]
+    step_sizes: Sequence[float]
+    runs: int
+
+
+def _over_f_a(tables: Tables, level: float) -> Interval:
+    """Smallest rise of the share of circles from one f_a to the next of 0.5, 1 and 2."""
+    rows = [circles("particles", f_a=f_a, step_size=0.005)(tables, level) for f_a in (0.5, 1.0, 2.0)]
+    return min((difference(b, a) for a, b in pairwise(rows)), key=lambda gap: gap.low)
+
+
+def _of_step(measure: Any) -> Any:
+    return gap(measure(f_a=1.0, step_size=0.005), measure(f_a=1.0, step_size=0.02))
+
+
+STEP = "a step has no chance to be shuffled: runs of another step are alike where the step does not matter"
+
+
+@recipe(
+    "musat-map",
+    paper="beyond",
+    item="particles over f_a and step size",
+    shows="Circles depend on alignment; a smaller step changes little.",
+    quick=Map((0.5, 1.0, 2.0), (0.005, 0.02), 15),
+    paper_setting=Map((0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0), (0.005, 0.01, 0.02, 0.04), 2000),
+    cost="half an hour",
+    rules=(
+        Statement(
+            "alignment",
+            "f_a makes circles, not the size of the step",
+            "beyond the papers",
+            "smaller one of the rises of the share of circles from f_a = 0.5 to 1 and to 2, at step 0.005",
+            _over_f_a,
+            chance=shuffled_runs("particles", "f_a"),
+            least=0.05,
+            independent="run",
+        ),
+        Statement(
+            "circles do not depend on the step",
+            "We then move each particle with a small step in the direction of the total force",
+            SECTION,
+            "share of circles at step 0.005 minus that at 0.02, f_a = 1, after the same time",
+            _of_step(lambda **constants: circles("particles", **constants)),
+            chance=STEP,
+            least=-0.05,
+            most=0.05,
+            independent="run",
+        ),
+        Statement(
+            "imperfections do not depend on the step",
+            "We then move each particle with a small step in the direction of the total force",
+            SECTION,
+            "imperfections at step 0.005 minus those at 0.02, f_a = 1, after the same time; 4 are the "
+            "paper's own half-width",
+            _of_step(lambda **constants: imperfections("particles", **constants)),
+            chance=STEP,
+            least=-4.0,
+            most=4.0,
+            independent="run",
+        ),
+    ),
+)
+def phase_map(run: Run) -> Result:
+    """Circles and imperfections of the particles over f_a and step size, all to the same time."""
+    setting: Map = run.setting
+    table = joined(
+        run.keep(
+            f"{f_a:g}-{step:g}",
+            lambda f_a=f_a, step=step: _moved(f_a, setting.runs, step, 5000),  # type: ignore[misc]
+        )
+        for step in setting.step_sizes
+        for f_a in setting.alignments
+    )
+    tables = {"particles": table}
+
+    def grid(measure: Any, scale: float) -> Any:
+        return [
+            [
+                scale * measure("particles", f_a=f_a, step_size=step)(tables, 0.95).estimate
+                for f_a in setting.alignments
+            ]
+            for step in setting.step_sizes
+        ]
+
+    with figures.style():
+        figure = Figure(figsize=(9.5, 3.2))
+        for ax, values, title in zip(
+            figure.subplots(1, 2),
+            (grid(circles, 100), grid(imperfections, 1)),
+            ("circles, % of runs", "grid imperfections of the rest"),
+            strict=True,
+        ):
+            image = ax.imshow(np.array(values), origin="lower", aspect="auto", cmap="viridis")
+            ax.set_xticks(range(len(setting.alignments)), [f"{value:g}" for value in setting.alignments])
+            ax.set_yticks(range(len(setting.step_sizes)), [f"{value:g}" for value in setting.step_sizes])
+            ax.set(xlabel="f_a", ylabel="step size", title=title)
+            ax.grid(visible=False)
+            figure.colorbar(image, ax=ax)
+    return Result(tables, {"musat-map": figure})

@@ -1,0 +1,141 @@
+"""Musat's recipes: each runs, is what it says, and no statement of it holds by chance."""
+
+import numpy as np
+import pytest
+from recipe_checks import held_by_chance, made_quickly
+
+import nets
+import physics
+from grokphys.papers.musat import (  # noqa: F401  (they register their recipes)
+    classifiers,
+    figure_06,
+    galleries,
+    start,
+    table_1,
+    table_2,
+)
+from grokphys.papers.musat.ensembles import circles, counted, imperfections, run_by_run, structures_of
+from grokphys.papers.recipe import RECIPES, Number
+from grokphys.papers.results import rounded
+
+NAMES = [name for name in RECIPES if name.startswith("musat-")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_of_musat_runs_and_its_rules_can_be_measured(name):
+    tables = rounded(made_quickly(name).columns())
+    assert all(rate <= 0.2 for rate in held_by_chance(name, tables, draws=10).values())
+
+
+def test_counts_hold_what_the_runs_did():
+    final = physics.simulate(physics.ParticleSystem(alignment=2.0), runs=30, seed=3).final
+    table = counted({"f_a": 2.0}, structures_of(final))
+    rows = run_by_run(table)
+    circle = physics.is_circle(final)
+    assert len(rows["circle"]) == 30
+    assert sorted(rows["imperfections"]) == sorted(physics.grid_imperfections(final))
+    tables = {"t": table}
+    assert circles("t", 100, f_a=2.0)(tables, 0.95).estimate == pytest.approx(100 * circle.mean())
+    rest = physics.grid_imperfections(final)[~circle]
+    assert imperfections("t")(tables, 0.95).estimate == pytest.approx(rest.mean())
+
+
+def test_rules_of_table_1_measure_the_networks_that_were_trained():
+    setting = RECIPES["musat-table1"].settings["quick"]
+    tables = made_quickly("musat-table1").columns()
+    trained = nets.train(runs=setting.runs, steps=setting.epochs, weight_decay=1.0, seed=1710, record=[300])
+    circle = physics.is_circle(trained.final)
+    accuracy = 100 * trained.observables["validation_accuracy"][~circle, -1]
+    found = {rule.name: rule.measure(tables, 0.95) for rule in RECIPES["musat-table1"].rules}
+    assert found["decay 1: circles (%)"].estimate == pytest.approx(100 * circle.mean())
+    imperfect = physics.grid_imperfections(trained.final)[~circle]
+    assert found["decay 1: grid imperfections"].estimate == pytest.approx(imperfect.mean())
+    own = found["decay 1: accuracy of 82 that are no circles (%)"]
+    assert own.estimate == pytest.approx(accuracy.mean())
+    related = np.corrcoef(imperfect, accuracy)[0, 1]
+    assert found["decay 1: correlation"].estimate == pytest.approx(related)
+
+
+def test_musats_tables_are_quoted_in_full():
+    printed = {
+        name: {rule.name: str(rule.printed) for rule in RECIPES[name].rules if isinstance(rule, Number)}
+        for name in ("musat-table1", "musat-table2")
+    }
+    first, second = printed.values()
+    assert (len(first), len(second)) == (19, 6)
+    assert first["decay 0.6: grid imperfections"] == "39.6 [35.6, 43.6]"
+    assert first["decay 0.6: correlation"] == "-0.84 [-0.89, -0.77]"
+    assert first["decay 0.6: accuracy of 12 circles (%)"] == "65.9"
+    assert first["decay 0: circles (%)"] == "0 [0, 4]"
+    assert second["f_a = 2: circles (%)"] == "56 [46, 65]"
+    assert second["f_a = 2: grid imperfections of the rest"] == "42.9 [32.8, 53.0]"
+
+
+def test_each_point_of_the_map_is_followed_to_the_same_time():
+    table = table_2._moved(1.0, 12, 0.005, 40)
+    system = physics.ParticleSystem(alignment=1.0)
+    final = physics.simulate(system, runs=12, seed=1041, steps=400, step_size=0.005).final
+    circle = physics.is_circle(final)
+    assert table["runs"][table["circle"]].sum() == circle.sum()
+    assert sorted(run_by_run(table)["imperfections"]) == sorted(physics.grid_imperfections(final))
+
+
+def test_a_map_shows_the_network_that_its_table_describes():
+    result = made_quickly("musat-3")
+    tables = result.columns()
+    sums, tokens = tables["sums"], tables["tokens"]
+    assert len(sums["a"]) == 153
+    assert sums["validates"].sum() == 31
+    setting = RECIPES["musat-3"].settings["quick"]
+    trained = nets.train(
+        runs=setting.runs, steps=300, weight_decay=1.0, seed=4300, record=[300],
+        observables=("validation_accuracy", "layers"),
+    )  # fmt: skip
+    run = int(sums["network"][0])
+    right = (sums["class"] == sums["seen"])[sums["validates"]].sum()
+    assert right == round(31 * float(trained.observables["validation_accuracy"][run, -1]))
+    own = tokens["network"] == run
+    np.testing.assert_allclose(np.stack([tokens["x"], tokens["y"]], axis=1)[own], trained.final[run])
+    np.testing.assert_allclose(
+        classifiers._clustered(tables), 1 - physics.grid_imperfections(trained.final) / 153
+    )
+
+
+def test_pair_sums_of_a_circle_lie_on_lines_and_random_ones_do_not():
+    angle = 2 * np.pi * 3 * np.arange(17) / 17
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    rng = np.random.default_rng(5)
+    assert classifiers.aligned(circle[None])[0] == pytest.approx(1)
+    mixed = np.stack([circle[rng.permutation(17)] for _ in range(200)])
+    assert classifiers.aligned(mixed).max() < 0.9
+    tables = {
+        "tokens": {
+            "network": np.zeros(17, int), "token": np.arange(17), "x": circle[:, 0], "y": circle[:, 1],
+            "circle": np.ones(17, bool),
+        }
+    }  # fmt: skip
+    assert classifiers._of(True, lambda t: classifiers.aligned(classifiers._embeddings(t)))(
+        tables, 0.95
+    ).estimate == pytest.approx(1)
+
+
+def test_the_start_whose_networks_the_table_speaks_for_is_the_nearer():
+    """Tables of the numbers that Table 1 prints, and of others far from it."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for name, shift in (("pytorch", 0.0), ("other", 30.0)):
+        for decay, row in start.TABLE_1.items():
+            z = rng.normal(size=400)
+            circle = np.arange(400) < 4 * row.circles
+            noise = rng.normal(size=400)
+            r = row.correlation.estimate
+            rest = row.rest_accuracy + 15 * (r * z + (1 - r * r) ** 0.5 * noise)
+            accuracy = np.where(circle, row.circle_accuracy + 15 * noise, rest)
+            bad = row.imperfections.estimate + shift + 20 * z
+            columns = {"start": np.full(400, name), "weight_decay": np.full(400, decay)}
+            columns |= {"network": np.arange(400), "circle": circle}
+            parts.append(columns | {"imperfections": bad, "accuracy": accuracy})
+    tables = {"networks": {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}}
+    nearer, each = (rule.measure(tables, 0.95) for rule in RECIPES["musat-start"].rules)
+    assert nearer.low > 6
+    assert each.high < 2
