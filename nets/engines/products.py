@@ -3,6 +3,7 @@
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -14,7 +15,8 @@ Array = NDArray[Any]
 Integers = NDArray[Any]
 
 TILE_ROWS = 6
-VECTOR_BYTES = 64
+VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
+"""Of a register: with AVX2, vectors of 64 bytes would be two registers each, and the sums of a tile spill."""
 
 
 @kernel()
@@ -26,11 +28,14 @@ def matrix(numbers: Array, start: int, rows: int, columns: int) -> Array:
 def _tile(vectors: int) -> Any:
     """Make what adds A @ B to a tile of `out`: TILE_ROWS rows from `i`, `vectors` vectors from column `j`.
 
-    Twelve sums of sixteen float32 stay in registers while the loop goes over the inner dimension; each turn
-    loads two vectors of B and six numbers of A for twelve fused products, so that arithmetic is the bound.
-    Rows beyond the last are computed as the last, and stored as it; columns beyond the last are masked. On
-    matrices this small it is twice as fast as a BLAS call, whose packing does not pay; and the order of the
-    sum is fixed.
+    Twelve vectors of sums stay in registers while the loop goes over the inner dimension; each turn loads two
+    vectors of B and six numbers of A for twelve fused products, so that arithmetic is the bound. Rows beyond
+    the last are computed as the last, and stored as it; columns beyond the last are masked. The order of the
+    sum is fixed, whatever the vectors.
+
+    Measured against `np.dot` within Numba (OpenBLAS, one thread by threadpoolctl; AMD EPYC with AVX2, busy),
+    on the products of the networks here, such as (59, 128) by (128, 100) and (128, 32) by (32, 17): OpenBLAS
+    takes 0.92 to 1.45 times as long, in float32 and in float64.
     """
 
     @intrinsic
