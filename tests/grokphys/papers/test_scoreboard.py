@@ -240,10 +240,10 @@ def test_statements_that_a_recipe_judges_itself_are_taken_over(tmp_path):
 def test_every_recipe_has_a_row_and_every_row_a_recipe():
     recipes = [item.recipe for item in ITEMS if item.recipe]
     assert len(recipes) == len(set(recipes))
-    assert set(FIGURES) == set(recipes)
+    assert set(FIGURES) == set(recipes) - {"liu-scaling", "liu-groups"}  # these two are objects by now
 
 
-@pytest.mark.parametrize(("paper", "tables", "figures"), [("Musat", 2, 6), ("Liu", 1, 22), ("Ding", 0, 16)])
+@pytest.mark.parametrize(("paper", "tables", "figures"), [("Liu", 1, 22), ("Ding", 0, 16)])
 def test_every_table_and_figure_is_there(paper, tables, figures):
     text = " ".join(
         item.item.replace("Figures 1, 2", "Figure 1 Figure 2") for item in ITEMS if item.paper == paper
