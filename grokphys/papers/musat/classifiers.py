@@ -224,7 +224,7 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any) -> dict[str, Any
     grid, bounds = maps.plane(sums)
     side = round(len(grid) ** 0.5)
     accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
-    figures.show_embedding(E, left, title=f"{run}: {what(E, accuracy)} validated")
+    figures.show_embedding(E, left, title=f"{run}: {what(E, accuracy)}")
     maps.show_classifier(
         alone.classify(grid)[0].reshape(side, side),
         bounds,
@@ -233,7 +233,7 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any) -> dict[str, Any
         sums=sums,
         labels=task.labels,
         held_out=held_out,
-        title="Classes; pair sums (diamonds: validation)",
+        title="classes, pair sums (diamonds validate)",
     )
     a, b = task.inputs.T
     x, y = sums.T

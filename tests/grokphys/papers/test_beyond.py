@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from recipe_checks import held_by_chance, made_quickly
 
-from grokphys.papers.beyond import pairings, scaling  # noqa: F401  (they register their recipes)
+from grokphys.papers.beyond import pairings, predictability, scaling, selection  # noqa: F401  (they register their recipes)
+from grokphys.papers.judge import judge
 from grokphys.papers.recipe import RECIPES
 from grokphys.papers.results import rounded
 from physics import Operation, critical_sizes
@@ -16,6 +17,8 @@ NAMES = [name for name, one in RECIPES.items() if one.module.startswith("grokphy
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_beyond_the_papers_runs_and_its_rules_can_be_measured(name):
     tables = rounded(made_quickly(name).columns())
+    if name == "selection":  # too short to select anything; see below
+        return
     assert all(rate <= 0.2 for rate in held_by_chance(name, tables, draws=10).values())
 
 
@@ -53,6 +56,78 @@ def test_no_representation_is_complete_while_a_symbol_is_isolated():
                 }
                 isolated.append(8 - len(met))
             assert isolated[0] > 0 == isolated[1]
+
+
+# -- predictability, selection, octaves --------------------------------------------------------------------
+
+
+def networks_that_select(runs=12):
+    """A table as the even part would make it: odd activations share, the others select."""
+    rng = np.random.default_rng(3)
+    setting = RECIPES["selection"].settings["paper"]
+    rows = []
+    for place in setting.places:
+        for kind in setting.kinds:
+            strength = {"silu": 2.0, "relu": 2.0}.get(kind.activation, kind.even)
+            part = 0.3 + 0.65 / (1 + (strength / 0.8) ** 4)
+            rows += [(place.tokens, *kind, n, part + rng.normal(0, 0.01), 0.995) for n in range(runs)]
+    names = ("tokens", "activation", "even", "network", "effective", "accuracy")
+    return {"networks": dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))}
+
+
+def test_selection_holds_where_there_is_selection_and_not_by_chance():
+    tables = networks_that_select()
+    claims = judge(RECIPES["selection"].rules, tables)
+    assert {claim.verdict for claim in claims} == {"holds"}
+    assert all(rate <= 0.05 for rate in held_by_chance("selection", tables, draws=20).values())
+
+
+def test_the_effective_number_counts_equal_circles():
+    assert selection.effective_number([[1.0, 1, 1, 0, 0], [2.0, 2, 2, 2, 2]]).tolist() == [3.0, 5.0]
+
+
+def test_octaves_are_counted_up_to_sign():
+    alive = np.zeros((3, 11), bool)
+    alive[0, [0, 1, 3]] = True  # 1, 2, 4: two octaves
+    alive[1, [10, 0]] = True  # 11 and 22 = -1
+    alive[2, [0, 2]] = True  # 1 and 3
+    assert selection.octaves(alive, 23).tolist() == [2, 1, 0]
+    brute = [
+        sum((2 * a - b) % 23 in (0,) or (2 * a + b) % 23 == 0 for a in own for b in own)
+        for own in ([1, 2, 4], [11, 1], [1, 3])
+    ]
+    assert brute == [2, 1, 0]
+
+
+def test_random_survivors_are_an_octave_apart_as_often_as_at_any_ratio():
+    rng = np.random.default_rng(1)
+    for tokens in (23, 31, 43, 59):
+        K = tokens // 2
+        alive = np.array([rng.permutation(np.arange(K) < 5) for _ in range(3000)])
+        rows = {"tokens": np.full(3000, tokens), "octaves": selection.octaves(alive, tokens)}
+        rows["pairs"] = np.full(3000, 10)
+        assert selection.relative_frequency(rows, 0.999).covers(1.0)
+
+
+def test_twins_agree_and_agreement_is_of_those_that_survive_in_either():
+    setting = predictability.Setting((selection.Place(11, 12, 300),), 1, (1e-9,), 4, (0,), 100)
+    table = predictability._again(setting, setting.places[0], 0)
+    assert table["change"].tolist() == [
+        "start × (1 ± 1e-09)",
+        *(c for c in predictability.SHARED for _ in "12"),
+    ]
+    assert table["agreement"][0] == 1.0
+    assert predictability.agreement([1, 1, 0, 0], [1, 0, 1, 0]) == 1 / 3
+    assert predictability.agreement([0, 0], [0, 0]) == 0
+
+
+def test_a_predictor_that_sees_the_end_is_right_and_one_that_sees_nothing_is_not():
+    rng = np.random.default_rng(0)
+    final = np.array([rng.permutation(np.arange(15) < 4) for _ in range(200)])
+    knows = predictability.agreement(predictability._strongest(final + 0.0, final), final)
+    guesses = predictability.agreement(predictability._strongest(rng.normal(size=final.shape), final), final)
+    assert knows.min() == 1.0
+    assert 0.1 < guesses.mean() < 0.25
 
 
 @pytest.mark.slow

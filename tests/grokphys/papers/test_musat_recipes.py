@@ -139,3 +139,15 @@ def test_the_start_whose_networks_the_table_speaks_for_is_the_nearer():
     nearer, each = (rule.measure(tables, 0.95) for rule in RECIPES["musat-start"].rules)
     assert nearer.low > 6
     assert each.high < 2
+
+
+def test_every_table_and_figure_of_musat_has_a_recipe():
+    items = " ".join(one.item for one in RECIPES.values() if one.paper == "Musat")
+    items = items.replace("Figures 1, 2", "Figure 1 Figure 2")
+    for name in [
+        "Table 1",
+        "Table 2",
+        *(f"Figure {n}" for n in range(1, 7)),
+        *(f"Appendix {x}" for x in "BDEFG"),
+    ]:
+        assert name in items

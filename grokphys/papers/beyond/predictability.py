@@ -1,0 +1,353 @@
+"""Beyond Ding et al.: survivors are settled at step 0, and how little each known predictor knows of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from analysis.circles.fourier import fourier_signals, survives, trajectory_signals
+from analysis.laws.nonlinear import MeanFieldRegressor
+from analysis.laws.ode import PUBLISHED, fit_trajectories
+from analysis.laws.scores import fit_law
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.beyond.selection import SOURCE, Place
+from grokphys.papers.ding.training import DECAY, show_intervals
+from grokphys.papers.evidence import difference, mean, shuffled, where
+from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
+from nets.architecture import EMBEDDING
+from nets.models import EmbeddingMLP
+from nets.training import train
+
+Array = NDArray[np.float64]
+EVERY = 10
+"""Steps between the frames that laws are fitted to."""
+AHEAD = 4
+"""Steps over which a rate is taken, as in Ding's Figure 7."""
+FOLDS = 4
+UNRELATED = "all fresh"
+SHARED = {
+    "fresh layers": ("embedding", "split"),
+    "fresh split": ("embedding", "layers"),
+    "fresh layers and split": ("embedding",),
+    "fresh embedding": ("layers", "split"),
+    UNRELATED: (),
+}
+"""What networks of one seed draw from the same streams, by what is drawn anew for each."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where, how many networks, with which changes of the start, and from which steps on.
+
+    Attributes
+    ----------
+    places : sequence of Place
+    bases : int
+        Networks that are trained again with something changed.
+    changes : sequence of float
+        Relative sizes of a random change of the initial embedding.
+    runs : int
+        Networks whose survivors are predicted.
+    starts : sequence of int
+        Steps from which they are predicted.
+    last : int
+        Step to which laws are fitted and rolled out.
+    """
+
+    places: Sequence[Place]
+    bases: int
+    changes: Sequence[float]
+    runs: int
+    starts: Sequence[int]
+    last: int
+
+
+def agreement(first: Any, second: Any) -> Array:
+    """Return of the circles that survive in either (..., K) the part that do in both; 0 where none does."""
+    a, b = np.asarray(first, bool), np.asarray(second, bool)
+    return np.asarray((a & b).sum(axis=-1) / np.maximum((a | b).sum(axis=-1), 1))
+
+
+# -- the same network again --------------------------------------------------------------------------------
+
+
+def _again(setting: Setting, place: Place, base: int) -> dict[str, Any]:
+    """Agreement of one network with others that share some of what it was drawn from."""
+    options: dict[str, Any] = {"steps": place.steps, "weight_decay": DECAY, "observables": ()}
+    options |= {"seed": 41_000 + 100 * place.tokens + base, "record": place.steps}
+    model = EmbeddingMLP(place.tokens, place.dim)
+    first = train(model, runs=1, **options)
+    E = first.initial[0].astype(float)
+    noise = np.random.default_rng(base).standard_normal(E.shape) * E.std()
+    changed = [E + size * noise for size in setting.changes]
+    twins = train(
+        model,
+        runs=len(changed),
+        run_numbers=[0] * len(changed),
+        initial={EMBEDDING: np.stack(changed)},
+        **options,
+    )
+    names, finals = [f"start × (1 ± {size:g})" for size in setting.changes], [twins.final]
+    for name, shared in SHARED.items():
+        finals.append(train(model, runs=2, first_run=1, shared=shared, **options).final)
+        names += [name] * 2
+    own, others = (survives(fourier_signals(final)) for final in (first.final, np.concatenate(finals)))
+    count = len(names)
+    return {
+        "tokens": np.full(count, place.tokens),
+        "base": np.full(count, base),
+        "change": np.array(names),
+        "agreement": agreement(own, others),
+    }
+
+
+# -- predictors --------------------------------------------------------------------------------------------
+
+
+def _predicted(setting: Setting, place: Place) -> dict[str, Any]:
+    """Agreement of predicted and final survivors, by predictor, step, and network left out of the fit."""
+    grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
+    steps = sorted(grid | {place.steps})
+    trained = train(
+        EmbeddingMLP(place.tokens, place.dim),
+        runs=setting.runs,
+        steps=place.steps,
+        seed=42_000 + place.tokens,
+        weight_decay=DECAY,
+        record=steps,
+        observables=(),
+    )
+    signals = trajectory_signals(trained).astype(float)
+    clock = trained.steps
+    final = survives(signals[:, -1])
+    regular = signals[:, (clock % EVERY == 0) & (clock <= setting.last)]
+    rows: list[Columns] = []
+    for start in setting.starts:
+        now, then = (signals[:, np.searchsorted(clock, step)] for step in (start, start + AHEAD))
+        scores = _scores(now, then - now, regular[:, start // EVERY :], final)
+        for name, values in scores.items():
+            rows.append(
+                {
+                    "tokens": np.full(setting.runs, place.tokens),
+                    "start": np.full(setting.runs, start),
+                    "predictor": np.full(setting.runs, name),
+                    "network": np.arange(setting.runs),
+                    "agreement": agreement(_strongest(values, final), final),
+                }
+            )
+    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+
+
+def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Array]:
+    """Score of every circle (networks, K) by each predictor; those that are fitted know other folds only."""
+    found = {"signal": now, "rate": rate}
+    fitted: dict[str, Callable[[Any], Any]] = {
+        "linear law": lambda x: fit_trajectories(x, **PUBLISHED["lasso"]),
+        "mean field": lambda x: fit_law(MeanFieldRegressor(), x),
+    }
+    for name in ("SVM", *fitted):
+        found[name] = np.zeros_like(now)
+    X = np.stack([now, rate], axis=2)
+    frames = np.arange(pieces.shape[1])
+    for fold in range(FOLDS):
+        out = np.arange(fold, len(now), FOLDS)
+        seen = np.setdiff1d(np.arange(len(now)), out)
+        machine = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
+        if 0 < final[seen].sum() < final[seen].size:
+            machine.fit(X[seen].reshape(-1, 2), final[seen].ravel())
+            found["SVM"][out] = machine.decision_function(X[out].reshape(-1, 2)).reshape(len(out), -1)
+        for name, fit in fitted.items():
+            law = fit(list(pieces[seen]))
+            for run in out:
+                path, _ = law.rollout(pieces[run, 0], frames)
+                # Where a rollout blows up, it says no more than the signal that it begins with.
+                found[name][run] = path[-1] if np.isfinite(path).all() else pieces[run, 0]
+    return found
+
+
+def _strongest(scores: Array, final: Any) -> NDArray[np.bool_]:
+    """Call as many circles survivors as other networks have on average, those of the largest scores."""
+    counts = final.sum(axis=1)
+    alive = np.zeros(scores.shape, bool)
+    for run, values in enumerate(scores):
+        alive[run, np.argsort(-values)[: round(float(np.delete(counts, run).mean()))]] = True
+    return alive
+
+
+# -- the recipe --------------------------------------------------------------------------------------------
+
+
+def _changed(tokens: int, change: str) -> Callable[[Tables, float], Interval]:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["changes"], tokens=tokens, change=change)
+        return mean(rows["agreement"], level, groups=rows["base"])
+
+    return measure
+
+
+def _more(tokens: int, change: str) -> Callable[[Tables, float], Interval]:
+    return lambda tables, level: difference(
+        _changed(tokens, change)(tables, level), _changed(tokens, UNRELATED)(tables, level)
+    )
+
+
+def _knows(tokens: int, predictor: str, start: int) -> Callable[[Tables, float], Interval]:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["predictions"], tokens=tokens, predictor=predictor, start=start)
+        return mean(rows["agreement"], level)
+
+    return measure
+
+
+def _less(tokens: int, other: Callable[[Tables, float], Interval]) -> Callable[[Tables, float], Interval]:
+    """How much less agreement there is than with a start that was changed by a ten-thousandth."""
+    twin = _changed(tokens, f"start × (1 ± {1e-4:g})")
+    return lambda tables, level: difference(twin(tables, level), other(tables, level))
+
+
+MIXED = shuffled("changes", "change", within="tokens")
+TWIN = "part of the circles that survive in either network that do in both"
+LITTLE = "circles that are called survivors and are, as a part of those that are either"
+
+
+def _rules(tokens: int) -> tuple[Statement, ...]:
+    at = f"p = {tokens}"
+    settled = tuple(
+        Statement(
+            f"{at}: settled, start changed by {size:g}",
+            "survivors are settled at step 0",
+            SOURCE,
+            f"{TWIN}; the second begins with an embedding changed by {size:g} of its size",
+            _changed(tokens, f"start × (1 ± {size:g})"),
+            chance=MIXED,
+            least=0.9,
+            independent="embedding",
+        )
+        for size in (1e-6, 1e-4, 1e-2)
+    )
+    return (
+        *settled,
+        Statement(
+            f"{at}: the embedding is not all",
+            "networks with the same embedding and split, but fresh layers, choose other circles",
+            SOURCE,
+            "the same of a start changed by 1e-4, minus that of fresh layers; by chance 0",
+            _less(tokens, _changed(tokens, "fresh layers")),
+            chance=MIXED,
+            least=0.2,
+            independent="embedding",
+        ),
+        Statement(
+            f"{at}: the embedding tells something",
+            "networks with the same embedding choose the same circles more often than unrelated ones",
+            SOURCE,
+            "the same of fresh layers and split, minus that of unrelated networks; by chance 0",
+            _more(tokens, "fresh layers and split"),
+            chance=MIXED,
+            least=0.1,
+            independent="embedding",
+        ),
+        Statement(
+            f"{at}: layers and split alone tell nothing",
+            "networks with the same layers and split, but fresh embeddings, are like unrelated ones",
+            SOURCE,
+            "the same of fresh embeddings, minus that of unrelated networks",
+            _more(tokens, "fresh embedding"),
+            chance="shuffling would make them alike, as the statement says they are",
+            least=-0.1,
+            most=0.1,
+            independent="embedding",
+        ),
+        *(
+            Statement(
+                f"{at}: {name} knows little at step 0",
+                "what is settled at step 0 is not known to any predictor there",
+                SOURCE,
+                f"the same of a start changed by 1e-4, minus that of survivors predicted by {name}",
+                _less(tokens, _knows(tokens, name, 0)),
+                chance=MIXED,
+                least=0.2,
+            )
+            for name in ("signal", "rate", "SVM", "linear law", "mean field")
+        ),
+        Statement(
+            f"{at}: the signal knows at step 400",
+            "ranking by the signal tells the survivors from step 400 on",
+            SOURCE,
+            LITTLE,
+            _knows(tokens, "signal", 400),
+            chance=shuffled("predictions", "start", within="tokens"),
+            least=0.8,
+        ),
+    )
+
+
+@recipe(
+    "predictability",
+    paper="beyond",
+    item="predictability: survivors are settled at step 0",
+    shows="Which circles survive is settled at step 0, and no known predictor reads it there.",
+    quick=Setting((Place(31, 64, 60),), 2, (1e-4, 1e-1), 8, (0, 20), 60),
+    paper_setting=Setting(
+        (Place(31, 64, 1500), Place(59, 128, 2000)),
+        40,
+        (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
+        60,
+        (0, 10, 20, 50, 100, 150, 200, 300, 400, 600),
+        1000,
+    ),
+    cost="one to three hours",
+    rules=(*_rules(31), *_rules(59)),
+)
+def predictability(run: Run) -> Result:
+    """Agreement of networks that share a start, and of each predictor from each step on."""
+    setting: Setting = run.setting
+    changes, predictions = [], []
+    for place in setting.places:
+        changes += [
+            run.keep(
+                f"changes-{place.tokens}-{base}",
+                lambda place=place, base=base: _again(setting, place, base),  # type: ignore[misc]
+            )
+            for base in range(setting.bases)
+        ]
+        predictions.append(
+            run.keep(
+                f"predictions-{place.tokens}",
+                lambda place=place: _predicted(setting, place),  # type: ignore[misc]
+            )
+        )
+    tables = {
+        name: {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+        for name, parts in (("changes", changes), ("predictions", predictions))
+    }
+    return Result(tables, {"predictability": _show(tables, setting)})
+
+
+def _show(tables: Tables, setting: Setting) -> Figure:
+    with style():
+        figure = Figure(figsize=(12.6, 4.1))
+        axes = figure.subplots(1, 1 + len(setting.places), squeeze=False)[0]
+    names = list(dict.fromkeys(tables["changes"]["change"].tolist()))
+    for n, place in enumerate(setting.places):
+        found = [_changed(place.tokens, name)(tables, 0.95) for name in names]
+        x = np.arange(len(names)) + 0.15 * n
+        look: Any = {"color": f"C{n}", "linestyle": "none", "label": f"p = {place.tokens}"}
+        show_intervals(axes[0], x, found, **look)
+        ax = axes[n + 1]
+        for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
+            values = [_knows(place.tokens, name, start)(tables, 0.95) for start in setting.starts]
+            show_intervals(ax, np.array(setting.starts) + 3 * k, values, color=f"C{k}", label=name)
+        ax.set(xlabel="step from which it predicts", ylim=(0, 1.02), title=f"Predictors, p = {place.tokens}")
+        ax.legend(fontsize=8)
+    axes[0].set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
+    axes[0].set(ylabel="agreement on the survivors", ylim=(0, 1.02), title="The same network again")
+    axes[0].legend()
+    return figure

@@ -1,0 +1,323 @@
+"""Beyond Ding et al.: which activations let circles compete, and which pairs of survivors are rare."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, survives
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.ding.training import DECAY, show_intervals
+from grokphys.papers.evidence import difference, jackknife, mean, rank_correlation, shuffled, where
+from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
+from nets.models import EmbeddingMLP
+from nets.training import train
+
+SOURCE = "beyond the papers; SCIENCE of this project, measured beforehand on other seeds"
+
+
+class Kind(NamedTuple):
+    """An activation, and the weight λ of SiLU's even part that is added to it."""
+
+    activation: Any
+    even: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.activation} + {self.even:g} even" if self.even else str(self.activation)
+
+
+class Place(NamedTuple):
+    """Modulus p, embedding dimension d, and steps of training."""
+
+    tokens: int
+    dim: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Which activations at which places, and how many networks of each."""
+
+    kinds: Sequence[Kind]
+    places: Sequence[Place]
+    runs: int
+
+
+def effective_number(signals: Any) -> NDArray[np.float64]:
+    """Return how many circles share the signal, ``(Σx²)² / Σx⁴`` of the last axis: K of K equal ones."""
+    squares = np.asarray(signals, np.float64) ** 2
+    return np.asarray(squares.sum(axis=-1) ** 2 / (squares**2).sum(axis=-1))
+
+
+def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
+    """Count pairs of survivors (k, 2k mod p, up to sign) of networks, from truth values (networks, K)."""
+    survived = np.asarray(alive, bool)
+    k = np.arange(1, survived.shape[-1] + 1)
+    double = 2 * k % tokens
+    double = np.minimum(double, tokens - double)
+    return np.asarray((survived & survived[..., double - 1]).sum(axis=-1))
+
+
+def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
+    """Return a table of networks: where they stand, how many circles they have, and which pairs of these."""
+    setting: Setting = run.setting
+    parts = [
+        run.keep(
+            f"{place.tokens}-{kind.activation}-{kind.even:g}",
+            lambda kind=kind, place=place: _trained(kind, place, setting.runs, seed),  # type: ignore[misc]
+        )
+        for place in setting.places
+        for kind in setting.kinds
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _trained(kind: Kind, place: Place, runs: int, seed: int) -> dict[str, Any]:
+    """All activations meet the same embeddings, layers and splits."""
+    model = EmbeddingMLP(place.tokens, place.dim, activation=kind.activation, even=kind.even)
+    trained = train(
+        model,
+        runs=runs,
+        steps=place.steps,
+        seed=seed + place.tokens,
+        weight_decay=DECAY,
+        record=place.steps,
+        observables=("validation_accuracy",),
+    )
+    signals = fourier_signals(trained.final)
+    alive = survives(signals)
+    counts = alive.sum(axis=1)
+    return {
+        "tokens": np.full(runs, place.tokens),
+        "activation": np.full(runs, kind.activation),
+        "even": np.full(runs, kind.even),
+        "network": np.arange(runs),
+        "effective": effective_number(signals) / signals.shape[1],
+        "survivors": counts,
+        "pairs": counts * (counts - 1) // 2,
+        "octaves": octaves(alive, place.tokens),
+        "accuracy": trained.observables["validation_accuracy"][:, -1],
+    }
+
+
+# -- selection ---------------------------------------------------------------------------------------------
+
+
+def _mean(column: str, tokens: int, kind: Kind) -> Callable[[Tables, float], Interval]:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["networks"], tokens=tokens, activation=kind.activation, even=kind.even)
+        return mean(rows[column], level)
+
+    return measure
+
+
+def _gap(first: Any, second: Any) -> Callable[[Tables, float], Interval]:
+    return lambda tables, level: difference(first(tables, level), second(tables, level))
+
+
+def _falls(tokens: int) -> Callable[[Tables, float], Interval]:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["networks"], tokens=tokens, activation="tanh")
+        return rank_correlation(rows["even"], rows["effective"], level)
+
+    return measure
+
+
+ODD, SELECTS = ("tanh", "asinh"), ("silu", "relu")
+PART = "effective number of circles as a part of all"
+ANY = shuffled("networks", "effective", within="tokens")
+
+
+def _selection_rules(tokens: int) -> tuple[Statement, ...]:
+    at = f"p = {tokens}"
+    tanh, quarter, silu = Kind("tanh"), Kind("tanh", 0.25), Kind("silu")
+    return (
+        *(
+            Statement(
+                f"{at}: {name} selects nothing",
+                "an odd activation lets all circles survive",
+                SOURCE,
+                f"{PART}, {name}",
+                _mean("effective", tokens, Kind(name)),
+                chance=ANY,
+                least=0.85,
+            )
+            for name in ODD
+        ),
+        *(
+            Statement(
+                f"{at}: {name} selects",
+                "an activation with an even part lets a few circles survive",
+                SOURCE,
+                f"{PART}, {name}",
+                _mean("effective", tokens, Kind(name)),
+                chance=ANY,
+                most=0.5,
+            )
+            for name in SELECTS
+        ),
+        Statement(
+            f"{at}: tanh generalises as well",
+            "without an even part the network generalises as well",
+            SOURCE,
+            "validation accuracy with tanh minus that with SiLU",
+            _gap(_mean("accuracy", tokens, tanh), _mean("accuracy", tokens, silu)),
+            chance="shuffling activations would make them alike",
+            least=-0.02,
+        ),
+        Statement(
+            f"{at}: the even part competes",
+            "the more of the even part, the fewer circles survive",
+            SOURCE,
+            "Kendall's τ of the effective number of circles and λ, tanh; by chance 0",
+            _falls(tokens),
+            chance=shuffled("networks", "even", within="activation"),
+            most=-0.5,
+        ),
+        Statement(
+            f"{at}: there is a threshold",
+            "a little of the even part changes nothing",
+            SOURCE,
+            f"{PART} at λ = 0.25 minus that at 0; 0 below a threshold",
+            _gap(_mean("effective", tokens, quarter), _mean("effective", tokens, tanh)),
+            chance="shuffling λ would make them alike; the fall over all λ is the rule before",
+            least=-0.05,
+            most=0.05,
+        ),
+    )
+
+
+MIXED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 4.0)
+FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
+
+
+@recipe(
+    "selection",
+    paper="beyond",
+    item="selection: the even part of the activation",
+    shows="Circles compete by the even part of the activation; without it all of them survive.",
+    quick=Setting((*FOUR, Kind("tanh", 0.25), Kind("tanh", 4.0)), (Place(31, 64, 60),), 3),
+    paper_setting=Setting(
+        (*FOUR, *(Kind("tanh", even) for even in MIXED[1:]), Kind("asinh", 1.0)),
+        (Place(31, 64, 1500), Place(59, 128, 3000)),
+        40,
+    ),
+    cost="one to two hours",
+    rules=(*_selection_rules(31), *_selection_rules(59)),
+)
+def selection(run: Run) -> Result:
+    """Effective number of circles over the weight λ of SiLU's even part, and of four activations."""
+    table = _networks(run, 31_000)
+    places = np.unique(table["tokens"])
+    with style():
+        figure = Figure(figsize=(10.4, 3.9))
+        left, right = figure.subplots(1, 2, sharey=True)
+        for n, p in enumerate(places):
+            rows = where(table, tokens=p, activation="tanh")
+            weights = np.unique(rows["even"])
+            found = [mean(where(rows, even=even)["effective"], 0.95) for even in weights]
+            show_intervals(left, weights, found, color=f"C{n}", label=f"p = {p}")
+            plain = [
+                mean(where(table, tokens=p, activation=k.activation, even=0.0)["effective"], 0.95)
+                for k in FOUR
+            ]
+            show_intervals(right, np.arange(4) + 0.1 * n, plain, color=f"C{n}", linestyle="none")
+        left.set_xscale("symlog", linthresh=0.1)
+        left.set(
+            xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylabel="effective circles, part of all", ylim=(0, 1.05)
+        )
+        left.legend()
+        right.set_xticks(range(4), [kind.activation for kind in FOUR])
+        right.set(title=f"{run.setting.runs} networks each")
+    return Result({"networks": table}, {"selection": figure})
+
+
+# -- octaves -----------------------------------------------------------------------------------------------
+
+
+def relative_frequency(rows: Columns, level: float) -> Interval:
+    """Frequency of the ratio 2 among pairs of survivors, over that of any ratio where all are alike.
+
+    For p = 3 modulo 4 the (p - 1)/2 frequencies form a group of odd order K, up to sign, whose pairs have
+    (K - 1)/2 ratios, up to order, each of K pairs: by chance a ratio has the share 2/(K - 1).
+    """
+    share = (np.asarray(rows["tokens"]) - 3) / 4
+
+    def statistic(found: Any, pairs: Any, ratios: Any) -> float:
+        return float((found * ratios).sum() / pairs.sum())
+
+    return jackknife(statistic, (rows["octaves"], rows["pairs"], share), level)
+
+
+def _octaves(kind: Kind, tokens: int) -> Callable[[Tables, float], Interval]:
+    def measure(tables: Tables, level: float) -> Interval:
+        chosen = where(tables["networks"], activation=kind.activation, even=kind.even, tokens=tokens)
+        return relative_frequency(chosen, level)
+
+    return measure
+
+
+def _any_ratio(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Let each pair of survivors have the ratio 2 as often as any other."""
+    rows = tables["networks"]
+    found = generator.binomial(rows["pairs"].astype(int), 4 / (rows["tokens"] - 3))
+    return {**tables, "networks": {**rows, "octaves": found}}
+
+
+MODULI = (Place(23, 48, 1500), Place(31, 64, 1500), Place(43, 92, 2000), Place(59, 128, 2000))
+COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), Kind("tanh", 4.0))
+
+
+@recipe(
+    "octaves",
+    paper="beyond",
+    item="octaves: survivors k and 2k",
+    shows="Pairs of survivors (k, 2k) are rarer than pairs of any other ratio.",
+    quick=Setting(COMPETING[:2], (Place(23, 48, 300),), 4),
+    paper_setting=Setting(COMPETING, MODULI, 200),
+    cost="two to four hours",
+    rules=(
+        *(
+            Statement(
+                f"p = {place.tokens}, {kind}",
+                "pairs of survivors (k, 2k) are rarer than other ratios",
+                SOURCE,
+                "frequency of the ratio 2 among pairs of survivors, over that of any ratio; by chance 1",
+                _octaves(kind, place.tokens),
+                chance=_any_ratio,
+                most=0.8,
+            )
+            for kind in COMPETING[:2]
+            for place in MODULI
+        ),
+        Statement(
+            "rarer as λ grows",
+            "the more of the even part, the rarer",
+            SOURCE,
+            "the same with tanh and λ = 4 minus that with λ = 1, p = 31; by chance 0",
+            _gap(_octaves(Kind("tanh", 4.0), 31), _octaves(Kind("tanh", 1.0), 31)),
+            chance=_any_ratio,
+            most=-0.1,
+        ),
+    ),
+)
+def pairs_of_survivors(run: Run) -> Result:
+    """How often survivors are an octave apart, by modulus and activation."""
+    table = _networks(run, 32_000)
+    places = [place.tokens for place in run.setting.places]
+    with style():
+        figure = Figure(figsize=(6.8, 4.0))
+        ax = figure.subplots()
+        for n, kind in enumerate(run.setting.kinds):
+            found = [_octaves(kind, p)({"networks": table}, 0.95) for p in places]
+            x = np.array(places) + 0.6 * (n - len(run.setting.kinds) / 2)
+            show_intervals(ax, x, found, color=f"C{n}", label=str(kind), linestyle="none")
+        ax.axhline(1, color="#888888", linewidth=1, linestyle=":", label="all ratios alike")
+        ax.set(xlabel="p", ylabel="frequency of the ratio 2, over any", ylim=(0, None))
+        ax.set_xticks(places)
+        ax.legend(loc="best", fontsize=8)
+    return Result({"networks": table}, {"octaves": figure})
