@@ -13,12 +13,13 @@ from analysis.compare.comparison import Comparison, compare
 from analysis.compare.motion import frame_mean
 from analysis.compare.relabelling import no_relabelling
 from analysis.laws.ode import fit_trajectories
+from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
+from analysis.plots.distributions import show_distributions
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY
 from grokphys.papers.evidence import mean, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from grokphys.report import circles as ding
-from grokphys.report.side_by_side_figures import motion_pictures, overlay_pictures, shape_picture
 from nets.models import ConstantAttention, EmbeddingMLP, ToyAddition
 from nets.networks import training_sets
 from nets.training import train
@@ -111,12 +112,14 @@ def theory_and_toy(run: Run) -> Result:
         delta=DELTA,
     )
     table = {"samples": np.repeat(setting.sizes, setting.runs), **_pairs(comparison)}
-    pictures = motion_pictures(comparison, theories, networks)
-    return Result({"networks": table}, _named("compare-theory", pictures))
+    drawn = [show_typical_pair(comparison, theories, networks), show_motion(comparison)]
+    return Result({"networks": table}, _named("compare-theory", drawn))
 
 
-def _named(name: str, pictures: Any) -> dict[str, Any]:
-    return {name if not n else f"{name}-{n + 1}": one.figure for n, one in enumerate(pictures)}
+def _named(name: str, drawn: Sequence[Any]) -> dict[str, Any]:
+    """Figures of axes, or of arrays of them, by name; None is none."""
+    figures = [np.ravel(one)[0].figure for one in drawn if one is not None]
+    return {name if not n else f"{name}-{n + 1}": figure for n, figure in enumerate(figures)}
 
 
 def _toys(size: int, seeds: int, steps: int, number: int) -> Trajectory:
@@ -219,13 +222,18 @@ def particles_and_attention(run: Run) -> Result:
     comparison = compare(moved, trained, names=("particles", "networks"), align="grid_imperfections")
     shapes = comparison.shapes
     assert shapes is not None
-    pictures = [shape_picture(comparison), *overlay_pictures(comparison, [moved], [trained])]
+    near = show_distributions(
+        shapes.distances(comparison.names),
+        xlabel="Procrustes disparity to the nearest shape",
+        title="Final shapes of networks: nearest among …",
+    )
+    drawn = [near, show_nearest(comparison, [moved], [trained])]
     table = {
         "to_particles": shapes.nearest,
         "to_starts": shapes.nearest_start,
         "to_networks": shapes.nearest_trained,
     }
-    return Result({"networks": table}, _named("compare-particles", pictures))
+    return Result({"networks": table}, _named("compare-particles", drawn))
 
 
 # -- linear ODE against embedding MLP ----------------------------------------------------------------------
@@ -277,7 +285,7 @@ def ode_and_mlp(run: Run) -> Result:
     clock = signals[0].steps
     networks = _as_trajectory(np.stack([one.values for one in signals]), clock)
     parts: list[Columns] = []
-    pictures: list[Any] = []
+    drawn: list[Any] = []
     for name, recipe_ in ding.RECIPES.items():
         laws = [fit_trajectories(one.values, **recipe_) for one in signals]
         frames = np.arange(len(clock))
@@ -285,9 +293,9 @@ def ode_and_mlp(run: Run) -> Result:
         rolled = _as_trajectory(np.stack(paths), clock)
         found = compare(rolled, networks, names=("ODE", "networks"), states=True, paired=True)
         parts.append({"law": np.full(setting.runs, name), "run": np.arange(setting.runs), **_pairs(found)})
-        pictures += motion_pictures(found, [rolled], [networks])
+        drawn += [show_typical_pair(found, [rolled], [networks]), show_motion(found)]
     table = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    return Result({"networks": table}, _named("compare-ode", pictures))
+    return Result({"networks": table}, _named("compare-ode", drawn))
 
 
 def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:

@@ -8,11 +8,9 @@ from grokphys.papers.registry import FIGURES
 
 from grokphys.bench.command import bench
 from grokphys.cli.reproduce import reproduce
-from grokphys.papers.beyond import scaling as liu_scaling
 from grokphys.papers.liu import examples as liu_examples
 from grokphys.papers.liu import theory as liu_theory
-from physics import InputError, Operation, OutputError, critical_sizes
-from physics.theory.operations import random_orders
+from physics import InputError, Operation, OutputError
 
 
 def rows_of(path):
