@@ -139,7 +139,7 @@ def base(command: str, world: Path) -> dict[str, list[str]]:
         "import": {"": [str(world / "good.npy")], "out": [f"{new}.h5"]},
         "info": {"": [good]},
         "sweep": {"": [str(world / "good.toml")]},
-        "reproduce": {"": ["liu-17"], "budget": ["quick"]},
+        "reproduce": {"": ["ding-2"], "budget": ["quick"]},
         "bench": {"": ["theory"], "budget": ["quick"]},
         "explore": {"": [], "browser": ["False"]},
         "demo": {"runs": ["1"], "epochs": ["2"]},
@@ -338,8 +338,8 @@ def contradictions(world: Path) -> Iterator[tuple[str, ...]]:
     yield ("sweep", str(world / "good.toml"), "--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
     yield ("sweep", str(world / "good.toml"), "--scheduler", "nothing")
     yield ("reproduce", "nothing")
-    yield ("reproduce", "liu-17", "--all")
-    yield ("reproduce", "liu-17", "--scoreboard", "page.txt")
+    yield ("reproduce", "ding-2", "--all")
+    yield ("reproduce", "ding-2", "--scoreboard", "page.txt")
     yield ("bench", "nothing")
     yield ("explore", "--no-browser", "--port", "70000")
     yield ("explore", "--no-browser", "--host", "no.such.host.invalid")

@@ -12,9 +12,6 @@ from grokphys.papers.beyond import claims as side_by_side
 from grokphys.papers.claims import Item, Row, Written
 from grokphys.papers.ding import claims as ding
 from grokphys.papers.ding import law_claims as ding_laws
-from grokphys.papers.liu import claims as liu
-from grokphys.papers.liu import example_claims as liu_examples
-from grokphys.papers.liu import network_claims as liu_networks
 from grokphys.papers.musat import claims as musat
 from physics.errors import FileFormatError
 from physics.trajectory.locks import claim
@@ -36,7 +33,7 @@ def place(item: str) -> tuple[int, int, str]:
     return kinds.index(kind) // 2 if kind in kinds else len(kinds), int(found[0]) if found else 0, rest
 
 
-_MODULES = (musat, liu, liu_examples, liu_networks, ding, ding_laws, side_by_side)
+_MODULES = (musat, ding, ding_laws, side_by_side)
 ITEMS: tuple[Item, ...] = tuple(
     sorted(
         (item for module in _MODULES for item in module.ITEMS),

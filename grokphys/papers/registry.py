@@ -21,30 +21,6 @@ from grokphys.papers.ding import (
 from grokphys.papers.ding import (
     selection as ding_selection,
 )
-from grokphys.papers.liu import (
-    components as liu_components,
-)
-from grokphys.papers.liu import (
-    diagrams as liu_diagrams,
-)
-from grokphys.papers.liu import (
-    examples as liu_examples,
-)
-from grokphys.papers.liu import (
-    images as liu_images,
-)
-from grokphys.papers.liu import (
-    networks as liu_networks,
-)
-from grokphys.papers.liu import (
-    small as liu_small,
-)
-from grokphys.papers.liu import (
-    theory as liu_theory,
-)
-from grokphys.papers.liu import (
-    toy as liu_toy,
-)
 from grokphys.papers.musat import (
     networks as musat_networks,
 )
@@ -68,35 +44,6 @@ FIGURES: dict[str, Recipe] = {
     "musat-G": musat_networks.higher,
     "musat-map": musat_particles.phase_map,
     "musat-start": musat_start.starts,
-    "liu-1": liu_components.emergence,
-    "liu-3": liu_toy.accuracies,
-    "liu-4a": liu_theory.probability,
-    "liu-4b": liu_toy.qualities,
-    "liu-4c": liu_theory.trajectories,
-    "liu-4d": liu_toy.trajectories,
-    "liu-5a": liu_theory.rates,
-    "liu-5b": liu_toy.grokking_steps,
-    "liu-6a": liu_diagrams.competition,
-    "liu-6b": liu_diagrams.regression,
-    "liu-6c": liu_diagrams.classification,
-    "liu-6d": liu_diagrams.permutation,
-    "liu-7": liu_networks.phases,
-    "liu-8": liu_images.grokking,
-    "liu-8b": liu_images.phases,
-    "liu-9": liu_examples.curriculum,
-    "liu-10": liu_theory.bounds,
-    "liu-11": liu_examples.hierarchy,
-    "liu-12": liu_small.four,
-    "liu-13": liu_diagrams.batches,
-    "liu-14": liu_diagrams.initialisation,
-    "liu-15": liu_diagrams.representation_decay,
-    "liu-16": liu_examples.deduction,
-    "liu-17": liu_small.hexagon,
-    "liu-18": liu_small.permutations,
-    "liu-20": liu_images.sizes,
-    "liu-21": liu_components.tickets,
-    "liu-22": liu_components.projections,
-    "liu-L": liu_examples.emergence,
     "liu-groups": liu_scaling.groups,
     "liu-scaling": liu_scaling.scaling,
     "ding-2": ding_figures.signals,

@@ -253,9 +253,9 @@ def test_the_command_runs_all_and_says_what_failed(recipes, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["liu-9", "--all"], "names must be left out with --all, got liu-9"),
+        (["ding-2", "--all"], "names must be left out with --all, got ding-2"),
         (
-            ["liu-9", "--scoreboard", "board.txt"],
+            ["ding-2", "--scoreboard", "board.txt"],
             "scoreboard must be a Markdown file, NAME.md, got board.txt",
         ),
     ],
