@@ -139,7 +139,7 @@ def base(command: str, world: Path) -> dict[str, list[str]]:
         "import": {"": [str(world / "good.npy")], "out": [f"{new}.h5"]},
         "info": {"": [good]},
         "sweep": {"": [str(world / "good.toml")]},
-        "reproduce": {"": ["liu-17"], "budget": ["quick"]},
+        "reproduce": {"": ["ding-2"], "budget": ["quick"]},
         "bench": {"": ["theory"], "budget": ["quick"]},
         "explore": {"": [], "browser": ["False"]},
         "demo": {"runs": ["1"], "epochs": ["2"]},

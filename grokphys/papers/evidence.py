@@ -82,7 +82,11 @@ def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval
 
 def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
     """Kendall's τ of points (n,), by leaving out groups: 1 where y rises with x, -1 where it falls."""
-    return jackknife(lambda a, b: float(stats.kendalltau(a, b).statistic), (x, y), level, groups=groups)
+
+    def tau(a: Any, b: Any) -> float:
+        return float(stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan
+
+    return jackknife(tau, (x, y), level, groups=groups)
 
 
 def jackknife(

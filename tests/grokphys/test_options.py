@@ -340,7 +340,7 @@ def test_reproduce_refuses_a_page_that_cannot_be_written_before_the_work(
     option, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", "liu-17", "--budget", "quick", option]) == 1
+    assert main(["reproduce", "ding-2", "--budget", "quick", option]) == 1
     assert capsys.readouterr().err.startswith("grokphys: error: cannot write")
     assert list(tmp_path.iterdir()) == []
 

@@ -11,12 +11,8 @@ from grokphys.papers.registry import FIGURES
 from PIL import Image
 
 import nets
-from analysis import PHASES, Axis, Refinement, classify_phases, phase_diagram, proportion
+from analysis import PHASES, Refinement, classify_phases, proportion
 from grokphys.cli.main import main
-from grokphys.papers.liu import diagrams as liu_diagrams
-from grokphys.papers.liu import images as liu_images
-from grokphys.papers.liu import networks as liu_networks
-from grokphys.papers.liu.phases import ALL, HIGH, LOW, difference, four_phases, generalises, rules, sandwiched
 from grokphys.phases import NEVER, Training, axis, is_whole, or_never
 from nets import ConstantAttention, TokenTransformer, ToyAddition
 from physics.errors import InputError
@@ -258,99 +254,3 @@ def test_bad_input_ends_in_a_sentence(words, sentence, tmp_path, capsys):
     assert main(["phases", *TINY.split(), *words.split(), "--directory", str(tmp_path / "new")]) == 2
     assert sentence in capsys.readouterr().err
     assert not list(tmp_path.rglob("phases.*"))
-
-
-# -- Liu's figures -----------------------------------------------------------------------------------------
-
-
-class Plane:
-    """A diagram whose phases are known: grokking between comprehension below and memorization above."""
-
-    def __call__(self, points, first):
-        onset = {"comprehension": (1, 2), "grokking": (1, 5000), "memorization": (1, math.nan)}
-        found = []
-        for number, (x, y) in enumerate(points, first):
-            phase = "comprehension" if y < 0.4 else "grokking" if y < 0.6 else "memorization"
-            found.append((number, *((math.nan, math.nan) if x > 0.8 and y > 0.8 else onset[phase])))
-        return found
-
-
-def test_claims_are_judged_by_what_the_cells_say():
-    diagram = phase_diagram(Axis("x", 0, 1, 10), Axis("y", 0, 1, 10), Plane(), Refinement(2, 2, 0))
-    assert four_phases(diagram)[1]
-    assert sandwiched(diagram)[1]
-    assert rules(diagram, "above", "memorization", LOW, HIGH)[1]
-    text, holds = rules(diagram, "below", "grokking", ALL, LOW)
-    assert not holds
-    assert "here comprehension; grokking has 0 [0, 5] %" in text
-    assert generalises(diagram) == pytest.approx(0.6)
-    assert generalises(diagram, y=HIGH) == pytest.approx(0)
-    assert difference(diagram, "y") == pytest.approx(0.8)
-    assert difference(diagram, "x") == pytest.approx(0.08)
-    flat = phase_diagram(Axis("x", 0, 1, 2), Axis("y", 0, 0.1, 2), Plane(), Refinement(2, 2, 0))
-    assert not four_phases(flat)[1]
-    assert not sandwiched(flat)[1]
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    """Efforts that take a second."""
-    few = Refinement(2, 2, 1, 14)
-    effort = liu_diagrams.Effort(
-        hidden=8, steps=30, delay=10, cells=2, refinement=few, pair_cells=2, pair_refinement=few
-    )
-    monkeypatch.setitem(liu_diagrams.EFFORTS, "quick", effort)
-    images = dataclasses.replace(
-        liu_images.SETTINGS["quick"], hidden=(8, 8), steps=30, cells=2, refinement=few
-    )
-    monkeypatch.setitem(liu_images.SETTINGS, "quick", images)
-    network = dataclasses.replace(
-        liu_networks.SETTINGS["quick"],
-        model=TokenTransformer(7, 12, depth=1, width=8),
-        steps=30,
-        cells=(2, 2),
-        refinement=few,
-    )
-    monkeypatch.setitem(liu_networks.SETTINGS, "quick", network)
-
-
-@pytest.mark.parametrize(
-    ("name", "diagrams"),
-    [
-        ("liu-6a", 1),
-        ("liu-8b", 1),
-        ("liu-14", 2),
-        *(pytest.param(f"liu-{name}", 1, marks=pytest.mark.slow) for name in ("6b", "6c", "6d", "7")),
-        *(pytest.param(f"liu-{name}", 2, marks=pytest.mark.slow) for name in ("13", "15")),
-    ],
-)
-def test_figures_come_with_cells_runs_shares_and_claims(name, diagrams, tiny, tmp_path, capsys):
-    files = FIGURES[name](tmp_path, "quick")
-    assert all(path.is_file() for path in files)
-    table = f"{name}-phases" if name == "liu-7" else name
-    cells, runs = rows_of(tmp_path / f"{table}.csv"), rows_of(tmp_path / f"{table}-runs.csv")
-    titles = {row.get("diagram") for row in cells}
-    assert len(titles) == diagrams
-    for title in titles:
-        own = [row for row in cells if row.get("diagram") == title]
-        count = sum(int(row["runs"]) for row in own)
-        assert count == sum(run.get("diagram") == title for run in runs)
-        assert 8 <= count <= 14
-        assert sum(int(row[phase]) for row in own for phase in PHASES) == count
-    assert len(rows_of(tmp_path / f"{table}-shares.csv")) == 4 * diagrams
-    claims = rows_of(tmp_path / f"{name}-claims.csv")
-    assert claims
-    printed = capsys.readouterr().out
-    for row in claims:
-        verdict = {"True": "holds", "False": "does not hold"}[row["holds"]]
-        assert f"{verdict}: {row['claim']}" in printed
-    assert width(tmp_path / f"{name}.png") > 500
-
-
-@pytest.mark.slow
-def test_a_fast_decoder_with_a_slow_representation_memorizes(tmp_path):
-    liu_diagrams.competition(tmp_path, "quick")
-    claims = rows_of(tmp_path / "liu-6a-claims.csv")
-    assert claims[0]["claim"].startswith("a fast decoder with a slow representation: memorization")
-    assert claims[0]["holds"] == "True"
-    assert claims[2]["holds"] == "True"  # comprehension is where the representation is faster

@@ -1,8 +1,7 @@
-"""Liu et al., Figures 1, 21, 22 and Appendix K: the embeddings of one transformer, on their components."""
+"""Liu et al., Figures 1, 21, 22 and Appendix K: the embeddings of transformers, on their components."""
 
-from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,161 +13,99 @@ from sklearn.decomposition import PCA
 
 import nets
 from analysis.plots.figures import style, token_colors
-from grokphys.output import Budget, save_figure, write_csv
-from grokphys.papers.liu.networks import SEED, SETTINGS, Setting, describe
-from grokphys.papers.liu.phases import Row
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.liu.transformer import EMBEDDING, SMALL
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw
 from physics.trajectory import Trajectory
 
-
-@lru_cache(maxsize=1)
-def _network(budget: Budget) -> Trajectory:
-    """One network with all of its layers at some 40 steps."""
-    setting = SETTINGS[budget]
-    record = nets.recording_steps(max(setting.steps // 40, 1), setting.steps)
-    observables = ("train_accuracy", "validation_accuracy", "layers")
-    return nets.train(
-        setting.network,
-        record=record.tolist(),
-        observables=observables,
-        **setting.options,
-        **setting.decoder,
-    )
+SECTION = "Section 4.2"
+APPENDIX = "Appendix K"
+COST = "0.1 s a step and network: two hours on two cores; liu-1, liu-21 and liu-22 share it in one process"
+SEED = 2100
 
 
-def _frequency(E: NDArray[Any]) -> int:
+@dataclass(frozen=True)
+class Followed:
+    """Networks that are kept whole at some steps, trained until they have generalised."""
+
+    model: TokenTransformer
+    seeds: int
+    steps: int
+    frames: int = 40
+    counts: tuple[int, ...] = (2, 4, 6, 10)
+    learning_rate: float = 1e-3
+    weight_decay: float = 1.0
+
+
+QUICK = Followed(SMALL, 2, 200, 10)
+PAPER = Followed(TokenTransformer(), 3, 20_000)
+
+
+def frequency_of(E: NDArray[Any]) -> int:
     """Frequency 1 … ⌊p/2⌋ of the largest part of a centred projection (tokens, axes)."""
     power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
     return int(power[1:].argmax()) + 1
 
 
-def _share(E: NDArray[Any], frequency: int) -> float:
+def share_of(E: NDArray[Any], frequency: int) -> float:
     """Part of the variance of a projection (tokens, axes) that one frequency holds."""
     power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(2 * power[frequency] / power.sum())
 
 
-def show_circle(E: Any, frequency: int, ax: Axes | None = None, *, title: str = "") -> Axes:
-    """Draw a projection (tokens, 2); colours and the line go round the circle of that frequency."""
-    ax = Figure().subplots() if ax is None else ax
-    tokens = len(E)
-    order = np.argsort(frequency * np.arange(tokens) % tokens)
-    ax.plot(*E[np.append(order, order[0])].T, color="#bbbbbb", linewidth=0.8, zorder=1)
-    colors = np.empty((tokens, 4))
-    colors[order] = token_colors(tokens)
-    ax.scatter(E[:, 0], E[:, 1], s=42, c=colors, zorder=2, linewidths=0)
-    for token, (x, y) in enumerate(E):
-        ax.annotate(str(token), (x, y), (4, 3), textcoords="offset points", fontsize=6)
-    ax.set_title(title)
-    ax.set_aspect("equal", "datalim")
-    ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
-    return ax
+def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
+    """Return, for each network, its embeddings and its accuracies with these, and with projected ones."""
+    setting: Followed = run.setting
+    return [
+        run.keep(f"network-{k}", lambda k=k: _network(setting, k))  # type: ignore[misc]
+        for k in range(setting.seeds)
+    ]
 
 
-def emergence(out: Path, budget: Budget) -> list[Path]:
-    """Figure 1: the first two principal components of the embeddings before and after 90 % are reached."""
-    setting, trained = SETTINGS[budget], _network(budget)
-    accuracy = trained.observables["validation_accuracy"][0]
-    last = len(accuracy) - 1
-    general = int(np.argmax(accuracy >= 0.9)) or last
-    frames = sorted({0, general // 2, general, (general + last) // 2, last})
-    final = PCA(2).fit_transform(trained.positions[0, -1])
-    frequency = _frequency(final)
-    rows = []
-    with style():
-        figure = Figure(figsize=(2.6 * len(frames), 3.1))
-        for ax, frame in zip(figure.subplots(1, len(frames)), frames, strict=True):
-            projected = PCA(2).fit_transform(trained.positions[0, frame])
-            step, train = int(trained.steps[frame]), trained.observables["train_accuracy"][0, frame]
-            text = f"step {step}\ntrain {train:.0%}, validation {accuracy[frame]:.0%}"
-            show_circle(projected, frequency, ax, title=text)
-            rows += [
-                {"step": step, "token": token, "pc_1": float(x), "pc_2": float(y)}
-                | {"validation_accuracy": float(accuracy[frame])}
-                for token, (x, y) in enumerate(projected)
-            ]
-            print(
-                f"  step {step}: validation {accuracy[frame]:.0%}, frequency {frequency} holds "
-                f"{_share(projected, frequency):.0%} of the first two components"
-            )
-        picture = save_figure(figure, out / "liu-1.png")
-    print(f"  {describe(setting)}, one seed")
-    return [write_csv(out / "liu-1.csv", rows), picture]
-
-
-def tickets(out: Path, budget: Budget) -> list[Path]:
-    """Figure 21: the embeddings at the start already hold some of the structure, on the final axes."""
-    setting, trained = SETTINGS[budget], _network(budget)
-    start, end = trained.positions[0, 0], trained.positions[0, -1]
-    axes = PCA(2).fit(end)
-    views = {
-        "final, on its own components": axes.transform(end),
-        "initial, on its own components": PCA(2).fit_transform(start),
-        "initial, on the final components": axes.transform(start),
-    }
-    frequency = _frequency(views["final, on its own components"])
-    # A random plane has the same chance for each of the (p - 1)/2 frequencies.
-    print(
-        f"  {describe(setting)}, one seed; part of the variance that frequency {frequency} holds, "
-        f"{2 / (setting.model.tokens - 1):.0%} by chance:"
+@cache
+def _network(setting: Followed, number: int) -> dict[str, NDArray[Any]]:
+    model = setting.model
+    trained = nets.train(
+        model,
+        runs=1,
+        first_run=number,
+        seed=SEED,
+        steps=setting.steps,
+        record=nets.recording_steps(max(setting.steps // setting.frames, 1), setting.steps).tolist(),
+        observables=("train_accuracy", "validation_accuracy", "layers"),
+        learning_rate=setting.learning_rate,
+        weight_decay=setting.weight_decay,
+        **EMBEDDING,
     )
-    rows = []
-    with style():
-        figure = Figure(figsize=(9.9, 3.5))
-        for ax, (name, projected) in zip(figure.subplots(1, 3), views.items(), strict=True):
-            share = _share(projected, frequency)
-            print(f"    {name}: {share:.0%}")
-            title = f"{name[0].upper()}{name[1:]}\nfrequency {frequency}: {share:.0%} of the variance"
-            show_circle(projected, frequency, ax, title=title)
-            rows += [
-                {"view": name, "token": token, "pc_1": float(x), "pc_2": float(y)}
-                for token, (x, y) in enumerate(projected)
-            ]
-        picture = save_figure(figure, out / "liu-21.png")
-    return [write_csv(out / "liu-21.csv", rows), picture]
-
-
-def projections(out: Path, budget: Budget) -> list[Path]:
-    """Figure 22: accuracy with the embeddings reduced to their first n principal components, then or final.
-
-    Projected onto the components of scikit-learn's PCA, its mean included, and back.
-    """
-    setting, trained = SETTINGS[budget], _network(budget)
-    counts = (2, 4, 6, 10)
-    final = {n: PCA(n).fit(trained.positions[0, -1]) for n in counts}
-    split = _split(setting)
-    rows: list[Row] = []
+    ensemble = draw(model, runs=1, seed=SEED, first_run=number)
+    split = {"train": ensemble.train[0], "validation": ensemble.validation[0]}
+    final = {n: PCA(n).fit(trained.positions[0, -1]) for n in setting.counts}
+    found: dict[str, list[Any]] = {name: [] for name in ("step", "components", "n", *PARTS)}
     for frame, step in enumerate(trained.steps.tolist()):
         E = trained.positions[0, frame]
-        versions = {("actual", setting.model.dim): E}
-        for n in counts:
-            versions["final", n] = final[n].inverse_transform(final[n].transform(E))
+        versions: dict[tuple[str, int], Any] = {("actual", model.dim): E}
+        for n in setting.counts:
             own = PCA(n).fit(E)
+            versions["final", n] = final[n].inverse_transform(final[n].transform(E))
             versions["current", n] = own.inverse_transform(own.transform(E))
         for (components, n), projected in versions.items():
-            found = _accuracies(setting.model, trained, frame, projected, split)
-            rows.append({"step": step, "components": components, "n": n, **found})
-    last = {
-        row["n"]: row["validation_accuracy"] for row in rows[-len(versions) :] if row["components"] == "final"
-    }
-    print(
-        f"  {describe(setting)}, one seed; validation accuracy at the end, by the number of components: "
-        + ", ".join(f"{n}: {last[n]:.0%}" for n in counts)
-    )
-    with style():
-        figure = Figure(figsize=(10.4, 3.8))
-        for ax, part in zip(figure.subplots(1, 2, sharey=True), ("train", "validation"), strict=True):
-            show_projected(rows, part, ax)
-        picture = save_figure(figure, out / "liu-22.png")
-    return [write_csv(out / "liu-22.csv", rows), picture]
+            right = _accuracies(model, trained, frame, projected, split)
+            row = (step, components, n, *(right[part] for part in PARTS))
+            for name, value in zip(found, row, strict=True):
+                found[name].append(value)
+    accuracy = {name: np.array(values) for name, values in found.items()}
+    return {"positions": trained.positions[0], "steps": trained.steps, **accuracy}
 
 
-def _split(setting: Setting) -> dict[str, NDArray[np.int64]]:
-    """Training and validation examples of the network of `_network`."""
-    ensemble = draw(setting.model, runs=1, seed=SEED)
-    return {"train": ensemble.train[0], "validation": ensemble.validation[0]}
+PARTS = ("train_accuracy", "validation_accuracy")
+
+
+def actual(one: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """Validation accuracy at each frame with the embeddings as they are."""
+    return one["validation_accuracy"][one["components"] == "actual"]
 
 
 def _accuracies(
@@ -187,25 +124,206 @@ def _accuracies(
     return {f"{part}_accuracy": float(right[index].mean()) for part, index in split.items()}
 
 
-def show_projected(rows: Sequence[Row], part: str, ax: Axes | None = None) -> Axes:
+def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
+    """Draw a projection (tokens, 2); colours and the line go round the circle of that frequency."""
+    tokens = len(E)
+    order = np.argsort(frequency * np.arange(tokens) % tokens)
+    ax.plot(*E[np.append(order, order[0])].T, color="#bbbbbb", linewidth=0.8, zorder=1)
+    colors = np.empty((tokens, 4))
+    colors[order] = token_colors(tokens)
+    ax.scatter(E[:, 0], E[:, 1], s=42, c=colors, zorder=2, linewidths=0)
+    for token, (x, y) in enumerate(E):
+        ax.annotate(str(token), (x, y), (4, 3), textcoords="offset points", fontsize=6)
+    ax.set_title(title)
+    ax.set_aspect("equal", "datalim")
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+
+
+# -- Figure 1 ----------------------------------------------------------------------------------------------
+
+
+def _emerges(tables: Tables, level: float) -> Interval:
+    rows, gaps = tables["frames"], []
+    for network in np.unique(rows["network"]):
+        own = where(rows, network=network)
+        before, after = own["validation_accuracy"] < 0.5, own["validation_accuracy"] >= 0.9
+        if before.any() and after.any():
+            gaps.append(own["circle"][after].mean() - own["circle"][before].mean())
+    return mean(gaps, level)
+
+
+@recipe(
+    "liu-1",
+    paper="Liu",
+    item="Figure 1",
+    shows="A circle emerges in the embeddings when a transformer generalises.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost=COST,
+    rules=(
+        Statement(
+            "coincides",
+            "generalization coincides with the emergence of structure in the embeddings",
+            "Figure 1",
+            "share of the variance of the first two components that one circle holds, at 90 % of validation "
+            "and more minus at less than 50 %; by chance 0",
+            _emerges,
+            chance=shuffled("frames", "circle", within="network"),
+            least=0.2,
+        ),
+    ),
+)
+def emergence(run: Run) -> Result:
+    """The first two principal components of the embeddings, before and after generalisation."""
+    ones = followed(run)
+    frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "circle")}
+    for network, one in enumerate(ones):
+        for step, E, accuracy in zip(one["steps"], one["positions"], actual(one), strict=True):
+            points = PCA(2).fit_transform(E)
+            row = (network, int(step), float(accuracy), share_of(points, frequency_of(points)))
+            for name, value in zip(frames, row, strict=True):
+                frames[name].append(value)
+    one, accuracy = ones[0], actual(ones[0])
+    last = len(accuracy) - 1
+    general = int(np.argmax(accuracy >= 0.9)) or last
+    shown = sorted({0, general // 2, general, (general + last) // 2, last})
+    frequency = frequency_of(PCA(2).fit_transform(one["positions"][-1]))
+    with style():
+        figure = Figure(figsize=(2.7 * len(shown), 3.3))
+        for ax, frame in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+            title = f"step {one['steps'][frame]}\nvalidation {accuracy[frame]:.0%}"
+            show_circle(PCA(2).fit_transform(one["positions"][frame]), frequency, ax, title=title)
+    return Result({"frames": frames}, {"liu-1": figure})
+
+
+# -- Figure 21 ---------------------------------------------------------------------------------------------
+
+VIEWS = ("final, on its own components", "initial, on its own components", "initial, on the final components")
+
+
+def _hints(tables: Tables, level: float) -> Interval:
+    rows = tables["views"]
+    own, projected = (where(rows, view=view)["share"] for view in VIEWS[1:])
+    return mean(projected - own, level)
+
+
+@recipe(
+    "liu-21",
+    paper="Liu",
+    item="Figure 21; Appendix K",
+    shows="The start already hints at the final circle, on the final axes.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost=COST,
+    rules=(
+        Statement(
+            "lottery ticket",
+            "the projection of the embeddings at initialization to the principal components of the "
+            "embeddings at generalization seem to already contain much of that structure",
+            APPENDIX,
+            "share of the final circle in the start on the final components minus on its own; by chance 0",
+            _hints,
+            chance=shuffled("views", "share", within="network"),
+            least=0.2,
+        ),
+    ),
+)
+def tickets(run: Run) -> Result:
+    """Embeddings after generalisation and at the start, on their own and on the final components."""
+    rows: dict[str, list[Any]] = {name: [] for name in ("network", "view", "frequency", "share")}
+    drawn: list[tuple[Any, int, str]] = []
+    for network, one in enumerate(followed(run)):
+        start, end = one["positions"][0], one["positions"][-1]
+        axes = PCA(2).fit(end)
+        views = (axes.transform(end), PCA(2).fit_transform(start), axes.transform(start))
+        frequency = frequency_of(views[0])
+        for view, points in zip(VIEWS, views, strict=True):
+            share = share_of(points, frequency)
+            for name, value in zip(rows, (network, view, frequency, share), strict=True):
+                rows[name].append(value)
+            drawn.append((points, frequency, f"{view}\nfrequency {frequency}: {share:.0%} of the variance"))
+    with style():
+        figure = Figure(figsize=(10.2, 3.8))
+        for ax, (points, frequency, title) in zip(figure.subplots(1, 3), drawn[:3], strict=True):
+            show_circle(points, frequency, ax, title=title)
+    return Result({"views": rows}, {"liu-21": figure})
+
+
+# -- Figure 22 ---------------------------------------------------------------------------------------------
+
+
+def _few_suffice(tables: Tables, level: float) -> Interval:
+    rows = where(tables["accuracy"], components="final")
+    end = rows["step"] == rows["step"].max()
+    best = [
+        rows["validation_accuracy"][end & (rows["network"] == k)].max() for k in np.unique(rows["network"])
+    ]
+    return mean(best, level)
+
+
+def _final_better(tables: Tables, level: float) -> Interval:
+    final, current = (where(tables["accuracy"], components=name) for name in ("final", "current"))
+    gap = final["validation_accuracy"] - current["validation_accuracy"]
+    return mean(gap, level, groups=final["network"])
+
+
+@recipe(
+    "liu-22",
+    paper="Liu",
+    item="Figure 22; Appendix K",
+    shows="A few principal components carry the accuracy, those of the end more than those of the moment.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost=COST,
+    rules=(
+        Statement(
+            "a few suffice",
+            "the first few principal components contain enough information to reach 99% accuracy",
+            APPENDIX,
+            "mean validation accuracy at the end with the best number of final components, ten at most",
+            _few_suffice,
+            chance=shuffled("accuracy", "validation_accuracy"),
+            least=0.99,
+            digits=3,
+        ),
+        Statement(
+            "final axes",
+            "embeddings reconstructed from the PCA at the end of training (solid lines) perform better than "
+            "current highest variance axes",
+            APPENDIX,
+            "mean validation accuracy with final components minus that with current ones; by chance 0",
+            _final_better,
+            chance=shuffled("accuracy", "validation_accuracy", within="network"),
+            least=0.01,
+            digits=3,
+        ),
+    ),
+)
+def projections(run: Run) -> Result:
+    """Accuracy with the embeddings reduced to n components, of then or of the end, and with all of them."""
+    ones = followed(run)
+    names = ("step", "components", "n", *PARTS)
+    rows: dict[str, Any] = {name: np.concatenate([one[name] for one in ones]) for name in names}
+    rows["network"] = np.repeat(np.arange(len(ones)), [len(one["step"]) for one in ones])
+    with style():
+        figure = Figure(figsize=(10.6, 4.0))
+        for ax, part in zip(figure.subplots(1, 2, sharey=True), PARTS, strict=True):
+            show_projected(where(rows, network=0), part, ax)
+            ax.set_title(part.replace("_accuracy", "") + " set")
+        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
+    return Result({"accuracy": rows}, {"liu-22": figure})
+
+
+def show_projected(rows: Any, part: str, ax: Axes) -> None:
     """Draw the accuracy over the steps: actual (dashed), final components (lines), current ones (dots)."""
-    ax = Figure().subplots() if ax is None else ax
     lines = {"actual": "--", "final": "-", "current": ":"}
-    counts = sorted({row["n"] for row in rows if row["components"] != "actual"})
-    colors = dict(zip(counts, ("#d1603d", "#f2a541", "#3c9d6b", "#0b6e99"), strict=True))
-    for components, n in dict.fromkeys((row["components"], row["n"]) for row in rows):
-        chosen = [row for row in rows if (row["components"], row["n"]) == (components, n)]
-        ax.plot(
-            [row["step"] for row in chosen],
-            [row[f"{part}_accuracy"] for row in chosen],
-            lines[components],
-            color=colors.get(n, "k"),
-            linewidth=1.2,
-            label="all dimensions" if components == "actual" else f"{n} {components} components",
-        )
-    ax.set(xlabel="step", title=f"{part.capitalize()} set", ylim=(0, 1.03))
-    if part == "train":
-        ax.set_ylabel("accuracy")
-    else:
-        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return ax
+    colors = ("#d1603d", "#f2a541", "#3c9d6b", "#0b6e99")
+    counts = sorted(set(rows["n"][rows["components"] != "actual"].tolist()))
+    for components, line in lines.items():
+        for n in counts if components != "actual" else [int(rows["n"].max())]:
+            own = where(rows, components=components, n=n)
+            color = colors[counts.index(n)] if components != "actual" else "k"
+            label = "all dimensions" if components == "actual" else f"{n} {components} components"
+            ax.plot(own["step"], own[part], line, color=color, linewidth=1.2, label=label)
+    ax.set(xlabel="step", ylabel="accuracy", ylim=(0, 1.03))

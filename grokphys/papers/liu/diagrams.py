@@ -1,281 +1,380 @@
-"""Liu et al.: phase diagrams of the toy networks and of S_3 (Figs. 6 a-d and 13-15)."""
+"""Liu et al., Figures 6 (a) to (d) and 13 to 15, Table 1: phases of the toy networks and of S_3."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from analysis.phases.diagram import PhaseDiagram, Refinement
-from grokphys.output import Budget
-from grokphys.papers.liu.phases import (
+from analysis.phases.classification import DELAY, classify_phases
+from analysis.plots.figures import style
+from analysis.plots.phases import COLORS
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import difference, share, shuffled
+from grokphys.papers.liu.planes import (
     ALL,
+    CHANCE,
+    FOUR,
     HIGH,
     LOW,
-    Claim,
-    difference,
-    four_phases,
-    generalises,
-    judged,
-    publish,
-    rules,
-    sandwiched,
+    SANDWICH,
+    Plane,
+    corner,
+    diagram,
+    excess,
+    inside,
+    variation,
 )
-from grokphys.phases import Training, axis
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.models import DenseModel, GroupDecoder, ToyAddition
 
-Limits = tuple[float, float]
 Kind = Literal["regression", "classification"]
 KINDS: tuple[Kind, ...] = ("regression", "classification")
-SEED = 6
-ADDITION = 45 / 55
-PERMUTATION = 24 / 36
 LABELS = {
-    "learning_rate": "decoder learning rate",
     "weight_decay": "decoder weight decay",
     "embedding_learning_rate": "representation learning rate",
     "embedding_weight_decay": "representation weight decay",
     "embedding_scale": "initialisation scale",
     "batch_size": "batch size",
 }
+COST = "one to three hours: 300 networks of at most 1e5 steps"
+COST_OF_TWO = "two to six hours: 600 networks of at most 1e5 steps"
 
 
-@dataclass(frozen=True)
-class Effort:
-    """What a budget trains. The paper takes a decoder of two layers of 200, 1e5 steps, one network a cell.
-
-    The small budgets take a tenth of its steps or less. As Adam moves by its rate a step, whatever the
-    gradient, their rates begin where as much as in the paper is moved: the decoder's at 1e-4, and the
-    representation's, where it is fixed, is 3e-3 instead of 1e-3.
-    """
-
-    hidden: int = 100
-    steps: int = 6000
-    delay: int = 1000
-    cells: int = 5
-    refinement: Refinement = field(default_factory=lambda: Refinement(2, 5, 2, 140))
-    pair_cells: int = 4
-    pair_refinement: Refinement = field(default_factory=lambda: Refinement(2, 4, 1, 70))
-    representation: float = 3e-3
-    least: float = 1e-4
-    representations: Limits = (1e-4, 3e-2)
-
-    @property
-    def widths(self) -> tuple[int, int]:
-        """Widths of the decoder's hidden layers."""
-        return self.hidden, self.hidden
+def plane_of(
+    models: Mapping[str, DenseModel], y: str, limits: tuple[float, float], seed: int, **others: Any
+) -> dict[str, Any]:
+    """Both budgets of a plane: the paper's own, and a smoke test of small networks and few steps."""
+    fraction = 24 / 36 if any(isinstance(model, GroupDecoder) for model in models.values()) else 45 / 55
+    least = others.pop("least", 1e-5)
+    options = {"weight_decay": 0.0, "embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
+    options = {name: value for name, value in options.items() if name != y} | {"train_fraction": fraction}
+    small = {title: type(model)(**_small(model)) for title, model in models.items()}
+    labels = ("decoder learning rate", LABELS[y])
+    common: dict[str, Any] = {"x": ("learning_rate", least, 1e-2), "y": (y, *limits), "labels": labels}
+    common |= {"options": options, "seed": seed}
+    return {
+        "paper_setting": Plane(models, cells=10, each=3, steps=100_000, **common),
+        "quick": Plane(small, cells=3, each=1, steps=1500, delay=100, **common),
+    }
 
 
-EFFORTS: dict[Budget, Effort] = {
-    "quick": Effort(
-        steps=2500,
-        delay=500,
-        cells=4,
-        refinement=Refinement(2, 2, 1, 56),
-        pair_cells=3,
-        pair_refinement=Refinement(2, 2, 1, 34),
-    ),
-    "default": Effort(),
-    "paper": Effort(
-        hidden=200,
-        steps=100_000,
-        cells=10,
-        refinement=Refinement(3, 7, 2),
-        pair_cells=10,
-        pair_refinement=Refinement(3, 7, 2),
-        representation=1e-3,
-        least=1e-5,
-        representations=(1e-5, 1e-2),
-    ),
-}
+def _small(model: Any) -> dict[str, Any]:
+    kind = {"kind": model.kind} if isinstance(model, ToyAddition) else {}
+    return {"hidden": (20, 20), **kind}
 
 
-@dataclass(frozen=True)
-class Plane:
-    """A diagram: what trains, over the decoder's rate and something else."""
-
-    model: DenseModel
-    name: str
-    limits: Limits
-    options: Mapping[str, Any]
-    least: float
-
-    def compute(self, effort: Effort, store: Path | None, *, pair: bool = False) -> PhaseDiagram:
-        """Train its networks; fewer, where there are two diagrams in a figure."""
-        cells, refinement = effort.cells, effort.refinement
-        if pair:
-            cells, refinement = effort.pair_cells, effort.pair_refinement
-        return Training(
-            self.model,
-            axis(self.model, "learning_rate", self.least, 1e-2, cells, label=LABELS["learning_rate"]),
-            axis(self.model, self.name, *self.limits, cells, label=LABELS[self.name]),
-            effort.steps,
-            effort.delay,
-            seed=SEED,
-            options=self.options,
-            store=store,
-        ).diagram(refinement)
-
-
-def _store(out: Path, name: str, budget: Budget) -> Path | None:
-    """Where a diagram that takes days keeps its networks, to go on after an interruption."""
-    return out / f"{name}-networks" if budget == "paper" else None
-
-
-def _one(
-    out: Path,
-    budget: Budget,
-    name: str,
-    title: str,
-    plane: Plane,
-    claims: Callable[[PhaseDiagram], list[Claim]],
-    *,
-    downwards: bool = True,
-) -> list[Path]:
-    effort = EFFORTS[budget]
-    found = plane.compute(effort, _store(out, name, budget))
-    heading = f"{title} ({name.replace('liu-', 'Fig. ')}): {_setting(effort)}"
-    return publish(
-        out, name, {title: found}, judged(title, claims(found)), heading=heading, downwards=downwards
-    )
-
-
-def _setting(effort: Effort) -> str:
-    return f"decoder of 2 × {effort.hidden}, at most {effort.steps} steps"
-
-
-def _options(effort: Effort, fraction: float = ADDITION, **others: Any) -> dict[str, Any]:
-    """Arguments of `nets.train` where they do not vary."""
-    fixed = {"embedding_learning_rate": effort.representation, "embedding_weight_decay": 0.0}
-    return {"train_fraction": fraction, "weight_decay": 0.0, **fixed, **others}
+def both(y: str, limits: tuple[float, float], seed: int) -> dict[str, Any]:
+    """Both kinds of loss (Appendix G)."""
+    models = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
+    return plane_of(models, y, limits, seed, least=1e-4)
 
 
 # -- Figure 6 ----------------------------------------------------------------------------------------------
 
-
-def competition(out: Path, budget: Budget) -> list[Path]:
-    """Figure 6 (a): phases over the learning rates of decoder and representation, addition, regression."""
-    effort = EFFORTS[budget]
-    plane = Plane(
-        ToyAddition(hidden=effort.widths),
-        "embedding_learning_rate",
-        effort.representations,
-        _options(effort),
-        effort.least,
-    )
-    return _one(out, budget, "liu-6a", "Addition, regression", plane, _competition, downwards=False)
+TOO_FAST = 10**1.5
+"""Half of the largest ratio of the two rates, 1000, on a logarithmic scale."""
 
 
-def _competition(diagram: PhaseDiagram) -> list[Claim]:
-    slow = generalises(diagram, LOW, HIGH)
-    comprehending = [cell for cell in diagram.cells if cell.majority.phase == "comprehension"]
-    area = sum(cell.covered() for cell in comprehending)
-    faster = sum(cell.covered() for cell in comprehending if cell.point[1] > cell.point[0])
-    part = faster / area if area else np.nan
-    return [
-        rules(diagram, "a fast decoder with a slow representation", "memorization", HIGH, LOW),
-        (f"a slow decoder with a fast representation generalises (here {slow:.0%} of it)", slow > 0.5),
-        (
-            f"comprehension is where the representation is faster than the decoder (here {part:.0%} of it)",
-            part > 0.5,
+def _generalises_slowly_decoded(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    goldilocks = np.isin(rows["phase"], ("comprehension", "grokking"))
+    here = inside(rows, LOW, HIGH)
+    return difference(share(goldilocks[here], level), share(goldilocks[~here], level))
+
+
+def _takes_long(tables: Tables, level: float) -> Interval:
+    """How often a network of that corner needs more steps than the median of those elsewhere."""
+    rows = tables["networks"]
+    done = np.isfinite(rows["validation_steps"])
+    here = inside(rows, LOW, HIGH)
+    usual = np.median(rows["validation_steps"][done & ~here]) if (done & ~here).any() else np.nan
+    return share(rows["validation_steps"][done & here] > usual, level)
+
+
+def _comprehends(rows: Any, least: float, most: float, level: float) -> Interval:
+    ratio = rows["embedding_learning_rate"] / rows["learning_rate"]
+    return share((rows["phase"] == "comprehension")[(least <= ratio) & (ratio < most)], level)
+
+
+def _faster(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    parts = [_comprehends(rows, *ratios, level) for ratios in ((1.0, np.inf), (0.0, 1.0))]
+    return difference(*parts)
+
+
+def _not_too_much(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    parts = [_comprehends(rows, *ratios, level) for ratios in ((1.0, TOO_FAST), (TOO_FAST, np.inf))]
+    return difference(*parts)
+
+
+SECTION = "Section 4.1"
+
+
+@recipe(
+    "liu-6a",
+    paper="Liu",
+    item="Figure 6 (a)",
+    shows="Representation against decoder: phases over both learning rates of the toy model.",
+    **plane_of({"Addition, regression": ToyAddition()}, "embedding_learning_rate", (1e-5, 1e-2), seed=600),
+    cost=COST,
+    rules=(
+        corner(
+            "memorization",
+            "a fast decoder coupled with slow representation learning (bottom right) lead to memorization",
+            SECTION,
+            "memorization",
+            HIGH,
+            LOW,
         ),
-    ]
+        Statement(
+            "slow decoder",
+            "an extremely slow decoder coupled with fast representation learning (top left) will generalize",
+            SECTION,
+            "share of both in that ninth of the plane minus that elsewhere; by chance 0",
+            _generalises_slowly_decoded,
+            chance=CHANCE,
+            least=0.1,
+        ),
+        Statement(
+            "long",
+            "the generalization time is long due to the inefficient decoder training",
+            SECTION,
+            "share of the networks that generalise there which need more steps than the median of those that "
+            "do elsewhere; by chance a half",
+            _takes_long,
+            chance=shuffled("networks", "validation_steps"),
+            least=0.7,
+        ),
+        Statement(
+            "faster",
+            "The ideal phase (comprehension) requires representation learning to be faster ... than the"
+            " decoder",
+            SECTION,
+            "share of comprehension where the representation is faster minus that where it is slower; by "
+            "chance 0, although most of what can be comprehension may lie on one side",
+            _faster,
+            chance=CHANCE,
+            least=0.1,
+        ),
+        Statement(
+            "but not too much",
+            "representation learning to be faster, but not too much, than the decoder",
+            SECTION,
+            "share of comprehension where the representation is up to 32 times as fast minus that where it "
+            "is faster still; by chance 0",
+            _not_too_much,
+            chance=CHANCE,
+            least=0.1,
+        ),
+    ),
+)
+def competition(run: Run) -> Result:
+    """Phases over the learning rates of decoder and representation, addition, regression."""
+    return diagram(run, "liu-6a", downwards=False)
 
 
-def _capacity(diagram: PhaseDiagram) -> list[Claim]:
-    """What Figures 6 (b)-(d) have in common; the top of the paper's diagrams is a small weight decay."""
-    return [
-        four_phases(diagram),
-        rules(diagram, "a fast and capable decoder", "memorization", HIGH, LOW),
-        rules(diagram, "a fast and simple decoder", "confusion", HIGH, HIGH),
-        sandwiched(diagram),
-    ]
+CAPACITY = (
+    FOUR,
+    corner(
+        "top right",
+        "The top right corner (a fast and capable decoder) is the memorization phase",
+        SECTION,
+        "memorization",
+        HIGH,
+        LOW,  # the weight decay grows downwards in the paper
+    ),
+    corner(
+        "bottom right",
+        "the bottom right corner (a fast and simple decoder) is the confusion phase",
+        SECTION,
+        "confusion",
+        HIGH,
+        HIGH,
+    ),
+    SANDWICH,
+)
+for _letter, _title, _model, _most in (
+    ("b", "Addition, regression", ToyAddition(), 10.0),
+    ("c", "Addition, classification", ToyAddition(kind="classification"), 20.0),
+    ("d", "Permutations S_3, regression", GroupDecoder(), 200.0),
+):
 
-
-def regression(out: Path, budget: Budget) -> list[Path]:
-    """Figure 6 (b): phases over learning rate and weight decay of the decoder, addition, regression."""
-    effort = EFFORTS[budget]
-    model = ToyAddition(hidden=effort.widths)
-    plane = Plane(model, "weight_decay", (0.0, 10.0), _options(effort), effort.least)
-    return _one(out, budget, "liu-6b", "Addition, regression", plane, _capacity)
-
-
-def classification(out: Path, budget: Budget) -> list[Path]:
-    """Figure 6 (c): phases over learning rate and weight decay of the decoder, addition, classification."""
-    effort = EFFORTS[budget]
-    model = ToyAddition(hidden=effort.widths, kind="classification")
-    plane = Plane(model, "weight_decay", (0.0, 20.0), _options(effort), effort.least)
-    return _one(out, budget, "liu-6c", "Addition, classification", plane, _capacity)
-
-
-def permutation(out: Path, budget: Budget) -> list[Path]:
-    """Figure 6 (d): phases over learning rate and weight decay of the decoder, S_3, regression."""
-    effort = EFFORTS[budget]
-    model = GroupDecoder(hidden=effort.widths)
-    plane = Plane(model, "weight_decay", (0.5, 200.0), _options(effort, PERMUTATION), effort.least)
-    return _one(out, budget, "liu-6d", "Permutations S_3, regression", plane, _capacity)
+    @recipe(
+        f"liu-6{_letter}",
+        paper="Liu",
+        item=f"Figure 6 ({_letter})",
+        shows=f"{_title}: phases over the decoder's learning rate and weight decay.",
+        **plane_of({_title: _model}, "weight_decay", (0.0, _most), seed=610 + ord(_letter)),
+        cost=COST,
+        rules=CAPACITY,
+    )
+    def capacity(run: Run, name: str = f"liu-6{_letter}") -> Result:
+        """Phases over learning rate and weight decay of the decoder."""
+        return diagram(run, name)
 
 
 # -- Figures 13 to 15 --------------------------------------------------------------------------------------
 
 
-def _both(
-    out: Path,
-    budget: Budget,
-    figure: str,
-    name: str,
-    limits: Limits,
-    claims: Callable[[PhaseDiagram], list[Claim]],
-) -> list[Path]:
-    """Phases over the decoder's rate, 1e-4 to 1e-2, and something else, for both kinds of loss."""
-    effort = EFFORTS[budget]
-    diagrams = {}
-    for kind in KINDS:
-        model = ToyAddition(hidden=effort.widths, kind=kind)
-        plane = Plane(model, name, limits, _options(effort), 1e-4)
-        diagrams[f"Addition, {kind}"] = plane.compute(effort, _store(out, figure, budget), pair=True)
-    found = [row for title, diagram in diagrams.items() for row in judged(title, claims(diagram))]
-    heading = f"{LABELS[name].capitalize()} ({figure.replace('liu-', 'Fig. ')}): {_setting(effort)}"
-    return publish(out, figure, diagrams, found, heading=heading)
+@recipe(
+    "liu-13",
+    paper="Liu",
+    item="Figure 13; Appendix G",
+    shows="Phases over the decoder's learning rate and the batch size.",
+    **both("batch_size", (5, 45), seed=1300),
+    cost=COST_OF_TWO,
+    rules=tuple(
+        corner(f"{words}, {kind}", quote, "Appendix G", phase, LOW, part, f"Addition, {kind}")
+        for kind in KINDS
+        for words, quote, phase, part in (
+            (
+                "small batches",
+                "the grokking region appears at the top left (small decoder learning rate and small batch"
+                " size)",
+                "grokking",
+                LOW,
+            ),
+            (
+                "large batches",
+                "large batch size (with small learning rate) leads to comprehension",
+                "comprehension",
+                HIGH,
+            ),
+        )
+    ),
+)
+def batches(run: Run) -> Result:
+    """Phases over the decoder's learning rate and the batch size."""
+    return diagram(run, "liu-13")
 
 
-def batches(out: Path, budget: Budget) -> list[Path]:
-    """Figure 13: phases over the decoder's learning rate and the batch size."""
-    return _both(out, budget, "liu-13", "batch_size", (5, 45), _batches)
+@recipe(
+    "liu-14",
+    paper="Liu",
+    item="Figure 14; Appendix G",
+    shows="Phases over the decoder's learning rate and the scale of the initial embeddings.",
+    **both("embedding_scale", (0.1, 10.0), seed=1400),
+    cost=COST_OF_TWO,
+    rules=tuple(
+        Statement(
+            f"small start, {kind}",
+            "Small initialization scale (top) leads to comprehension",
+            "Figure 14",
+            "share of comprehension in the half of smaller scales minus that in the other; by chance 0",
+            excess("comprehension", ALL, (0.0, 0.5), f"Addition, {kind}"),
+            chance=CHANCE,
+            least=0.1,
+        )
+        for kind in KINDS
+    ),
+)
+def initialisation(run: Run) -> Result:
+    """Phases over the decoder's learning rate and the scale of the initial embeddings."""
+    return diagram(run, "liu-14")
 
 
-def _batches(diagram: PhaseDiagram) -> list[Claim]:
-    return [
-        rules(diagram, "a slow decoder and large batches", "comprehension", LOW, HIGH),
-        rules(diagram, "a slow decoder and small batches", "grokking", LOW, LOW),
-    ]
+@recipe(
+    "liu-15",
+    paper="Liu",
+    item="Figure 15; Appendix G",
+    shows="Phases over the decoder's learning rate and the representation's weight decay.",
+    **both("embedding_weight_decay", (0.0, 5.0), seed=1500),
+    cost=COST_OF_TWO,
+    rules=tuple(
+        Statement(
+            f"no matter, {kind}",
+            "the representation weight decay in general does not affect model performance much",
+            "Appendix G",
+            "total variation distance between the phases of the two halves of that axis, from 0 to 1",
+            variation("row", f"Addition, {kind}"),
+            chance="none: a shuffle can only make this statement of no effect truer",
+            most=0.15,
+        )
+        for kind in KINDS
+    ),
+)
+def representation_decay(run: Run) -> Result:
+    """Phases over the decoder's learning rate and the representation's weight decay."""
+    return diagram(run, "liu-15")
 
 
-def initialisation(out: Path, budget: Budget) -> list[Path]:
-    """Figure 14: phases over the decoder's learning rate and the scale of the initial embeddings."""
-    return _both(out, budget, "liu-14", "embedding_scale", (0.1, 10.0), _initialisation)
+# -- Table 1 -----------------------------------------------------------------------------------------------
 
 
-def _initialisation(diagram: PhaseDiagram) -> list[Claim]:
-    small, large = (
-        diagram.shares((ALL, part))["comprehension"].estimate for part in ((0.0, 0.5), (0.5, 1.0))
-    )
-    text = (
-        f"a small scale leads to comprehension (here {small:.0%} of the lower half, {large:.0%} of the upper)"
-    )
-    return [(text, small > large)]
+def _as_printed(tables: Tables, level: float) -> Interval:
+    """Share of the outcomes that Table 1 names in which `classify_phases` says what the table does."""
+    rows = tables["outcomes"]
+    named = rows["printed"] != "not named"
+    return share(rows["printed"][named] == rows["phase"][named], level)
 
 
-def representation_decay(out: Path, budget: Budget) -> list[Path]:
-    """Figure 15: phases over the decoder's learning rate and the representation's weight decay."""
-    return _both(out, budget, "liu-15", "embedding_weight_decay", (0.0, 5.0), _representation_decay)
+def _named(tables: Tables, level: float) -> Interval:
+    return share(tables["outcomes"]["printed"] != "not named", level)
 
 
-def _representation_decay(diagram: PhaseDiagram) -> list[Claim]:
-    along, across = difference(diagram, "y"), difference(diagram, "x")
-    text = (
-        f"the representation's weight decay does not matter much (here {along:.0%} of the plane changes its "
-        f"phase between the halves of that axis, {across:.0%} between those of the decoder's rate)"
-    )
-    return [(text, along < across / 2)]
+@recipe(
+    "liu-table1",
+    paper="Liu",
+    item="Table 1; Appendix A",
+    shows="The four phases of learning, from the steps to both accuracies; one outcome has no name.",
+    quick=12,
+    paper_setting=60,
+    cost="a second",
+    rules=(
+        Statement(
+            "definitions",
+            "Table 1: Definitions of the four phases of learning",
+            "Appendix A",
+            "share of the outcomes that the table names in which this project's phase is the printed one",
+            _as_printed,
+            chance=shuffled("outcomes", "phase"),
+            least=0.9,
+            independent="outcome",
+            digits=3,
+        ),
+        Statement(
+            "complete",
+            "The 2D plane is split into four phases",
+            SECTION,
+            "share of the outcomes that the table names: it has no word for validation without training",
+            _named,
+            chance="none: the outcomes are counted, not drawn",
+            least=0.99,
+            independent="outcome",
+            digits=3,
+        ),
+    ),
+)
+def definitions(run: Run) -> Result:
+    """Every outcome on a grid of steps to both accuracies, with never, by the table and by this project."""
+    steps = np.append(np.geomspace(10, 1e5, run.setting - 1).round(), np.inf)
+    train, validation = (side.ravel() for side in np.meshgrid(steps, steps))
+    fits, generalises, soon = np.isfinite(train), np.isfinite(validation), np.zeros(len(train), bool)
+    both_reached = fits & generalises
+    soon[both_reached] = validation[both_reached] - train[both_reached] < DELAY
+    printed = np.full(len(train), "not named", dtype="U13")
+    printed[fits & generalises & soon] = "comprehension"
+    printed[fits & generalises & ~soon] = "grokking"
+    printed[fits & ~generalises] = "memorization"
+    printed[~fits & ~generalises] = "confusion"
+    known = [np.where(np.isfinite(side), side, np.nan) for side in (train, validation)]
+    rows = {
+        "train_steps": train,
+        "validation_steps": validation,
+        "printed": printed,
+        "phase": classify_phases(*known),
+    }
+    with style():
+        figure = Figure(figsize=(5.6, 4.6))
+        ax = figure.subplots()
+        places = [np.where(np.isfinite(side), side, 4e5) for side in (train, validation)]
+        for name, color in (*COLORS.items(), ("not named", "#ffffff")):
+            here = printed == name
+            look: Any = {"color": color, "edgecolors": "#888888", "linewidths": 0.2}
+            ax.scatter(places[0][here], places[1][here], s=22, marker="s", label=name, **look)
+        ax.set(xscale="log", yscale="log", xlabel="steps to 90 % in training (last: never)")
+        ax.set(ylabel="steps to 90 % in validation (last: never)")
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return Result({"outcomes": rows}, {"liu-table1": figure})

@@ -1,198 +1,88 @@
-"""Liu et al.: the worked examples of Appendices C, E, H and L, computed instead of drawn by hand."""
+"""Liu et al., Figure 16 and Appendix L: deduction in groups, and where the effective loss comes from."""
 
 import itertools
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 import physics
-from analysis.plots.figures import graded_colors, style
-from analysis.stats.intervals import mean
-from grokphys.output import Budget, save_figure, write_csv
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from analysis.stats.intervals import mean as mean_of
+from grokphys.papers.evidence import exact, mean, shuffled, slope, where
+from grokphys.papers.liu.ideal import COMPUTED, CURRICULUM
+from grokphys.papers.liu.toy import columns
+from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from physics import EffectiveTheory, LinearNetwork, Operation, closures, random_training_sets, simulate
 
 Row = dict[str, Any]
 Quadruple = tuple[int, int, int, int]
 
-CURRICULUM = [(0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1), (2, 4), (3, 3)]
-"""D_1 … D_8 of Appendix C. D_7 repeats D_4, so that 7 samples suffice, not 8."""
-EQUATIONS = {"A1": ((0, 2), (1, 1)), "A2": ((0, 3), (1, 2)), "A3": ((1, 3), (2, 2))}
-"""Eq. 20, each with the two samples that ask for it."""
-
-GENERIC = np.array([[-1.6, -0.4], [-0.7, 0.9], [0.5, -0.7], [1.8, 0.6]])
-"""Four points without a parallelogram, from which the representations of p = 4 are reached."""
-
-
-def ground_state(theory: EffectiveTheory, start: Any) -> NDArray[np.float64]:
-    """Return the planar representation that the flow from `start` (tokens, 2) ends in."""
-    return theory.solve(start, [1e6])[0]
-
-
-def show_parallelograms(E: Any, quadruples: Any, title: str = "", ax: Axes | None = None) -> Axes:
-    """Draw a planar embedding and its parallelograms; one with a repeated symbol is a line."""
-    ax = Figure().subplots() if ax is None else ax
-    colors = mpl.colormaps["Set2"].colors  # type: ignore[attr-defined]
-    for k, (i, j, m, n) in enumerate(quadruples):
-        corners = E[[i, m, j, n, i]]
-        ax.fill(*corners.T, color=colors[k % 8], alpha=0.25)
-        ax.plot(*corners.T, color=colors[k % 8], linewidth=1.2)
-    ax.scatter(E[:, 0], E[:, 1], s=90, c=graded_colors(len(E)), zorder=3)
-    for token, (x, y) in enumerate(E):
-        ax.annotate(str(token), (x, y), ha="center", va="center", fontsize=8, color="white", zorder=4)
-    ax.set_title(title)
-    ax.margins(0.15)
-    ax.set_aspect("equal", "datalim")
-    ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
-    return ax
-
-
-# -- Figure 9 ----------------------------------------------------------------------------------------------
-
-
-def curriculum(out: Path, budget: Budget) -> list[Path]:
-    """Figure 9: more samples, more parallelograms, p = 6 (Appendix C)."""
-    rows: list[Row] = []
-    with style():
-        figure = Figure(figsize=(9.6, 3.4))
-        start = np.random.default_rng(2).standard_normal((6, 2))
-        for ax, count in zip(figure.subplots(1, 3), (4, 6, 8), strict=True):
-            samples = sorted(set(CURRICULUM[:count]))
-            theory = EffectiveTheory(6, pairs=samples)
-            given = {tuple(q) for q in theory.parallelograms.tolist()}
-            quality = physics.ideal_quality(theory)
-            stage = {
-                "stage": f"D_1 to D_{count}",
-                "samples": len(samples),
-                "n_0": theory.ground_state_dimension,
-            }
-            rows += [
-                stage
-                | dict(zip("ijmn", q, strict=True))
-                | {"origin": "given" if tuple(q) in given else "implied", "rqi_bound": quality}
-                for q in theory.implied_parallelograms.tolist()
-            ]
-            title = (
-                f"$D_1$ to $D_{count}$: $n_0$ = {theory.ground_state_dimension}, "
-                rf"$\overline{{\mathrm{{RQI}}}}$ = {len(theory.implied_parallelograms)}/"
-                f"{theory.operation.parallelogram_count}"
-            )
-            show_parallelograms(ground_state(theory, start), theory.implied_parallelograms, title, ax)
-            print(
-                f"  D_1 to D_{count}: {len(samples)} distinct samples, n_0 = "
-                f"{theory.ground_state_dimension}, RQI-bar = {quality:.2f}"
-            )
-        picture = save_figure(figure, out / "liu-9.png")
-    return [write_csv(out / "liu-9.csv", rows), picture]
-
-
-# -- Figure 11 ---------------------------------------------------------------------------------------------
-
-
-def hierarchy(out: Path, budget: Budget) -> list[Path]:
-    """Figure 11: the representations of p = 4 and their descent (Appendix E)."""
-    rows: list[Row] = []
-    theories: dict[tuple[str, ...], EffectiveTheory | None] = {}
-    names = {tuple(sum(pairs, ())): name for name, pairs in EQUATIONS.items()}
-    for size in range(3, -1, -1):
-        for chosen in itertools.combinations(EQUATIONS, size):
-            theory = EffectiveTheory(4, pairs=sum((EQUATIONS[a] for a in chosen), ())) if chosen else None
-            implied = tuple(names[tuple(q)] for q in theory.implied_parallelograms.tolist()) if theory else ()
-            rows.append(
-                {
-                    "equations": " ".join(chosen) or "none",
-                    "implied": " ".join(implied) or "none",
-                    "degrees_of_freedom": theory.ground_state_dimension if theory else 4,
-                }
-            )
-            theories.setdefault(implied, theory)
-    print(
-        f"  the {len(rows)} subsets of equations make {len(theories)} representations: any two equations "
-        "imply the third"
-    )
-    with style():
-        figure = Figure(figsize=(7.4, 5.6))
-        figure.set_layout_engine("none")
-        show_hierarchy(theories, figure)
-        picture = save_figure(figure, out / "liu-11.png")
-    return [write_csv(out / "liu-11.csv", rows), picture]
-
-
-def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figure: Figure) -> Figure:
-    """Draw each representation in a frame of its own, from the most to the least determined."""
-    levels: dict[int, list[tuple[str, ...]]] = {}
-    for implied, theory in theories.items():
-        levels.setdefault(theory.ground_state_dimension if theory else 4, []).append(implied)
-    place: dict[tuple[str, ...], tuple[float, float]] = {}
-    for row, (freedom, members) in enumerate(sorted(levels.items())):
-        for column, implied in enumerate(members):
-            x, y = (column + 0.5) / len(members) if len(members) > 1 else 0.5, 0.86 - 0.34 * row
-            place[implied] = (x, y)
-            ax = figure.add_axes((x - 0.13, y - 0.11, 0.26, 0.19))
-            theory = theories[implied]
-            E = GENERIC if theory is None else ground_state(theory, GENERIC)
-            quadruples: Any = [] if theory is None else theory.implied_parallelograms
-            show_parallelograms(E, quadruples, "", ax)
-            figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, n = {freedom}", ha="center", fontsize=10)
-    for parent, child in itertools.permutations(place, 2):
-        if set(child) < set(parent) and not any(set(child) < set(a) < set(parent) for a in place):
-            (x, y), (u, v) = place[parent], place[child]
-            figure.add_artist(
-                mpl.patches.FancyArrowPatch(
-                    (x, y - 0.115),
-                    (u, v + 0.125),
-                    arrowstyle="-|>",
-                    mutation_scale=12,
-                    color="#888888",
-                    linewidth=1,
-                )
-            )
-    return figure
-
-
 # -- Figure 16 ---------------------------------------------------------------------------------------------
 
 
-def deduction(out: Path, budget: Budget) -> list[Path]:
-    """Figure 16: two parallelograms make a third where the operation commutes, three a fourth where not."""
-    rows = chain(Operation(group=physics.cyclic(7)), 2) + chain(Operation(group=physics.symmetric(3)), 3)
-    for row in rows:
-        print(
-            f"  {row['operation']}, {row['known']}: {row['last']} "
-            + ("follows" if row["follows"] else "does not follow")
+def _needed(name: str) -> Measure:
+    """1 where the last parallelogram follows from the whole chain and never from a part of it, else less."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        follows = where(tables["chains"], operation=name)["follows"].astype(float)
+        return exact(follows[0] - follows[1:].max())
+
+    return measure
+
+
+@recipe(
+    "liu-16",
+    paper="Liu",
+    item="Figure 16; Appendix H",
+    shows="Two parallelograms make a third where the operation commutes, three a fourth where it does not.",
+    quick=60,
+    paper_setting=10_000,
+    cost="two minutes",
+    rules=tuple(
+        Statement(
+            words,
+            quote,
+            "Appendix H.1",
+            f"whether the last of the chain follows in {name} from all {links} before it (1 or 0), minus "
+            "whether it follows with one of them left out",
+            _needed(name),
+            chance=COMPUTED,
+            least=0.5,
+            independent="proof",
+            digits=0,
         )
-    sets = {"quick": 100, "default": 2000, "paper": 10_000}[budget]
+        for name, words, links, quote in (
+            ("C_7", "commuting", 2, "for Abelian groups, two parallelograms are needed to deduce a new one"),
+            ("S_3", "not commuting", 3, "three parallelograms are needed to deduce a new parallelogram"),
+        )
+    ),
+)
+def deduction(run: Run) -> Result:
+    """Chains of parallelograms with a link left out, and how much follows from random training sets."""
+    chains = chain(Operation(group=physics.cyclic(7)), 2) + chain(Operation(group=physics.symmetric(3)), 3)
     given: list[Row] = []
     operations = [Operation(group=physics.cyclic(6)), Operation(group=physics.symmetric(3))]
     for operation in operations:
         sizes = range(1, len(operation.samples) + 1)
-        for size, stream in zip(sizes, np.random.SeedSequence(16).spawn(len(sizes)), strict=True):
-            masks = random_training_sets(operation, size, sets=sets, seed=stream)
+        for size, stream in zip(sizes, np.random.SeedSequence(1600).spawn(len(sizes)), strict=True):
+            masks = random_training_sets(operation, size, sets=run.setting, seed=stream)
             counts = np.stack([np.bincount(operation.label[mask], minlength=6) for mask in masks])
             permitted = (counts * (counts - 1) // 2).sum(axis=1) / operation.parallelogram_count
-            quality = mean(closures(operation, masks).quality)
-            chained = mean(closures(operation, masks, transitive=operation.commutes).quality)
+            quality = mean_of(closures(operation, masks).quality)
+            chained = mean_of(closures(operation, masks, transitive=operation.commutes).quality)
             given.append(
-                {
-                    "operation": operation.name,
-                    "size": size,
-                    "fraction": size / len(operation.samples),
-                    "sets": sets,
-                }
-                | {"given": mean(permitted).estimate, "implied": quality.estimate}
+                {"operation": operation.name, "size": size, "fraction": size / len(operation.samples)}
+                | {"sets": run.setting, "given": mean_of(permitted).estimate, "implied": quality.estimate}
                 | {"implied_low": quality.low, "implied_high": quality.high, "chains_only": chained.estimate}
             )
     with style():
-        figure = Figure(figsize=(8.6, 3.5))
+        figure = Figure(figsize=(9.6, 4.0))
         for ax, operation in zip(figure.subplots(1, 2, sharey=True), operations, strict=True):
             show_deduction([row for row in given if row["operation"] == operation.name], ax)
-        picture = save_figure(figure, out / "liu-16.png")
-    return [write_csv(out / "liu-16-chains.csv", rows), write_csv(out / "liu-16.csv", given), picture]
+    return Result({"chains": columns(chains), "sets": columns(given)}, {"liu-16": figure})
 
 
 def chain(operation: Operation, links: int) -> list[Row]:
@@ -249,9 +139,8 @@ def _quotient_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
     return [(a, d, b, c), (f, c, e, d), (e, h, f, g)], (a, h, b, g)
 
 
-def show_deduction(rows: list[Row], ax: Axes | None = None) -> Axes:
+def show_deduction(rows: list[Row], ax: Axes) -> None:
     """Draw which part of all parallelograms is given, and which follows, over the training fraction."""
-    ax = Figure().subplots() if ax is None else ax
     fraction, given, implied = (np.array([row[k] for row in rows]) for k in ("fraction", "given", "implied"))
     ax.plot(fraction, given, color="#888888", linestyle="--", label=r"given, $|P_0(D)|/|P_0|$")
     ax.plot(fraction, implied, label=r"implied, $|P(D)|/|P_0|$")
@@ -270,76 +159,104 @@ def show_deduction(rows: list[Row], ax: Axes | None = None) -> Axes:
         ylim=(0, 1.03),
     )
     ax.legend(loc="lower right")
-    return ax
 
 
 # -- Appendix L --------------------------------------------------------------------------------------------
 
 
-def emergence(out: Path, budget: Budget) -> list[Path]:
-    """Appendix L: the effective loss emerges from a linear network, and its adiabatic limit is reached."""
+def _order(tables: Tables, level: float) -> Interval:
+    rows = tables["limits"]
+    slow = rows["rate_ratio"] < 0.07
+    x, y = (np.log(rows[name][slow]) for name in ("rate_ratio", "largest_distance"))
+    return slope(x, y, level, groups=rows["start"][slow])
+
+
+def _emerges(tables: Tables, level: float) -> Interval:
+    rows = tables["energies"]
+    slow = rows["rate_ratio"] == rows["rate_ratio"].min()
+    gap = abs(rows["internal_energy"] / rows["effective"] - 1)
+    return mean(gap[slow], level, groups=rows["start"][slow])
+
+
+@recipe(
+    "liu-L",
+    paper="Liu",
+    item="Appendix L",
+    shows="The effective loss emerges from a linear network whose layers move slowly.",
+    quick=3,
+    paper_setting=20,
+    cost="a minute",
+    rules=(
+        Statement(
+            "adiabatic limit",
+            "the quadratic potential ... is time-independent because η_A → 0",
+            "Appendix L",
+            "slope of the distance to that limit over η_A/η_x below 0.07, as logarithms: 1 is first order",
+            _order,
+            chance=shuffled("limits", "largest_distance"),
+            least=0.9,
+            most=1.1,
+            independent="start",
+        ),
+        Statement(
+            "effective loss",
+            "the total energy of the system is ℓ_0",
+            "Appendix L, Eq. 42",
+            "mean distance of the internal energy over |P_0(D)| ℓ_0/4 from 1, at the slowest layers",
+            _emerges,
+            chance="none: both are computed of the same state",
+            most=0.05,
+            independent="start",
+            digits=3,
+        ),
+    ),
+)
+def emergence(run: Run) -> Result:
+    """The coupled flow of a linear network and its inputs against its adiabatic limit."""
     theory = EffectiveTheory(6, 2, pairs=sorted(set(CURRICULUM[:6])))
     pairs = theory.pairs
     assert pairs is not None
-    rng = np.random.default_rng(12)
-    labels = rng.standard_normal((11, 3))[pairs.sum(axis=1)]
-    state = None
-    limits, flows = [], []
-    for ratio in np.geomspace(0.3, 0.003, 7):
-        network = LinearNetwork(labels, pairs=pairs, network_rate=float(ratio))
-        state = network.start(rng) if state is None else state
-        A, b, E = network.unpack(state)
-        moving = simulate(network, initial=state, steps=200, step_size=0.01, record_every=10)
-        limit = network.adiabatic(A, b).solve(E.ravel(), moving.times).reshape(-1, *E.shape)
-        _, _, moved = network.unpack(moving.positions[0])
-        limits.append({"rate_ratio": float(ratio), "largest_distance": float(np.abs(moved - limit).max())})
-        loss_0 = theory.loss(moved) * np.sum(moved**2, axis=(1, 2))
-        internal = moving.observables["internal_energy"][0]
-        # Two samples in every class: |P_0(D)|/(2 m) with m = 2.
-        flows += [
-            {"rate_ratio": float(ratio), "time": float(t), "internal_energy": float(u), "effective": float(v)}
-            for t, u, v in zip(moving.times, internal, loss_0 * theory.parallelogram_count / 4, strict=True)
-        ]
-    ratios, distances = (np.log([row[k] for row in limits]) for k in ("rate_ratio", "largest_distance"))
-    slope = np.polyfit(ratios[-4:], distances[-4:], 1)[0]
-    start = max(abs(row["internal_energy"] / row["effective"] - 1) for row in flows if row["time"] == 0)
-    print(
-        f"  distance to the adiabatic limit falls as (η_A/η_x)^{slope:.2f}; at t = 0, where AᵀA = I, "
-        f"internal energy and effective loss agree to {start:.0e}"
-    )
+    limits: list[Row] = []
+    flows: list[Row] = []
+    for start in range(run.setting):
+        rng = np.random.default_rng((12, start))
+        labels = rng.standard_normal((11, 3))[pairs.sum(axis=1)]
+        state = None
+        for ratio in np.geomspace(0.3, 0.003, 7).tolist():
+            network = LinearNetwork(labels, pairs=pairs, network_rate=ratio)
+            state = network.start(rng) if state is None else state
+            A, b, E = network.unpack(state)
+            moving = simulate(network, initial=state, steps=200, step_size=0.01, record_every=10)
+            limit = network.adiabatic(A, b).solve(E.ravel(), moving.times).reshape(-1, *E.shape)
+            _, _, moved = network.unpack(moving.positions[0])
+            distance = float(np.abs(moved - limit).max())
+            limits.append({"start": start, "rate_ratio": ratio, "largest_distance": distance})
+            loss_0 = theory.loss(moved) * np.sum(moved**2, axis=(1, 2))
+            internal = moving.observables["internal_energy"][0]
+            # Two samples in every class: |P_0(D)|/(2 m) with m = 2.
+            effective = loss_0 * theory.parallelogram_count / 4
+            flows += [
+                {"start": start, "rate_ratio": ratio, "time": t, "internal_energy": u, "effective": v}
+                for t, u, v in zip(moving.times.tolist(), internal.tolist(), effective.tolist(), strict=True)
+            ]
+    rows, energies = columns(limits), columns(flows)
     with style():
-        figure = Figure(figsize=(8.6, 3.5))
+        figure = Figure(figsize=(9.6, 4.0))
         left, right = figure.subplots(1, 2)
-        show_limit(limits, left)
-        show_energies(flows, right)
-        picture = save_figure(figure, out / "liu-L.png")
-    return [write_csv(out / "liu-L-limit.csv", limits), write_csv(out / "liu-L-energy.csv", flows), picture]
-
-
-def show_limit(rows: list[Row], ax: Axes | None = None) -> Axes:
-    """Draw the distance to the adiabatic limit over the ratio of the rates."""
-    ax = Figure().subplots() if ax is None else ax
-    ratio, distance = (np.array([row[k] for row in rows]) for k in ("rate_ratio", "largest_distance"))
-    ax.loglog(ratio, distance, "o-", label="coupled flow, t ≤ 2")
-    ax.loglog(ratio, distance[-1] * ratio / ratio[-1], color="#888888", linestyle="--", label="first order")
-    ax.set(xlabel=r"$\eta_A/\eta_x$", ylabel="largest distance of an embedding", title="Adiabatic limit")
-    ax.legend()
-    return ax
-
-
-def show_energies(rows: list[Row], ax: Axes | None = None) -> Axes:
-    """Draw the internal energy of the network against the effective loss, for a fast and a slow network."""
-    ax = Figure().subplots() if ax is None else ax
-    ratios = sorted({row["rate_ratio"] for row in rows})
-    for ratio in (ratios[-1], ratios[-3], ratios[0]):
-        chosen = [row for row in rows if row["rate_ratio"] == ratio]
-        times = [row["time"] for row in chosen]
-        (line,) = ax.semilogy(
-            times, [row["internal_energy"] for row in chosen], label=rf"$\eta_A/\eta_x$ = {ratio:.3g}"
-        )
-        ax.semilogy(
-            times, [row["effective"] for row in chosen], color=line.get_color(), linestyle=":", linewidth=2
-        )
-    ax.set(xlabel="time", ylabel="energy", title=r"Internal energy (line), $|P_0(D)|\,\ell_0/4$ (dots)")
-    ax.legend()
-    return ax
+        for start in range(run.setting):
+            own = where(rows, start=start)
+            left.loglog(own["rate_ratio"], own["largest_distance"], "o-", color="#0b6e99", alpha=0.5)
+        line = own["largest_distance"][-1] * own["rate_ratio"] / own["rate_ratio"][-1]
+        left.loglog(own["rate_ratio"], line, color="#888888", linestyle="--", label="first order")
+        left.set(xlabel=r"$\eta_A/\eta_x$", ylabel="largest distance from the limit, t ≤ 2")
+        left.legend()
+        ratios = np.unique(energies["rate_ratio"])
+        for ratio in (ratios[-1], ratios[-3], ratios[0]):
+            own = where(energies, rate_ratio=ratio, start=0)
+            label = rf"$\eta_A/\eta_x$ = {ratio:.3g}"
+            (drawn,) = right.semilogy(own["time"], own["internal_energy"], label=label)
+            right.semilogy(own["time"], own["effective"], color=drawn.get_color(), linestyle=":", linewidth=2)
+        right.set(xlabel="time", ylabel="energy")
+        right.set(title=r"internal energy (line), $|P_0(D)|\,\ell_0/4$ (dots)")
+        right.legend()
+    return Result({"limits": rows, "energies": energies}, {"liu-L": figure})

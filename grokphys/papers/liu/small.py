@@ -1,7 +1,6 @@
 """Liu et al.: networks on the smallest cases, addition with p = 4 (Fig. 12) and S_3 (Figs. 17, 18)."""
 
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,19 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from analysis.plots.figures import graded_colors, style
-from analysis.stats.intervals import mean, proportion
-from grokphys.output import Budget, save_figure, write_csv
-from grokphys.papers.liu.theory import LEARNING_RATE
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import difference, jackknife, mean, rank_correlation, share, shuffled, where
+from grokphys.papers.liu.measures import smallest
+from grokphys.papers.liu.theory import DELTA, GROKKED, LEARNING_RATE
 from grokphys.papers.liu.toy import (
-    DELTA,
-    GROKKED,
-    Row,
-    measure,
-    setting,
+    Fractions,
+    said,
     show_accuracies,
-    show_qualities,
-    summarise,
+    show_line,
+    show_reached,
+    train_fractions,
 )
+from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import GroupDecoder, ToyAddition
 from nets.training import train
 from physics import representation_quality
@@ -34,55 +33,96 @@ FOUR = ((0, 2), (1, 1), (0, 3), (1, 2), (1, 3), (2, 2))
 """Training set of Eq. 21."""
 PACES = {"fast decoder": (1e-3, 1e-2), "slow decoder": (1e-2, 1e-3)}
 """Learning rates of representation and decoder."""
-FOUR_STEPS = 3000
-FOUR_SEEDS: dict[Budget, int] = {"quick": 12, "default": 40, "paper": 200}
+KINDS = ("A1 A2 A3", "A1", "A2", "A3", "none")
+"""The representations of Figure 11: any two equations imply the third."""
 
 
-def four(out: Path, budget: Budget) -> list[Path]:
-    """Figure 12: representations that networks learn for p = 4, with a fast and with a slow decoder."""
-    seeds = FOUR_SEEDS[budget]
-    rows: list[Row] = []
-    shapes: dict[str, NDArray[np.float64]] = {}
-    model = ToyAddition(4)
-    pairs = model.task.inputs.tolist()
-    for pace, (embedding_rate, rate) in PACES.items():
-        trained = train(
-            model,
-            runs=seeds,
-            steps=FOUR_STEPS,
-            weight_decay=0.0,
-            learning_rate=rate,
-            embedding_learning_rate=embedding_rate,
-            train_examples=[pairs.index(list(pair)) for pair in FOUR],
-            record=[FOUR_STEPS],
-            observables=("train_accuracy",),
-        )
-        E = trained.final[:, :, 0].astype(float)
-        shapes[pace] = E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
-        for k, e in enumerate(E):
-            rows.append(
-                {
-                    "decoder": pace,
-                    "eta_1": embedding_rate,
-                    "eta_2": rate,
-                    "seed": k,
-                    "equations": equations(e),
-                }
-                | {f"E_{token}": x for token, x in enumerate(e.tolist())}
-                | {"train_accuracy": float(trained.observables["train_accuracy"][k, -1])}
-            )
-        sets = [row["equations"] for row in rows if row["decoder"] == pace]
-        whole = proportion(sets.count("A1 A2 A3"), seeds)
-        print(
-            f"  {pace}: all three parallelograms in {whole.format(0, 100)} % of {seeds} networks, none in "
-            f"{proportion(sets.count('none'), seeds).format(0, 100)} % (δ = {DELTA:g})"
-        )
+@dataclass(frozen=True)
+class Four:
+    """Networks of each pace."""
+
+    model: ToyAddition
+    seeds: int
+    steps: int
+
+
+def _quality_gap(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    slow, fast = (where(rows, decoder=pace)["rqi"] for pace in ("slow decoder", "fast decoder"))
+    return difference(mean(slow, level), mean(fast, level))
+
+
+def _rarest(tables: Tables, level: float) -> Interval:
+    return smallest([share(tables["networks"]["equations"] == kind, level) for kind in KINDS])
+
+
+@recipe(
+    "liu-12",
+    paper="Liu",
+    item="Figure 12; Appendix E",
+    shows="For p = 4, a slower decoder finds better representations.",
+    quick=Four(ToyAddition(4, hidden=(50, 50)), 6, 1500),
+    paper_setting=Four(ToyAddition(4), 200, 3000),
+    cost="five minutes",
+    rules=(
+        Statement(
+            "slow decoder",
+            "The relatively slow decoder produces better representations (in the sense of higher RQI)",
+            "Appendix E",
+            "mean RQI with the slow decoder minus that with the fast one; by chance 0",
+            _quality_gap,
+            chance=shuffled("networks", "decoder"),
+            least=0.1,
+        ),
+        Statement(
+            "all representations",
+            "our algorithms actually generates all possible representations",
+            "Appendix E",
+            "share of the rarest of the five representations among the networks of both paces",
+            _rarest,
+            chance="none: an order of networks changes no share",
+            least=0.002,
+            digits=3,
+        ),
+    ),
+)
+def four(run: Run) -> Result:
+    """Representations that networks learn for p = 4, with a fast and with a slow decoder."""
+    setting: Four = run.setting
+    parts = [run.keep(pace.replace(" ", "-"), lambda p=pace: _train_four(setting, p)) for pace in PACES]  # type: ignore[misc]
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     with style():
-        figure = Figure(figsize=(9.2, 4.6))
-        for ax, (pace, E) in zip(figure.subplots(1, 2), shapes.items(), strict=True):
-            show_representations([row for row in rows if row["decoder"] == pace], E, ax)
-        picture = save_figure(figure, out / "liu-12.png")
-    return [write_csv(out / "liu-12.csv", rows), picture]
+        figure = Figure(figsize=(9.6, 4.8))
+        for ax, pace in zip(figure.subplots(1, 2), PACES, strict=True):
+            show_representations(where(rows, decoder=pace), ax)
+            ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {PACES[pace]}")
+    return Result({"networks": rows}, {"liu-12": figure})
+
+
+def _train_four(setting: Four, pace: str) -> dict[str, Any]:
+    embedding_rate, rate = PACES[pace]
+    pairs = setting.model.task.inputs.tolist()
+    trained = train(
+        setting.model,
+        runs=setting.seeds,
+        steps=setting.steps,
+        seed=1200,
+        weight_decay=0.0,
+        learning_rate=rate,
+        embedding_learning_rate=embedding_rate,
+        train_examples=[pairs.index(list(pair)) for pair in FOUR],
+        record=[setting.steps],
+        observables=("train_accuracy",),
+    )
+    E = trained.final[:, :, 0].astype(float)
+    E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
+    return {
+        "decoder": np.full(setting.seeds, pace),
+        "equations": np.array([equations(e) for e in E]),
+        "rqi": np.array([representation_quality(e[:, None], setting.model.theory, DELTA) for e in E]),
+        "train_accuracy": trained.observables["train_accuracy"][:, -1].astype(float),
+        **{f"E_{token}": E[:, token] for token in range(4)},
+    }
 
 
 def equations(E: NDArray[np.float64]) -> str:
@@ -91,39 +131,30 @@ def equations(E: NDArray[np.float64]) -> str:
     return " ".join(name for name, gap in gaps.items() if abs(gap) <= DELTA) or "none"
 
 
-def show_representations(rows: list[Row], E: NDArray[np.float64], ax: Axes | None = None) -> Axes:
-    """Draw normalised embeddings (networks, 4) on lines, grouped by the equations that they fulfil."""
-    ax = Figure().subplots() if ax is None else ax
-    sets = [row["equations"] for row in rows]
-    kinds = sorted(set(sets), key=lambda name: (name == "none", -len(name), name))
-    height = 0
-    colors = graded_colors(4)
-    for kind in kinds:
-        members = [k for k, name in enumerate(sets) if name == kind]
-        for k in members:
-            e = E[k] if E[k, 0] < E[k, 3] else -E[k]
-            ax.plot(e, np.full(4, height), color="#dddddd", linewidth=0.8, zorder=0)
-            ax.scatter(e, np.full(4, height), c=colors, s=18, linewidths=0)
-            height += 1
+def show_representations(rows: Any, ax: Axes) -> None:
+    """Draw normalised embeddings on lines, grouped by the equations that they fulfil."""
+    E = np.stack([rows[f"E_{token}"] for token in range(4)], axis=1)
+    E = np.where(E[:, :1] < E[:, 3:], E, -E)  # mirrored so that 0 is left of 3
+    colors, height = graded_colors(4), 0.0
+    for kind in sorted(set(rows["equations"].tolist()), key=lambda name: (name == "none", -len(name), name)):
+        own = E[rows["equations"] == kind]
+        places = height + np.arange(len(own))
+        for token, color in enumerate(colors):
+            ax.scatter(own[:, token], places, color=color, s=max(18 - len(E) / 12, 3), linewidths=0)
+        middle = height + len(own) / 2
         ax.annotate(
-            f"{kind}: {len(members)}",
-            (1.02, height - 0.5 - len(members) / 2),
+            f"{kind}: {len(own)}",
+            (1.02, middle),
             xycoords=ax.get_yaxis_transform(),
             va="center",
             fontsize=8.5,
         )
-        height += 1
+        height += len(own) + max(len(E) / 20, 1)
     for token, color in enumerate(colors):
         ax.scatter([], [], color=color, s=18, label=str(token))
     ax.legend(title="symbol", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.1), handletextpad=0)
-    rates = f"({rows[0]['eta_1']:g}, {rows[0]['eta_2']:g})"
-    ax.set(
-        yticks=[],
-        xlabel="normalised embedding, mirrored so that 0 is left of 3",
-        title=rf"{rows[0]['decoder']}, $(\eta_1, \eta_2)$ = {rates}",
-    )
+    ax.set(yticks=[], xlabel="normalised embedding")
     ax.invert_yaxis()
-    return ax
 
 
 # -- Figures 17 and 18 -------------------------------------------------------------------------------------
@@ -131,61 +162,96 @@ def show_representations(rows: list[Row], E: NDArray[np.float64], ax: Axes | Non
 MATRIX_DELTA = 4.5
 """Of the squared Frobenius norm; the published code bounds its mean over the 9 entries by 0.5."""
 MATRIX_DECODER_RATE = 1e-5
-"""The slowest of their sweep, 1e-5 … 1e-2: faster decoders memorise before a representation forms."""
-MATRIX_SIZES: dict[Budget, range] = {
-    "quick": range(10, 36, 8),
-    "default": range(6, 36, 3),
-    "paper": range(3, 36),
-}
-MATRIX_SEEDS: dict[Budget, int] = {"quick": 3, "default": 11, "paper": 11}
-MATRIX_STEPS: dict[Budget, int] = {"quick": 3000, "default": 5000, "paper": 20_000}
-PUBLISHED_CRITICAL = 0.5
+"""The slowest that the paper sweeps, 1e-5 … 1e-2: faster decoders memorise before a representation forms."""
 PERMUTATIONS = ("e", "(23)", "(12)", "(123)", "(132)", "(13)")
 """The elements of `physics.symmetric(3)`: permutations of three things in lexicographic order."""
+SPLIT = 24 / 36
+"""The paper's 24/12 (Section 4.1)."""
 
 
-def hexagon(out: Path, budget: Budget) -> list[Path]:
-    """Figure 17: first three principal components of the six matrices that a network learns for S_3."""
-    steps = MATRIX_STEPS[budget]
-    model = GroupDecoder()
+@dataclass(frozen=True)
+class Matrices:
+    """Networks on S_3 whose matrices are looked at."""
+
+    model: GroupDecoder
+    seeds: int
+    steps: int
+    rate: float = MATRIX_DECODER_RATE
+
+
+def _hexagons(tables: Tables, level: float) -> Interval:
+    """Share of hexagons among the networks with RQI > 0.95."""
+    rows = tables["elements"]
+    found = []
+    for network in np.unique(rows["network"][rows["rqi"] > GROKKED]):
+        own = where(rows, network=network)
+        points = own["PC1"] + 1j * own["PC3"]
+        points = points - points.mean()
+        angles = np.sort(np.angle(points, deg=True))
+        gaps = np.diff(np.append(angles, angles[0] + 360))
+        radii = abs(points)
+        found.append(bool(abs(gaps - 60).max() < 30 and radii.max() < 2 * radii.min()))
+    return share(found, level)
+
+
+@recipe(
+    "liu-17",
+    paper="Liu",
+    item="Figure 17; Appendix H",
+    shows="The six matrices that a network learns for S_3, on their first three principal components.",
+    quick=Matrices(GroupDecoder(hidden=(50, 50)), 3, 800),
+    paper_setting=Matrices(GroupDecoder(), 50, 20_000),
+    cost="ten to twenty minutes",
+    rules=(
+        Statement(
+            "hexagon",
+            "On the plane of PC1 and PC3, the six points are organized as a hexagon",
+            "Appendix H.2",
+            "share of the networks with RQI > 0.95 whose points on that plane are 60° apart within 30°, at "
+            "distances from the centre within a factor of 2",
+            _hexagons,
+            chance=shuffled("elements", "PC3", within="network"),
+            least=0.5,
+        ),
+    ),
+)
+def hexagon(run: Run) -> Result:
+    """Principal components of the six matrices, flattened, of each network."""
+    setting: Matrices = run.setting
     trained = train(
-        model,
-        runs=MATRIX_SEEDS[budget],
-        steps=steps,
-        learning_rate=MATRIX_DECODER_RATE,
+        setting.model,
+        runs=setting.seeds,
+        steps=setting.steps,
+        seed=1700,
+        learning_rate=setting.rate,
         weight_decay=0.0,
         embedding_learning_rate=LEARNING_RATE,
-        train_fraction=30 / 36,
-        record=[steps],
+        train_fraction=SPLIT,
+        record=[setting.steps],
+        observables=(),
     )
-    quality = representation_quality(trained, model.theory, 0.01)[:, -1]
-    loose = representation_quality(trained, model.theory, MATRIX_DELTA)[:, -1]
-    run = int(np.argmax(quality + loose))
-    pca = PCA(3).fit(trained.final[run].astype(float))
-    points = pca.transform(trained.final[run].astype(float))
-    explained = pca.explained_variance_ratio_
-    print(
-        f"  network {run} of {trained.runs}, trained on 30 of 36 products for {steps} steps: RQI "
-        f"{loose[run]:.2f} at δ = {MATRIX_DELTA:g}, {quality[run]:.2f} at 0.01; three components explain "
-        f"{explained.sum():.1%} of the variance"
-    )
-    rows = [
-        {"element": name, "network": run, "rqi": float(loose[run])}
-        | {f"PC{k + 1}": float(x) for k, x in enumerate(point)}
-        for name, point in zip(PERMUTATIONS, points, strict=True)
-    ]
+    quality = representation_quality(trained, setting.model.theory, MATRIX_DELTA)[:, -1]
+    fits = [PCA(3).fit(matrices) for matrices in trained.final.astype(float)]
+    points = np.stack([pca.transform(E) for pca, E in zip(fits, trained.final.astype(float), strict=True)])
+    count = len(PERMUTATIONS)
+    rows = {
+        "network": np.repeat(np.arange(setting.seeds), count),
+        "element": np.tile(PERMUTATIONS, setting.seeds),
+        "rqi": np.repeat(quality, count),
+        **{f"PC{k + 1}": points[:, :, k].ravel() for k in range(3)},
+    }
+    shown = int(np.argmax(quality))
+    explained = fits[shown].explained_variance_ratio_
     with style():
-        figure = Figure(figsize=(10.2, 3.6))
-        figure.suptitle("S_3: principal components of six 3 × 3 matrices (Fig. 17)", fontsize=10.5)
+        figure = Figure(figsize=(10.6, 3.8))
+        figure.suptitle(f"S_3: the network of the best RQI of {setting.seeds} ({quality[shown]:.2f})")
         for ax, plane in zip(figure.subplots(1, 3), ((0, 1), (0, 2), (1, 2)), strict=True):
-            show_components(points, plane, explained, ax)
-        picture = save_figure(figure, out / "liu-17.png")
-    return [write_csv(out / "liu-17.csv", rows), picture]
+            show_components(points[shown], plane, explained, ax)
+    return Result({"elements": rows}, {"liu-17": figure})
 
 
-def show_components(points: Any, plane: tuple[int, int], explained: Any, ax: Axes | None = None) -> Axes:
+def show_components(points: Any, plane: tuple[int, int], explained: Any, ax: Axes) -> None:
     """Draw the elements of S_3 on two principal components; rotations and reflections in two colours."""
-    ax = Figure().subplots() if ax is None else ax
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, "#0b6e99", "even"), (~even, "#d1603d", "odd")):
         x, y = points[chosen][:, plane].T
@@ -198,77 +264,124 @@ def show_components(points: Any, plane: tuple[int, int], explained: Any, ax: Axe
     ax.margins(0.2)
     ax.set_aspect("equal", "datalim")
     ax.legend(fontsize=8)
-    return ax
 
 
-@cache
-def trained_matrices(budget: Budget) -> list[Row]:
-    """Networks on S_3 of every training size."""
-    return [
-        row
-        for size in MATRIX_SIZES[budget]
-        for row in measure(
-            GroupDecoder(),
-            size,
-            MATRIX_SEEDS[budget],
-            MATRIX_STEPS[budget],
-            rate=MATRIX_DECODER_RATE,
-            delta=MATRIX_DELTA,
-        )[0]
-    ]
+def _best_passes(tables: Tables, level: float) -> Interval:
+    """Where the best network of a size begins to pass RQI 0.95, as the paper's line does."""
+    rows = tables["networks"]
+    passed = np.isfinite(rows["steps_to_rqi"])
+
+    def place(fraction: Any, passed: Any) -> float:
+        places = np.unique(fraction)
+        best = np.array([passed[fraction == one].any() for one in places], float)
+        return float(places[0] + np.trapezoid(1 - best, places)) if 0 < best.sum() < len(best) else np.nan
+
+    return jackknife(place, (rows["fraction"], passed), level)
 
 
-def permutations(out: Path, budget: Budget) -> list[Path]:
-    """Figure 18: RQI, steps to RQI > 0.95, and accuracies of networks on S_3 over the training fraction."""
-    rows = trained_matrices(budget)
-    real, predicted = (np.array([row[k] for row in rows]) for k in ("accuracy", "predicted_accuracy"))
-    passed = [row["fraction"] for row in rows if np.isfinite(row["steps_to_rqi"])]
-    below = proportion(int((real < predicted - 1e-9).sum()), len(rows))
-    print(
-        f"  RQI > {GROKKED} from r = {min(passed, default=np.nan):.2f} on (published: {PUBLISHED_CRITICAL}), "
-        f"in {len(passed)} of {len(rows)} networks ({setting(rows)}, δ = {MATRIX_DELTA:g}); accuracy minus "
-        f"predicted: {mean(real - predicted).format(2)}, below the prediction in {below.format(0, 100)} %"
-    )
+def _passing_gap(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    passed, r = np.isfinite(rows["steps_to_rqi"]), rows["fraction"]
+    return difference(share(passed[r > 0.6], level), share(passed[r < 0.4], level))
+
+
+def _rises(column: str, *, held_out: bool = False) -> Any:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["networks"]
+        values, fraction = rows[column], rows["fraction"]
+        if held_out:
+            values = (values - fraction) / (1 - fraction)
+        return rank_correlation(fraction, values, level)
+
+    return measure
+
+
+def _bounded(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    return share(rows["accuracy"] >= rows["predicted_accuracy"] - 1e-6, level)
+
+
+@recipe(
+    "liu-18",
+    paper="Liu",
+    item="Figure 18; Appendix H",
+    shows="Networks on S_3: quality, steps and accuracies over the training fraction.",
+    quick=Fractions(
+        GroupDecoder(hidden=(50, 50)), (12, 24, 32), 3, 800, MATRIX_DECODER_RATE, MATRIX_DELTA, 1800
+    ),
+    paper_setting=Fractions(
+        GroupDecoder(), tuple(range(3, 36)), 11, 20_000, MATRIX_DECODER_RATE, MATRIX_DELTA, 1800
+    ),
+    cost="one to two hours",
+    rules=(
+        Statement(
+            "(a)",
+            "RQI increases as training set becomes larger",
+            "Figure 18 (a)",
+            "Kendall's τ of the RQI with the training fraction; by chance 0",
+            _rises("rqi"),
+            chance=shuffled("networks", "rqi"),
+            least=0.3,
+        ),
+        Number(
+            "(b): r_c at which the best network begins to pass RQI 0.95",
+            Printed("0.5", "Figure 18 (b)"),
+            _best_passes,
+            margin=0.06,
+        ),
+        Statement(
+            "(b)",
+            "the steps to reach RQI > 0.95 ... find a phase transition at r = r_c = 0.5",
+            "Appendix H.2",
+            "share of networks that pass with more than 0.6 of the data minus that with less than 0.4",
+            _passing_gap,
+            chance=shuffled("networks", "steps_to_rqi"),
+            least=0.3,
+        ),
+        Statement(
+            "(c)",
+            "The real accuracy Acc is shown in Figure 18 (c): it rises with the training fraction",
+            "Appendix H.2",
+            "Kendall's τ of the accuracy on what was held out with the training fraction; by chance 0",
+            _rises("validation_accuracy"),
+            chance=shuffled("networks", "validation_accuracy"),
+            least=0.3,
+        ),
+        Statement(
+            "(d)",
+            "the predicted accuracy (calculated from RQI) is shown in Figure 18 (d): it rises as well",
+            "Appendix H.2",
+            "Kendall's τ of the predicted accuracy on what was held out with the training fraction",
+            _rises("predicted_accuracy", held_out=True),
+            chance=shuffled("networks", "predicted_accuracy"),
+            least=0.3,
+        ),
+        Statement(
+            "(e)",
+            "the predicted accuracy is a lower bound of Acc",
+            "Appendix H.2",
+            "share of networks whose accuracy is not below the predicted one",
+            _bounded,
+            chance=shuffled("networks", "predicted_accuracy"),
+            least=0.9,
+        ),
+    ),
+)
+def permutations(run: Run) -> Result:
+    """RQI, steps to RQI > 0.95, and accuracies of networks on S_3 over the training fraction."""
+    rows = train_fractions(run)
     with style():
-        figure = Figure(figsize=(10.2, 6.6))
-        figure.suptitle(f"S_3 (Fig. 18): {setting(rows)}", fontsize=10.5)
-        axes = figure.subplots(2, 3)
-        show_qualities(rows, axes[0, 0], "(a)", "best")
-        show_best_steps(rows, axes[0, 1])
-        show_grokked(rows, axes[0, 2])
-        show_accuracies(rows, axes[1])
-        for ax, letter in zip(axes[1], "cde", strict=True):
+        figure = Figure(figsize=(10.6, 6.8))
+        figure.suptitle(f"S_3: {said(run.setting)}, δ = {run.setting.delta:g} of the square", fontsize=10.5)
+        top, bottom = figure.subplots(2, 3)
+        show_line(rows, "rqi", np.max, "best", top[0])
+        top[0].set(ylabel="RQI", title="(a)")
+        show_reached(rows, run.setting.steps, top[1])
+        top[1].axvline(0.5, color="#888888", linestyle=":", linewidth=1)
+        top[1].set(title="(b)")
+        show_line(rows | {"passed": np.isfinite(rows["steps_to_rqi"])}, "passed", np.mean, "share", top[2])
+        top[2].set(ylabel=f"networks with RQI > {GROKKED}", title="not in the paper")
+        show_accuracies(rows, bottom)
+        for ax, letter in zip(bottom, "cde", strict=True):
             ax.set_title(f"({letter})")
-        picture = save_figure(figure, out / "liu-18.png")
-    summary = summarise(rows, "rqi")
-    return [write_csv(out / "liu-18.csv", rows), write_csv(out / "liu-18-summary.csv", summary), picture]
-
-
-def show_best_steps(rows: list[Row], ax: Axes | None = None) -> Axes:
-    """Draw the steps to RQI > 0.95 over the training fraction, and the fewest for each."""
-    ax = Figure().subplots() if ax is None else ax
-    found = [row for row in rows if np.isfinite(row["steps_to_rqi"])]
-    fractions = sorted({row["fraction"] for row in found})
-    fewest = [min(row["steps_to_rqi"] for row in found if row["fraction"] == r) for r in fractions]
-    x, y = ([row[k] for row in found] for k in ("fraction", "steps_to_rqi"))
-    ax.scatter(x, y, s=10, color="#999999", linewidths=0)
-    ax.plot(fractions, fewest, "o-", markersize=3.5, label="fewest")
-    ax.axvline(PUBLISHED_CRITICAL, color="#888888", linestyle=":", linewidth=1)
-    ax.set(xlabel="training data fraction", ylabel=f"steps to RQI > {GROKKED}", title="(b)", xlim=(0, 1.02))
-    ax.set_ylim(0, None)
-    ax.legend(loc="upper left")
-    return ax
-
-
-def show_grokked(rows: list[Row], ax: Axes | None = None) -> Axes:
-    """Draw the fraction of networks that pass RQI > 0.95, with Wilson's 95 % intervals."""
-    ax = Figure().subplots() if ax is None else ax
-    summary = summarise(rows, "rqi")
-    fraction, p, low, high = (
-        np.array([row[k] for row in summary]) for k in ("fraction", "grokked", "grokked_low", "grokked_high")
-    )
-    ax.errorbar(fraction, p, np.clip([p - low, high - p], 0, None), fmt="o-", markersize=3.5, capsize=2)
-    ax.axvline(PUBLISHED_CRITICAL, color="#888888", linestyle=":", linewidth=1)
-    ax.set(xlabel="training data fraction", ylabel=f"networks with RQI > {GROKKED}", title="not in the paper")
-    ax.set(xlim=(0, 1.02), ylim=(-0.03, 1.03))
-    return ax
+    return Result({"networks": rows}, {"liu-18": figure})

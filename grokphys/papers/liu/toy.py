@@ -1,8 +1,12 @@
-"""Liu et al.: toy networks on addition, p = 10, beside the effective theory (Figs. 3, 4b, 4d, 5b)."""
+"""Liu et al., Figures 3, 4 (b) and 5 (b): toy networks on addition, p = 10, beside the theory.
 
-from dataclasses import replace
+The paper leaves the decoder's rate and the numbers of steps and seeds of these figures open; the rate is
+that of the published code, the numbers are at least its own (10 000 steps, 3 seeds).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,304 +14,350 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.plots.figures import graded_colors, style
-from analysis.stats.intervals import correlation, mean, proportion
-from grokphys.output import Budget, save_figure, write_csv
-from grokphys.papers.liu.theory import LEARNING_RATE, RATE_SETS, TOKENS, rate_table, show_steps, step_rows
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import (
+    correlation,
+    difference,
+    jackknife,
+    mean,
+    rank_correlation,
+    share,
+    shuffled,
+)
+from grokphys.papers.liu.theory import DELTA, GROKKED, LEARNING_RATE, TOKENS, rate_table
+from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import DenseModel, ToyAddition
 from nets.networks import networks
 from nets.training import train
-from physics import EffectiveTheory, Operation, grokking_rates, predicted_accuracy, representation_quality
+from physics import Operation, closures, predicted_accuracy, representation_quality
 
-DECODER_RATE = 3e-5
-"""Far slower than the embedding: with 1e-3 the decoder memorises before a representation forms."""
-DELTA = 0.1
-"""Of the distance, so 0.01 of its square; RQI at 0.01 of the distance is in the tables too."""
-SIZES: dict[Budget, range] = {
-    "quick": range(14, 55, 10),
-    "default": range(6, 55, 3),
-    "paper": range(3, 55),
-}
-SEEDS: dict[Budget, int] = {"quick": 3, "default": 9, "paper": 25}
-STEPS: dict[Budget, int] = {"quick": 4000, "default": 6000, "paper": 20_000}
-SHOWN_STEPS: dict[Budget, int] = {"quick": 2500, "default": 4000, "paper": 4000}
-"""Of the trajectories of Figure 4 (d)."""
-GROKKED = 0.95
+DECODER_RATE = 1e-4
+"""Of the published code (`eta_dec`)."""
 TRACK = 20
 PARTS = ("train", "validation")
-
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Fractions:
+    """Networks of every training size."""
+
+    model: DenseModel
+    sizes: Sequence[int]
+    seeds: int
+    steps: int
+    rate: float = DECODER_RATE
+    delta: float = DELTA
+    seed: int = 3000
+
+
+QUICK = Fractions(ToyAddition(TOKENS, hidden=(50, 50)), (14, 32, 50), 4, 1000, 3e-4)
+PAPER = Fractions(ToyAddition(TOKENS), tuple(range(5, 55)), 25, 10_000)
+
+
+def train_fractions(run: Run) -> dict[str, NDArray[Any]]:
+    """Return a table of networks: RQI, accuracies, steps to RQI > 0.95, bounds, and λ_3 of their own sets."""
+    setting: Fractions = run.setting
+    parts = [
+        run.keep(f"size-{size}", lambda size=size: columns(_measured(setting, size)))  # type: ignore[misc]
+        for size in setting.sizes
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
 @cache
-def trained_fractions(budget: Budget) -> list[Row]:
-    """Networks of every training size: RQI, accuracies, steps to RQI > 0.95, and λ_3 of their own sets."""
-    rows = []
-    for size in SIZES[budget]:
-        found, masks = measure(
-            ToyAddition(TOKENS), size, SEEDS[budget], STEPS[budget], rate=DECODER_RATE, delta=DELTA
-        )
-        for row, rate in zip(found, grokking_rates(Operation(TOKENS), masks), strict=True):
-            n_h = 1 / (rate * LEARNING_RATE) if rate > 0 else np.inf
-            rows.append(row | {"lambda_3": float(rate), "n_h": float(n_h)})
-    return rows
+def _measured(setting: Fractions, size: int) -> list[Row]:
+    """Measure once what several figures show, where one process makes them."""
+    return measure(setting, size)
 
 
-def measure(
-    model: DenseModel, size: int, seeds: int, steps: int, *, rate: float, delta: float
-) -> tuple[list[Row], NDArray[np.bool_]]:
-    """Train networks on `size` samples each; return what became of them, and their training sets as masks."""
+def columns(rows: Sequence[Row]) -> dict[str, NDArray[Any]]:
+    """Return rows as columns."""
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def measure(setting: Fractions, size: int) -> list[Row]:
+    """Train networks on `size` samples each; return what became of each of them."""
+    model = setting.model
     assert model.theory is not None
     operation = model.theory.operation
     total = len(operation.samples)
     trained = train(
         model,
-        runs=seeds,
-        steps=steps,
-        seed=size,
-        learning_rate=rate,
+        runs=setting.seeds,
+        steps=setting.steps,
+        seed=setting.seed + size,
+        learning_rate=setting.rate,
         weight_decay=0.0,
         embedding_learning_rate=LEARNING_RATE,
         train_fraction=size / total,
-        record=[steps],
+        record=[setting.steps],
         observables=("train_accuracy", "validation_accuracy", "layers"),
         thresholds={"quality": GROKKED},
         track=TRACK,
-        delta=delta,
+        delta=setting.delta,
     )
-    masks = np.zeros((seeds, total), bool)
+    masks = np.zeros((setting.seeds, total), bool)
     np.put_along_axis(masks, networks(trained).examples("train"), True, axis=1)
+    ideal = closures(operation, masks)
     embeddings = trained.final.astype(float)
     if not operation.commutes:
         side = round(model.dim**0.5)
-        embeddings = embeddings.reshape(seeds, model.tokens, side, side)
+        embeddings = embeddings.reshape(setting.seeds, model.tokens, side, side)
     rows = []
     for k, (E, mask) in enumerate(zip(embeddings, masks, strict=True)):
         theory = replace(model.theory, pairs=operation.samples[mask])
         right, held = (float(trained.observables[f"{part}_accuracy"][k, -1]) for part in PARTS)
+        reached = float(trained.observables["steps_to_quality"][k, -1])
         rows.append(
-            {"size": size, "fraction": size / total, "seed": k, "steps": steps}
-            | {
-                "rqi": float(representation_quality(E, theory, delta)),
-                "rqi_delta_0.01": float(representation_quality(E, theory, 0.01)),
+            {
+                "size": size,
+                "fraction": size / total,
+                "network": 1000 * size + k,
+                "rqi": float(representation_quality(E, theory, setting.delta)),
+                "rqi_bound": float(ideal.quality[k]),
                 "train_accuracy": right,
                 "validation_accuracy": held,
                 "accuracy": (size * right + (total - size) * held) / total,
-                "predicted_accuracy": float(predicted_accuracy(E, theory, delta)),
-                "steps_to_rqi": float(trained.observables["steps_to_quality"][k, -1]),
+                "predicted_accuracy": float(predicted_accuracy(E, theory, setting.delta)),
+                "accuracy_bound": float(ideal.accuracy[k]),
+                "steps_to_rqi": reached if np.isfinite(reached) else np.inf,
+                "n_h": theory.grokking_steps(LEARNING_RATE) if operation.commutes else np.nan,
             }
         )
-    return rows, masks
+    return rows
 
 
-def setting(rows: list[Row]) -> str:
-    """How many networks were trained for how long, for titles and the screen."""
-    seeds = len({row["seed"] for row in rows})
-    return f"{seeds} networks a size, {rows[0]['steps']} steps"
+def said(setting: Fractions) -> str:
+    """How many networks were trained for how long, for titles."""
+    return f"{setting.seeds} networks a size, {setting.steps} steps"
 
 
 # -- Figure 3 ----------------------------------------------------------------------------------------------
 
 
-def accuracies(out: Path, budget: Budget) -> list[Path]:
-    """Figure 3: accuracy of trained networks, that predicted from their embeddings, and both compared."""
-    rows = trained_fractions(budget)
-    real, predicted = (np.array([row[k] for row in rows]) for k in ("accuracy", "predicted_accuracy"))
-    difference = mean(real - predicted)
-    print(
-        f"  accuracy minus predicted accuracy: {difference.format(3)} on average over {len(rows)} networks; "
-        f"predicted within 0.1 in {np.mean(abs(real - predicted) <= 0.1):.0%} of them ({setting(rows)}, "
-        f"δ = {DELTA:g})"
-    )
+def _beyond_the_set(tables: Tables, level: float) -> Interval:
+    """Correlation of what real and predicted accuracy have beyond the training set, which both contain."""
+    rows = tables["networks"]
+    real, predicted = (rows[name] - rows["fraction"] for name in ("accuracy", "predicted_accuracy"))
+    return correlation(predicted, real, level)
+
+
+def _distance(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    return mean(abs(rows["accuracy"] - rows["predicted_accuracy"]), level)
+
+
+@recipe(
+    "liu-3",
+    paper="Liu",
+    item="Figure 3",
+    shows="The accuracy of a network can be foretold from the parallelograms of its embedding.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost="one to two hours for 1250 networks, which liu-4b, liu-5b and liu-10 share",
+    rules=(
+        Statement(
+            "aligned",
+            "the predicted accuracy aligns well with the true accuracy",
+            "Section 3.1",
+            "correlation of what true and predicted accuracy have beyond the training set; by chance 0",
+            _beyond_the_set,
+            chance=shuffled("networks", "predicted_accuracy"),
+            least=0.7,
+        ),
+        Statement(
+            "near",
+            "We verified Acc ≈ predicted Acc in a toy setup",
+            "Appendix D",
+            "mean distance of true and predicted accuracy",
+            _distance,
+            chance=shuffled("networks", "predicted_accuracy"),
+            most=0.1,
+        ),
+    ),
+)
+def accuracies(run: Run) -> Result:
+    """Accuracy of trained networks, that predicted from their embeddings, and both compared."""
+    rows = train_fractions(run)
     with style():
-        figure = Figure(figsize=(10.2, 3.5))
-        figure.suptitle(f"Addition, p = 10 (Fig. 3): {setting(rows)}, δ = {DELTA:g}", fontsize=10.5)
+        figure = Figure(figsize=(10.6, 3.7))
+        figure.suptitle(f"p = 10: {said(run.setting)}, δ = {run.setting.delta:g}", fontsize=10.5)
         show_accuracies(rows, figure.subplots(1, 3))
-        picture = save_figure(figure, out / "liu-3.png")
-    return [write_csv(out / "liu-3.csv", rows), picture]
+    return Result({"networks": rows}, {"liu-3": figure})
 
 
-def show_accuracies(rows: list[Row], axes: Any = None) -> Any:
+def show_accuracies(rows: Any, axes: Any) -> None:
     """Draw real and predicted accuracy over the training fraction, and one against the other."""
-    axes = Figure().subplots(1, 3) if axes is None else axes
-    fraction, real, predicted = (
-        np.array([row[k] for row in rows]) for k in ("fraction", "accuracy", "predicted_accuracy")
-    )
-    for ax, values, label in (
-        (axes[0], real, "accuracy Acc"),
-        (axes[1], predicted, r"predicted $\widehat{Acc}$"),
-    ):
-        ax.scatter(fraction, values, s=12, alpha=0.6, linewidths=0)
+    fraction, real, predicted = (rows[k] for k in ("fraction", "accuracy", "predicted_accuracy"))
+    for ax, values, label in ((axes[0], real, "accuracy Acc"), (axes[1], predicted, r"$\widehat{Acc}$")):
+        ax.scatter(fraction, values, s=9, alpha=0.5, linewidths=0)
         ax.plot([0, 1], [0, 1], color="#d1603d", linestyle="--", linewidth=1, label="training set alone")
-        ax.set(
-            xlabel="training data fraction", ylabel=f"{label}, all samples", xlim=(0, 1.02), ylim=(0, 1.03)
-        )
+        ax.set(xlabel="training data fraction", ylabel=label, xlim=(0, 1.02), ylim=(0, 1.03))
         ax.legend(loc="lower right")
-    axes[2].scatter(predicted, real, s=12, c=fraction, cmap="viridis", linewidths=0)
+    axes[2].scatter(predicted, real, s=9, c=fraction, cmap="viridis", linewidths=0)
     axes[2].plot([0, 1], [0, 1], color="#888888", linestyle=":", linewidth=1)
     axes[2].set(xlabel=r"predicted $\widehat{Acc}$", ylabel="accuracy Acc", xlim=(0, 1.03), ylim=(0, 1.03))
     axes[2].set_title("coloured by fraction")
-    return axes
 
 
-# -- Figure 4 (b), (d) -------------------------------------------------------------------------------------
+# -- Figure 4 (b) ------------------------------------------------------------------------------------------
 
 
-def qualities(out: Path, budget: Budget) -> list[Path]:
-    """Figure 4 (b): RQI of trained networks over the training data fraction, p = 10."""
-    rows = trained_fractions(budget)
+def _quality_transition(tables: Tables, level: float) -> Interval:
+    """Where networks begin to pass RQI > 0.95, by leaving out networks."""
+    rows = tables["networks"]
+    return jackknife(_half, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
+
+
+def _half(fraction: Any, passed: Any) -> float:
+    """The place of the step of the share that passes: the area above its curve, were it a step."""
+    places = np.unique(fraction)
+    if not 0 < passed.sum() < len(passed):
+        return float("nan")
+    rates = np.array([passed[fraction == place].mean() for place in places])
+    return float(places[0] + np.trapezoid(1 - rates, places))
+
+
+def _quality_jump(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    passed = np.isfinite(rows["steps_to_rqi"])
+    high, low = rows["fraction"] >= 0.5, rows["fraction"] <= 0.3
+    return difference(share(passed[high], level), share(passed[low], level))
+
+
+@recipe(
+    "liu-4b",
+    paper="Liu",
+    item="Figure 4 (b)",
+    shows="Trained networks pass the transition that the theory predicts.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost="one to two hours alone; nothing beside liu-3",
+    rules=(
+        Number(
+            "r_c of networks",
+            Printed("0.4", "Figure 4 (b)"),
+            _quality_transition,
+            margin=0.05,
+        ),
+        Statement(
+            "transition",
+            "The number of steps to reach RQI > 0.95 is seen to have a phase transition at r_c = 0.4",
+            "Section 3.2",
+            "share of networks that pass RQI 0.95 with at least half of the data minus that with at most 0.3",
+            _quality_jump,
+            chance=shuffled("networks", "steps_to_rqi"),
+            least=0.5,
+        ),
+    ),
+)
+def qualities(run: Run) -> Result:
+    """RQI of trained networks, and how many steps they need to RQI > 0.95, over the fraction."""
+    rows = train_fractions(run)
     with style():
-        figure = Figure(figsize=(5.2, 3.6))
-        show_qualities(rows, figure.subplots(), f"RQI of networks, p = {TOKENS} (Fig. 4b)")
-        picture = save_figure(figure, out / "liu-4b.png")
-    summary = summarise(rows, "rqi")
-    above = [row["fraction"] for row in summary if row["median"] > 0.5]
-    print(
-        f"  the median RQI exceeds one half from r = {min(above, default=np.nan):.2f} on "
-        f"(published: about 0.4; {setting(rows)}, decoder rate {DECODER_RATE:g}, δ = {DELTA:g})"
-    )
-    return [write_csv(out / "liu-4b.csv", rows), write_csv(out / "liu-4b-summary.csv", summary), picture]
+        figure = Figure(figsize=(9.6, 4.0))
+        left, right = figure.subplots(1, 2)
+        show_line(rows, "rqi", np.median, "median", left)
+        left.set(ylabel="RQI", ylim=(-0.03, 1.03), title=said(run.setting))
+        show_reached(rows, run.setting.steps, right)
+        for ax in (left, right):
+            ax.axvline(0.4, color="#888888", linestyle=":", linewidth=1)
+    return Result({"networks": rows}, {"liu-4b": figure})
 
 
-def summarise(rows: list[Row], name: str) -> list[Row]:
-    """Median, quartiles and best of a quantity, and how often RQI > 0.95, for each training size."""
-    found = []
-    for size in sorted({row["size"] for row in rows}):
-        chosen = [row for row in rows if row["size"] == size]
-        low, median, high = np.quantile([row[name] for row in chosen], [0.25, 0.5, 0.75])
-        grokked = proportion(sum(np.isfinite(row["steps_to_rqi"]) for row in chosen), len(chosen))
-        found.append(
-            {"size": size, "fraction": chosen[0]["fraction"], "networks": len(chosen)}
-            | {"quartile_1": low, "median": median, "quartile_3": high}
-            | {"best": max(row[name] for row in chosen)}
-            | {"grokked": grokked.estimate, "grokked_low": grokked.low, "grokked_high": grokked.high}
-        )
-    return found
-
-
-def show_qualities(rows: list[Row], ax: Axes | None = None, title: str = "", line: str = "median") -> Axes:
-    """Draw the RQI of single networks over the training fraction, and their median or best."""
-    ax = Figure().subplots() if ax is None else ax
-    summary = summarise(rows, "rqi")
-    ax.scatter([r["fraction"] for r in rows], [r["rqi"] for r in rows], s=10, color="#999999", linewidths=0)
-    ax.plot([r["fraction"] for r in summary], [r[line] for r in summary], "o-", markersize=3.5, label=line)
-    ax.set(xlabel="training data fraction", ylabel="RQI", title=title, xlim=(0, 1.02), ylim=(-0.03, 1.03))
+def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
+    """Draw a quantity of single networks over the training fraction, and a line of one number a size."""
+    places = np.unique(rows["fraction"])
+    ax.scatter(rows["fraction"], rows[name], s=9, color="#999999", linewidths=0)
+    line = [of(rows[name][rows["fraction"] == place]) for place in places]
+    ax.plot(places, line, "o-", markersize=3.5, label=label)
+    ax.set(xlabel="training data fraction", xlim=(0, 1.02))
     ax.legend(loc="upper left")
-    return ax
 
 
-def trajectories(out: Path, budget: Budget) -> list[Path]:
-    """Figure 4 (d): one-dimensional embeddings of a trained network, normalised, p = 10, 45 samples."""
-    steps = SHOWN_STEPS[budget]
-    trained = train(
-        ToyAddition(TOKENS),
-        runs=4,
-        steps=steps,
-        seed=3,
-        learning_rate=DECODER_RATE,
-        weight_decay=0.0,
-        embedding_learning_rate=LEARNING_RATE,
-        train_fraction=45 / 55,
-        record=40,
-        observables=("validation_accuracy", "layers"),
-    )
-    full = EffectiveTheory(TOKENS)
-    quality = representation_quality(trained, full, DELTA)
-    run = int(np.argmax(quality[:, -1]))
-    mask = np.zeros((1, 55), bool)
-    mask[0, networks(trained.run(run)).examples("train")[0]] = True
-    n_h = 1 / (float(grokking_rates(full.operation, mask)[0]) * LEARNING_RATE)
-    E = trained.positions[run, :, :, 0].astype(float)
-    E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
-    passed = trained.steps[quality[run] > GROKKED]
-    when = f"passes {GROKKED} (δ = {DELTA:g}) after {passed[0]} steps" if len(passed) else "does not pass"
-    print(
-        f"  network {run} of {trained.runs} (the best RQI) {when}; "
-        f"n_h = 1/(λ_3 η) = {n_h:.0f} of its training set"
-    )
-    rows = [
-        {"step": int(s), "rqi": float(q), "n_h": n_h} | {f"E_{k}": float(x) for k, x in enumerate(state)}
-        for s, q, state in zip(trained.steps, quality[run], E, strict=True)
-    ]
-    with style():
-        figure = Figure(figsize=(5.2, 3.6))
-        ax = figure.subplots()
-        for token, color in enumerate(graded_colors(TOKENS)):
-            ax.plot(trained.steps, E[:, token], color=color)
-            place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "color": color}
-            ax.annotate(str(token), (steps, E[-1, token]), **place)
-        for step in passed[:1]:
-            ax.axvline(step, color="#888888", linestyle=":", linewidth=1)
-            ax.annotate("RQI > 0.95", (step, ax.get_ylim()[1]), xytext=(3, -10), textcoords="offset points")
-        ax.set(
-            xlabel=f"steps, embedding rate {LEARNING_RATE:g}",
-            ylabel="normalised embedding",
-            title="Trained network, p = 10, 45 of 55 samples (Fig. 4d)",
-            xlim=(0, steps),
-        )
-        picture = save_figure(figure, out / "liu-4d.png")
-    return [write_csv(out / "liu-4d.csv", rows), picture]
+def show_reached(rows: Any, steps: int, ax: Axes) -> None:
+    """Draw the steps of each network to RQI > 0.95, those that never pass as triangles at the top."""
+    passed = np.isfinite(rows["steps_to_rqi"])
+    ax.scatter(rows["fraction"][passed], rows["steps_to_rqi"][passed], s=9, color="#d1603d", linewidths=0)
+    never = rows["fraction"][~passed]
+    look: Any = {"s": 16, "marker": "^", "color": "#888888", "alpha": 0.3, "linewidths": 0}
+    ax.scatter(never, np.full(len(never), steps), label=f"never in {steps} steps", **look)
+    ax.set(xlabel="training data fraction", ylabel=f"steps to RQI > {GROKKED}", xlim=(0, 1.02))
+    ax.legend(loc="center left")
 
 
 # -- Figure 5 (b) ------------------------------------------------------------------------------------------
 
 
-def grokking_steps(out: Path, budget: Budget) -> list[Path]:
-    """Figure 5 (b): steps to RQI > 0.95 of trained networks, and n_h = 1/(λ_3 η) of the theory, p = 10."""
-    rows = trained_fractions(budget)
-    table = rate_table(Operation(TOKENS), RATE_SETS[budget])
-    theory = step_rows(table)
-    found = [row for row in rows if np.isfinite(row["steps_to_rqi"])]
-    both = [row for row in found if np.isfinite(row["n_h"])]
-    ratio = np.array([row["n_h"] / row["steps_to_rqi"] for row in both])
-    low, median, high = np.quantile(ratio, [0.25, 0.5, 0.75]) if len(both) else [np.nan] * 3
-    surprising = len(found) - len(both)
-    related = correlation(*(np.log([row[name] for row in both]) for name in ("n_h", "steps_to_rqi")))
-    print(
-        f"  {len(found)} of {len(rows)} networks pass RQI {GROKKED} (δ = {DELTA:g}; {setting(rows)}), "
-        f"{surprising} of them with λ_3 = 0; n_h of their training sets is {median:.0f} times their steps, "
-        f"quartiles {low:.0f} to {high:.0f}; the logarithms correlate by {related.format(2)}"
-    )
+def _both(tables: Tables) -> Any:
+    rows = tables["networks"]
+    both = np.isfinite(rows["steps_to_rqi"]) & np.isfinite(rows["n_h"])
+    return {name: values[both] for name, values in rows.items()}
+
+
+def _faster(tables: Tables, level: float) -> Interval:
+    rows = _both(tables)
+    return rank_correlation(rows["fraction"], rows["steps_to_rqi"], level)
+
+
+def _follow(tables: Tables, level: float) -> Interval:
+    rows = _both(tables)
+    return correlation(np.log(rows["n_h"]), np.log(rows["steps_to_rqi"]), level)
+
+
+@recipe(
+    "liu-5b",
+    paper="Liu",
+    item="Figure 5 (b)",
+    shows="More data, fewer steps, in the theory and in networks.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost="one to two hours alone; nothing beside liu-3",
+    rules=(
+        Statement(
+            "networks",
+            "the trend of decreasing grokking steps as increasing data size",
+            "Section 3.2",
+            "Kendall's τ of the steps to RQI > 0.95 with the training fraction; by chance 0",
+            _faster,
+            chance=shuffled("networks", "steps_to_rqi"),
+            most=-0.2,
+        ),
+        Statement(
+            "theory",
+            "The theory agrees qualitatively with neural networks",
+            "Section 3.2",
+            "Pearson correlation of the logarithms of steps and n_h; by chance 0",
+            _follow,
+            chance=shuffled("networks", "n_h"),
+            least=0.3,
+        ),
+    ),
+)
+def steps_of_networks(run: Run) -> Result:
+    """Steps to RQI > 0.95 of trained networks, and n_h = 1/(λ_3 η) of the theory."""
+    rows = train_fractions(run)
+    both = _both({"networks": rows})
+    table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=152)
+    with np.errstate(divide="ignore"):
+        n_h = {size: 1 / (rate * LEARNING_RATE) for size, rate in table.items()}
+    sizes = np.array(list(n_h))
+    theory = {"fraction": sizes / 55} | {
+        f"n_h_{name}": np.array([np.quantile(one, q, method="inverted_cdf") for one in n_h.values()])
+        for name, q in (("quartile_1", 0.25), ("median", 0.5), ("quartile_3", 0.75))
+    }
     with style():
-        figure = Figure(figsize=(10.2, 3.8))
+        figure = Figure(figsize=(10.2, 4.0))
         left, right = figure.subplots(1, 2)
-        show_steps(table, left)
-        show_network_steps(rows, left)
-        show_predicted_steps(both, right)
-        picture = save_figure(figure, out / "liu-5b.png")
-    return [write_csv(out / "liu-5b.csv", theory), write_csv(out / "liu-5b-networks.csv", rows), picture]
-
-
-def show_network_steps(rows: list[Row], ax: Axes) -> Axes:
-    """Add the networks to the theory: dots, those that never pass in a row at the top."""
-    steps = np.array([row["steps_to_rqi"] for row in rows])
-    fraction = np.array([row["fraction"] for row in rows])
-    passed = np.isfinite(steps)
-    top = 0.8 * ax.get_ylim()[1]
-    look: dict[str, Any] = {"s": 14, "color": "#d1603d", "linewidths": 0, "alpha": 0.7, "zorder": 3}
-    ax.scatter(fraction[passed], steps[passed], label=f"networks, RQI > {GROKKED}", **look)
-    never = np.full((~passed).sum(), top)
-    look |= {"marker": "^", "s": 12, "alpha": 0.3}
-    ax.scatter(fraction[~passed], never, label=f"never in {rows[0]['steps']} steps", **look)
-    ax.set(title="Grokking steps, p = 10 (Fig. 5b)", ylim=(min([*steps[passed], 100.0]) / 2, 1.3 * top))
-    ax.legend(fontsize=8, loc="center left")
-    return ax
-
-
-def show_predicted_steps(rows: list[Row], ax: Axes | None = None) -> Axes:
-    """Draw the steps of each network against n_h of its own training set."""
-    ax = Figure().subplots() if ax is None else ax
-    if not rows:
-        ax.set_title("No network passed")
-        return ax
-    n_h, steps, fraction = (np.array([row[k] for row in rows]) for k in ("n_h", "steps_to_rqi", "fraction"))
-    points = ax.scatter(n_h, steps, c=fraction, s=16, cmap="viridis", linewidths=0, vmin=0, vmax=1)
-    ax.figure.colorbar(points, ax=ax, label="training data fraction")
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel=r"$n_h = 1/(\lambda_3\eta)$ of the same training set",
-        ylabel=f"steps to RQI > {GROKKED}",
-        title="Each network against its own prediction",
-    )
-    return ax
+        finite = np.isfinite(theory["n_h_median"])
+        left.plot(theory["fraction"][finite], theory["n_h_median"][finite], label=r"theory, median $n_h$")
+        show_reached(rows, run.setting.steps, left)
+        left.set(yscale="log", title=said(run.setting))
+        points = right.scatter(both["n_h"], both["steps_to_rqi"], c=both["fraction"], s=12, linewidths=0)
+        points.set_clim(0, 1)
+        figure.colorbar(points, ax=right, label="training data fraction")
+        right.set(xscale="log", yscale="log", xlabel=r"$n_h = 1/(\lambda_3\eta)$ of the same training set")
+        right.set(ylabel=f"steps to RQI > {GROKKED}", title="each network against its own prediction")
+    return Result({"networks": rows, "theory": theory}, {"liu-5b": figure})

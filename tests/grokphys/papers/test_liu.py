@@ -4,13 +4,15 @@ import json
 import numpy as np
 import pytest
 import tyro
-from grokphys.papers.registry import FIGURES
 
 from grokphys.bench.command import bench
 from grokphys.cli.reproduce import reproduce
-from grokphys.papers.liu import examples as liu_examples
+from grokphys.papers.beyond import scaling as liu_scaling
+from grokphys.papers.liu import examples, trajectories  # noqa: F401 (register their recipes)
 from grokphys.papers.liu import theory as liu_theory
-from physics import InputError, Operation, OutputError
+from grokphys.papers.recipe import RECIPES, Run
+from physics import InputError, Operation, OutputError, critical_sizes
+from physics.theory.operations import random_orders
 
 
 def rows_of(path):
@@ -23,98 +25,124 @@ def command(function, *arguments):
     return tyro.cli(function, args=list(arguments), config=(tyro.conf.OmitArgPrefixes,))
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    out = tmp_path_factory.mktemp("reproduce")
-    theory = (liu_theory.__name__, liu_examples.__name__)
-    names = tuple(name for name, recipe in FIGURES.items() if recipe.__module__ in theory)
-    assert command(reproduce, *names, "--directory", str(out), "--budget", "quick") == 0
-    return out
+def tables_of(name):
+    """Return the tables of a recipe at its smoke test."""
+    recipe = RECIPES[name]
+    return recipe.make(Run(recipe.settings["quick"], "quick")).columns()
 
 
-def test_every_figure_comes_with_its_data(results):
-    figures = {path.stem for path in results.glob("*.png")}
-    assert figures == {"liu-4a", "liu-4c", "liu-5a", "liu-9", "liu-10", "liu-11", "liu-16", "liu-L"}
-    for name in figures:
-        assert any(rows_of(path) for path in results.glob(f"{name}*.csv"))
-        assert (results / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+def test_figure_4a_passes_one_half_at_the_published_fraction():
+    tables = tables_of("liu-4a")
+    found = liu_theory._unique(tables, 0.95)
+    assert 0.39 < found.low < found.estimate < found.high < 0.43
+    assert tables["sizes"]["unique"][9] == 0
+    assert tables["sizes"]["unique"][54] == tables["sizes"]["sets"][54]
 
 
-def test_figure_4a_passes_one_half_at_the_published_fraction(results):
-    (fit,) = rows_of(results / "liu-4a-fit.csv")
-    assert 0.39 < float(fit["low"]) < float(fit["r_c"]) < float(fit["high"]) < 0.43
-    curve = rows_of(results / "liu-4a.csv")
-    assert len(curve) == 55
-    assert float(curve[9]["probability"]) == 0
-    assert float(curve[54]["probability"]) == 1
+def test_figure_4c_takes_as_many_n_h_by_every_convention():
+    flows = tables_of("liu-4c")["flows"]
+    assert np.isfinite(flows["formed_over_n_h"]).all()
+    np.testing.assert_allclose(flows["n_h_code"], 150)
+    ratio = flows["n_h_mean"] / flows["n_h_sum"]  # the number of parallelograms of the training set
+    np.testing.assert_allclose(ratio, ratio.round())
+    assert 30 < ratio.min() < ratio.max() < 70
 
 
-def test_figure_4c_ends_on_the_line(results):
-    last = rows_of(results / "liu-4c.csv")[-1]
-    E = np.array([float(last[f"E_{k}"]) for k in range(10)])
-    np.testing.assert_allclose(np.diff(E), np.diff(E).mean(), rtol=0.03)
-    assert float(last["rqi_delta_0.1"]) == 1
-
-
-def test_figure_5_rates_vanish_below_and_rise_above(results):
-    mean = [float(row["mean"]) for row in rows_of(results / "liu-5a.csv")]
+def test_figure_5_rates_vanish_below_and_rise_above():
+    mean = tables_of("liu-5a")["sizes"]["mean"]
     assert not any(mean[:14])
     assert mean[54] == pytest.approx(0.6 / 7)
     assert mean[54] > mean[44] > mean[34] > mean[24] > 0
 
 
-def test_figures_9_and_11_are_those_of_the_paper(results):
-    freedom = [
-        {row["stage"]: row["n_0"] for row in rows_of(results / "liu-9.csv")}[f"D_1 to D_{k}"]
-        for k in (4, 6, 8)
-    ]
-    assert freedom == ["4", "3", "2"]
-    table = {
-        row["equations"]: (row["degrees_of_freedom"], row["implied"])
-        for row in rows_of(results / "liu-11.csv")
-    }
+def test_the_sum_of_embeddings_is_conserved_only_where_it_is_zero():
+    flows = tables_of("liu-F")["flows"]
+    centred = flows["centred"]
+    assert flows["norm_change"].max() < 1e-6
+    assert flows["sum_change"][centred].max() < 1e-9
+    assert flows["sum_change"][~centred].max() > 0.01
+
+
+def test_figures_9_and_11_are_those_of_the_paper():
+    tables = tables_of("liu-9")
+    assert tables["stages"]["n_0"].tolist() == [4, 3, 2]
+    assert tables["stages"]["distinct"].tolist() == [4, 6, 7]
+    assert (tables["sets"]["unique"] > 0).tolist() == [False, True]  # six samples suffice, no five do
+    rows = tables_of("liu-11")["subsets"]
+    table = dict(
+        zip(rows["equations"], zip(rows["degrees_of_freedom"], rows["implied"], strict=True), strict=True)
+    )
     assert len(table) == 8
-    assert table["none"] == ("4", "none")
-    assert {table[name][0] for name in ("A1", "A2", "A3")} == {"3"}
+    assert table["none"] == (4, "none")
+    assert {table[name][0] for name in ("A1", "A2", "A3")} == {3}
     for two in ("A1 A2", "A1 A3", "A2 A3", "A1 A2 A3"):
-        assert table[two] == ("2", "A1 A2 A3")
+        assert table[two] == (2, "A1 A2 A3")
 
 
-def test_figure_10_bounds_hold_but_for_coincidences(results):
-    rows = rows_of(results / "liu-10.csv")
-    above = [float(row["rqi"]) - float(row["rqi_bound"]) for row in rows]
-    assert np.mean(np.array(above) > 0) < 0.1
-    assert max(above) < 0.1
-    assert any(a < -0.5 for a in above)
-
-
-def test_figure_16_every_link_of_the_chain_is_needed(results):
+def test_figure_16_every_link_of_the_chain_is_needed():
+    chains = tables_of("liu-16")["chains"]
     for name, links in (("C_7", 2), ("S_3", 3)):
-        chains = [row for row in rows_of(results / "liu-16-chains.csv") if row["operation"] == name]
-        assert [row["follows"] for row in chains] == ["True"] + ["False"] * links
+        assert chains["follows"][chains["operation"] == name].tolist() == [True] + [False] * links
 
 
-def test_appendix_l_limit_is_of_first_order(results):
-    limits = rows_of(results / "liu-L-limit.csv")
-    ratio, distance = (np.log([float(row[k]) for row in limits]) for k in ("rate_ratio", "largest_distance"))
-    assert abs(np.polyfit(ratio[-4:], distance[-4:], 1)[0] - 1) < 0.1
-    for row in rows_of(results / "liu-L-energy.csv"):
-        if float(row["time"]) == 0 or float(row["rate_ratio"]) < 0.01:
-            assert float(row["internal_energy"]) == pytest.approx(float(row["effective"]), rel=0.03)
+def test_appendix_l_limit_is_of_first_order():
+    tables = tables_of("liu-L")
+    found = examples._order(tables, 0.95)
+    assert abs(found.estimate - 1) < 0.1
+    rows = tables["energies"]
+    early = (rows["time"] == 0) | (rows["rate_ratio"] < 0.01)
+    np.testing.assert_allclose(rows["internal_energy"][early], rows["effective"][early], rtol=0.1)
 
 
-def test_drawings_take_axes_and_make_their_own():
-    rows, fit = liu_theory.unique_probability(Operation(6), 50)
-    ax = liu_theory.show_probability(rows, fit)
-    assert ax.get_xlabel() == "training data fraction"
-    assert liu_theory.show_probability(rows, fit, ax) is ax
+def test_the_critical_fraction_falls_with_size():
+    small, large = (liu_scaling.measure(Operation(p), 200)[0] for p in (7, 20))
+    assert large["high"] < small["low"]
+    assert abs(large["r_c"] - large["r_c_fit"]) < 0.02
+
+
+def test_no_representation_is_complete_while_a_symbol_is_isolated():
+    for operation in (Operation(8), Operation(8, modulus=8)):
+        orders = random_orders(operation, sets=60)
+        last = liu_scaling.last_symbols(operation, orders)
+        assert (last <= critical_sizes(operation, orders=orders)).all()
+        for order, size in zip(orders, last, strict=True):
+            isolated = []
+            for count in (size - 1, size):
+                samples = operation.samples[order[:count]].tolist()
+                labels = operation.label[order[:count]].tolist()
+                met = {
+                    s
+                    for (i, j), c in zip(samples, labels, strict=True)
+                    if labels.count(c) > 1
+                    for s in (i, j)
+                }
+                isolated.append(8 - len(met))
+            assert isolated[0] > 0 == isolated[1]
+
+
+@pytest.mark.slow
+def test_scaling_and_groups(tmp_path):
+    reproduce(("liu-scaling", "liu-groups"), directory=tmp_path, budget="default")
+    rows = rows_of(tmp_path / "liu-scaling.csv")
+    for family in ("plain addition", "addition mod p"):
+        r_c = [float(row["r_c"]) for row in rows if row["family"] == family]
+        assert (np.diff(r_c) < 0).all()
+        p = [int(row["tokens"]) for row in rows if row["family"] == family]
+        excess = np.array(r_c) * p / np.log(p)
+        assert (np.diff(excess[2:]) < 0).all()  # towards ln(p)/p from above
+        assert excess[-1] > 1
+        decided = [float(row["last_symbol"]) for row in rows if row["family"] == family]
+        assert decided[-1] > 0.8 > decided[2]
+    groups = {row["operation"]: float(row["r_c"]) for row in rows_of(tmp_path / "liu-groups.csv")}
+    assert 0.45 < groups["S_3"] < 0.52  # the networks of Figure 18 pass at 0.5
 
 
 @pytest.mark.slow
 def test_critical_fraction_to_three_digits():
-    _, fit = liu_theory.unique_probability(Operation(10), 10_000)
-    assert fit.critical.covers(0.4085)
-    assert fit.critical.high - fit.critical.low < 0.005
+    tables = RECIPES["liu-4a"].make(Run(10_000, "paper")).columns()
+    found = liu_theory._unique(tables, 0.95)
+    assert found.covers(0.4085)
+    assert found.high - found.low < 0.005
 
 
 def test_bench_compares_results_before_it_states_a_ratio(tmp_path, capsys):
@@ -127,14 +155,14 @@ def test_bench_compares_results_before_it_states_a_ratio(tmp_path, capsys):
 
 
 def test_bad_input(tmp_path):
-    with pytest.raises(InputError, match=r"names must be one of .*'liu-4a', .*, got 'liu-99'"):
+    with pytest.raises(InputError, match=r"names must be one of .*'liu-scaling', .*, got 'liu-99'"):
         reproduce(("liu-99",), directory=tmp_path)
     with pytest.raises(InputError, match="budget must be one of 'quick', 'default', 'paper', got 'huge'"):
-        reproduce(("liu-9",), directory=tmp_path, budget="huge")
+        reproduce(("liu-scaling",), directory=tmp_path, budget="huge")
     with pytest.raises(InputError, match="names must be one of 'theory', .*'gpu', got 'nothing'"):
         bench(("nothing",), directory=tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write to"):
-        reproduce(("liu-9",), directory=tmp_path / "file" / "below")
+        reproduce(("liu-scaling",), directory=tmp_path / "file" / "below")
     with pytest.raises(OutputError, match="cannot write"):
         bench(("theory",), directory=tmp_path / "file" / "below", budget="quick")

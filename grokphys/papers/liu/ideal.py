@@ -1,0 +1,328 @@
+"""Liu et al., Figures 9, 10 and 11 (Appendices C and E): what an ideal model infers, and real ones do."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.plots.figures import graded_colors, style
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import exact, mean, share, shuffled
+from grokphys.papers.liu.theory import TOKENS, training_sets
+from grokphys.papers.liu.toy import PAPER, QUICK, said, train_fractions
+from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
+from physics import EffectiveTheory, Operation, closures
+
+COMPUTED = "none: it is derived, not drawn"
+CURRICULUM = [(0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1), (2, 4), (3, 3)]
+"""D_1 … D_8 of Appendix C. D_7 repeats D_4."""
+EQUATIONS = {"A1": ((0, 2), (1, 1)), "A2": ((0, 3), (1, 2)), "A3": ((1, 3), (2, 2))}
+"""Eq. 20, each with the two samples that ask for it."""
+GENERIC = np.array([[-1.6, -0.4], [-0.7, 0.9], [0.5, -0.7], [1.8, 0.6]])
+"""Four points without a parallelogram, from which the representations of p = 4 are reached."""
+
+
+def ground_state(theory: EffectiveTheory, start: Any) -> NDArray[np.float64]:
+    """Return the planar representation that the flow from `start` (tokens, 2) ends in."""
+    return theory.solve(start, [1e6])[0]
+
+
+def show_parallelograms(E: Any, quadruples: Any, title: str, ax: Axes) -> None:
+    """Draw a planar embedding and its parallelograms; one with a repeated symbol is a line."""
+    colors = mpl.colormaps["Set2"].colors  # type: ignore[attr-defined]
+    for k, (i, j, m, n) in enumerate(quadruples):
+        corners = E[[i, m, j, n, i]]
+        ax.fill(*corners.T, color=colors[k % 8], alpha=0.25)
+        ax.plot(*corners.T, color=colors[k % 8], linewidth=1.2)
+    ax.scatter(E[:, 0], E[:, 1], s=90, c=graded_colors(len(E)), zorder=3)
+    for token, (x, y) in enumerate(E):
+        ax.annotate(str(token), (x, y), ha="center", va="center", fontsize=8, color="white", zorder=4)
+    ax.set_title(title)
+    ax.margins(0.15)
+    ax.set_aspect("equal", "datalim")
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+
+
+# -- Figure 9 ----------------------------------------------------------------------------------------------
+
+
+def _freedom(tables: Tables, level: float) -> Interval:
+    rows = tables["stages"]
+    return exact(rows["n_0"][rows["given"] == 8][0])
+
+
+def _fewest(tables: Tables, level: float) -> Interval:
+    rows = tables["sets"]
+    return exact(rows["size"][rows["unique"] > 0].min())
+
+
+def _implies(given: int, quadruple: Sequence[int]) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["parallelograms"]
+        goal = {frozenset(quadruple[:2]), frozenset(quadruple[2:])}
+        own = [
+            {frozenset(q[:2]), frozenset(q[2:])}
+            for q in zip(*(rows[k][rows["given"] == given].tolist() for k in "ijmn"), strict=True)
+        ]
+        return exact(goal in own)
+
+    return measure
+
+
+@recipe(
+    "liu-9",
+    paper="Liu",
+    item="Figure 9; Appendix C",
+    shows="As samples come in, parallelograms form, until all lie on a line.",
+    quick=(5, 6),
+    paper_setting=(1, 2, 3, 4, 5, 6, 7, 8),
+    cost="a few seconds",
+    rules=(
+        *(
+            Statement(
+                f"D_1 to D_{given}",
+                quote,
+                "Appendix C",
+                f"whether the parallelogram {q} follows from the first {given} samples, 1 or 0",
+                _implies(given, q),
+                chance=COMPUTED,
+                least=0.5,
+                independent="proof",
+                digits=0,
+            )
+            for given, q, quote in (
+                (4, (0, 5, 2, 3), "which implies that (0, 5, 2, 3) is also a parallelogram"),
+                (6, (4, 4, 3, 5), "Now we can derive that 2E_4 = E_3 + E_5"),
+            )
+        ),
+        Statement(
+            "all eight",
+            "ending up Figure 9(c). This linear structure agrees with the arithmetic structure of R",
+            "Appendix C",
+            "degrees of freedom n_0 that the eight samples leave; a line has 2",
+            _freedom,
+            chance=COMPUTED,
+            least=1.5,
+            most=2.5,
+            independent="proof",
+            digits=0,
+        ),
+        Number(
+            "fewest samples that determine p = 6, of all sets (“we only need 8 training samples”)",
+            Printed("8", "Appendix C"),
+            _fewest,
+            margin=0.5,
+            independent="proof",
+            digits=0,
+        ),
+    ),
+)
+def curriculum(run: Run) -> Result:
+    """Parallelograms that follow from more and more samples, p = 6, and which sets determine all."""
+    stages: dict[str, list[Any]] = {"given": [], "distinct": [], "n_0": [], "rqi_bound": []}
+    implied: dict[str, list[Any]] = {name: [] for name in ("given", *"ijmn")}
+    start = np.random.default_rng(2).standard_normal((6, 2))
+    with style():
+        figure = Figure(figsize=(9.6, 3.6))
+        for ax, count in zip(figure.subplots(1, 3), (4, 6, 8), strict=True):
+            samples = sorted(set(CURRICULUM[:count]))
+            theory = EffectiveTheory(6, pairs=samples)
+            found = theory.implied_parallelograms
+            total = EffectiveTheory(6).parallelogram_count
+            row = (count, len(samples), theory.ground_state_dimension, len(found) / total)
+            for name, value in zip(stages, row, strict=True):
+                stages[name].append(value)
+            for name, values in zip(implied, ([count] * len(found), *found.T.tolist()), strict=True):
+                implied[name] += values
+            title = f"$D_1$ to $D_{count}$: $n_0$ = {row[2]}, "
+            title += rf"$\overline{{\mathrm{{RQI}}}}$ = {len(found)}/{total}"
+            show_parallelograms(ground_state(theory, start), found, title, ax)
+    operation = Operation(6)
+    sets = {"size": np.array(run.setting), "sets": np.zeros(len(run.setting), int)}
+    sets["unique"] = sets["sets"].copy()
+    for k, size in enumerate(run.setting):
+        chosen = np.array(list(itertools.combinations(range(len(operation.samples)), size)))
+        masks = np.zeros((len(chosen), len(operation.samples)), bool)
+        np.put_along_axis(masks, chosen, True, axis=1)
+        sets["sets"][k], sets["unique"][k] = len(masks), closures(operation, masks).complete.sum()
+    return Result({"stages": stages, "parallelograms": implied, "sets": sets}, {"liu-9": figure})
+
+
+# -- Figure 10 ---------------------------------------------------------------------------------------------
+
+
+def _within(name: str) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["networks"]
+        return share(rows[name] <= rows[bound_of(name)] + 1e-6, level)
+
+    return measure
+
+
+def bound_of(name: str) -> str:
+    """Column of the bound of RQI or of the predicted accuracy."""
+    return {"rqi": "rqi_bound", "predicted_accuracy": "accuracy_bound"}[name]
+
+
+def _far(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    some = rows["rqi_bound"] > 0
+    return mean((rows["rqi_bound"] - rows["rqi"])[some], level)
+
+
+def _smallest_whole(tables: Tables, level: float) -> Interval:
+    rows = tables["sets"]
+    return exact(rows["fraction"][rows["unique"] > 0].min())
+
+
+@recipe(
+    "liu-10",
+    paper="Liu",
+    item="Figure 10; Appendix E",
+    shows="What an ideal model infers bounds what trained networks reach.",
+    quick=QUICK,
+    paper_setting=PAPER,
+    cost="one to two hours alone; nothing beside liu-3",
+    rules=(
+        *(
+            Statement(
+                f"bound of {words}",
+                quote,
+                "Appendix E",
+                "share of networks that are not above the bound",
+                _within(name),
+                chance=shuffled("networks", bound_of(name)),
+                least=0.95,
+            )
+            for name, words, quote in (
+                ("rqi", "RQI", "Alexander principle sets an upper bound for RQI"),
+                ("predicted_accuracy", "accuracy", "and sets an upper bound for the predicted accuracy"),
+            )
+        ),
+        Statement(
+            "far from ideal",
+            "We find the trained models are usually far from being ideal",
+            "Appendix E",
+            "mean of the bound minus the RQI, where the bound is above 0",
+            _far,
+            chance="none: with bounds in another order, their mean distance is the same",
+            least=0.1,
+        ),
+        Statement(
+            "small sets",
+            "it is possible to have the bound of RQI = 1 only with < 40% training data",
+            "Appendix E",
+            "smallest fraction of random training sets with bound 1",
+            _smallest_whole,
+            chance="none: that it exists is shown by one example",
+            most=0.4,
+            independent="training set",
+        ),
+    ),
+)
+def bounds(run: Run) -> Result:
+    """RQI and predicted accuracy of trained networks beside the bounds of their training sets."""
+    rows = train_fractions(run)
+    operation = Operation(TOKENS)
+    masks = training_sets(operation, range(10, 31), 200 if run.budget == "quick" else 10_000, seed=1010)
+    sizes = np.array(list(masks))
+    sets = {
+        "size": sizes,
+        "fraction": sizes / len(operation.samples),
+        "sets": np.array([len(one) for one in masks.values()]),
+        "unique": np.array([int(closures(operation, one).complete.sum()) for one in masks.values()]),
+    }
+    with style():
+        figure = Figure(figsize=(10.4, 6.6))
+        figure.suptitle(f"p = 10: {said(run.setting)}", fontsize=10.5)
+        names = (("rqi", "RQI"), ("predicted_accuracy", r"$\widehat{Acc}$"))
+        for line, (name, label) in zip(figure.subplots(2, 3), names, strict=True):
+            value, bound = rows[name], rows[bound_of(name)]
+            for ax, y, text in ((line[0], value, label), (line[1], bound, f"bound of {label}")):
+                ax.scatter(rows["fraction"], y, s=7, alpha=0.5, linewidths=0)
+                ax.set(xlabel="training data fraction", ylabel=text, xlim=(0, 1.02), ylim=(-0.03, 1.03))
+            line[2].scatter(bound, value, s=7, alpha=0.5, linewidths=0)
+            line[2].plot([0, 1], [0, 1], color="#d1603d", linestyle="--", linewidth=1)
+            line[2].set(xlabel=f"bound of {label}", ylabel=label, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+    return Result({"networks": rows, "sets": sets}, {"liu-10": figure})
+
+
+# -- Figure 11 ---------------------------------------------------------------------------------------------
+
+
+def _descent(tables: Tables, level: float) -> Interval:
+    """Share of the pairs of a subset and a smaller one in it of which the smaller has no less freedom."""
+    rows = tables["subsets"]
+    names = [set(text.split()) - {"none"} for text in rows["equations"].tolist()]
+    freedom = rows["degrees_of_freedom"]
+    pairs = [(a, b) for a, b in itertools.permutations(range(len(names)), 2) if names[b] < names[a]]
+    return exact(np.mean([freedom[a] <= freedom[b] for a, b in pairs]))
+
+
+@recipe(
+    "liu-11",
+    paper="Liu",
+    item="Figure 11; Appendix E",
+    shows="The representations of p = 4 and their descent.",
+    quick=4,
+    paper_setting=4,
+    cost="a second",
+    rules=(
+        Statement(
+            "hierarchy",
+            "R should be a descendant of R*, and n(R*) <= n(R)",
+            "Appendix E",
+            "share of parents and children of which the child has at least as many degrees of freedom",
+            _descent,
+            chance=shuffled("subsets", "degrees_of_freedom"),
+            least=0.999,
+            independent="proof",
+        ),
+    ),
+)
+def hierarchy(run: Run) -> Result:
+    """Every subset of the three equations of p = 4, what it implies, and its representation."""
+    rows: dict[str, list[Any]] = {"equations": [], "implied": [], "degrees_of_freedom": []}
+    theories: dict[tuple[str, ...], EffectiveTheory | None] = {}
+    names = {tuple(sum(pairs, ())): name for name, pairs in EQUATIONS.items()}
+    for size in range(3, -1, -1):
+        for chosen in itertools.combinations(EQUATIONS, size):
+            theory = EffectiveTheory(4, pairs=sum((EQUATIONS[a] for a in chosen), ())) if chosen else None
+            implied = tuple(names[tuple(q)] for q in theory.implied_parallelograms.tolist()) if theory else ()
+            freedom = theory.ground_state_dimension if theory else 4
+            for name, value in zip(rows, (" ".join(chosen), " ".join(implied), freedom), strict=True):
+                rows[name].append(value or "none")
+            theories.setdefault(implied, theory)
+    with style():
+        figure = Figure(figsize=(7.4, 5.6))
+        figure.set_layout_engine("none")
+        show_hierarchy(theories, figure)
+    return Result({"subsets": rows}, {"liu-11": figure})
+
+
+def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figure: Figure) -> None:
+    """Draw each representation in a frame of its own, from the most to the least determined."""
+    levels: dict[int, list[tuple[str, ...]]] = {}
+    for implied, theory in theories.items():
+        levels.setdefault(theory.ground_state_dimension if theory else 4, []).append(implied)
+    place: dict[tuple[str, ...], tuple[float, float]] = {}
+    for row, (freedom, members) in enumerate(sorted(levels.items())):
+        for column, implied in enumerate(members):
+            x, y = (column + 0.5) / len(members) if len(members) > 1 else 0.5, 0.86 - 0.34 * row
+            place[implied] = (x, y)
+            ax = figure.add_axes((x - 0.13, y - 0.11, 0.26, 0.19))
+            theory = theories[implied]
+            E = GENERIC if theory is None else ground_state(theory, GENERIC)
+            show_parallelograms(E, [] if theory is None else theory.implied_parallelograms, "", ax)
+            figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, n = {freedom}", ha="center", fontsize=10)
+    for parent, child in itertools.permutations(place, 2):
+        if set(child) < set(parent) and not any(set(child) < set(a) < set(parent) for a in place):
+            (x, y), (u, v) = place[parent], place[child]
+            arrow: Any = {"arrowstyle": "-|>", "mutation_scale": 12, "color": "#888888", "linewidth": 1}
+            figure.add_artist(mpl.patches.FancyArrowPatch((x, y - 0.115), (u, v + 0.125), **arrow))

@@ -1,0 +1,59 @@
+"""Estimates that several figures of Liu et al. need: medians, transitions, shares of a part of a table."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import difference, share
+
+
+def median(values: Any, level: float) -> Interval:
+    """Median of values (n,), infinite ones among them, with the interval of its order statistics."""
+    ordered = np.sort(np.asarray(values, np.float64))
+    count = len(ordered)
+    if not count:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    rank = int(stats.binom.ppf((1 - level) / 2, count, 0.5))
+    if rank < 1:  # too few values for an interval of this level
+        return Interval(float(np.median(ordered)), np.nan, np.nan, count)
+    return Interval(float(np.median(ordered)), float(ordered[rank - 1]), float(ordered[count - rank]), count)
+
+
+def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
+    """Where a share of trials passes one half, between the places x (n,); Wilson's limits are read across."""
+    at = [
+        share(np.arange(n) < k, level)
+        for k, n in zip(np.asarray(successes, int), np.asarray(trials, int), strict=True)
+    ]
+    found, low, high = (
+        _passes(x, [getattr(one, side) for one in at]) for side in ("estimate", "high", "low")
+    )
+    return Interval(found, low, high, int(np.sum(trials)))
+
+
+def contrast(hits: Any, inside: Any, level: float) -> Interval:
+    """Share of truth values (n,) inside a part of a table minus that outside."""
+    hits, inside = np.asarray(hits, bool), np.asarray(inside, bool)
+    return difference(share(hits[inside], level), share(hits[~inside], level))
+
+
+def smallest(found: Sequence[Interval]) -> Interval:
+    """The smallest of several estimates, with the smallest limits of their intervals."""
+    return Interval(
+        min(one.estimate for one in found),
+        min(one.low for one in found),
+        min(one.high for one in found),
+        found[0].count,
+    )
+
+
+def _passes(x: Any, values: Any, half: float = 0.5) -> float:
+    places, curve = np.asarray(x, np.float64), np.asarray(values, np.float64)
+    above = np.flatnonzero(curve >= half)
+    if not len(above) or above[0] == 0:
+        return float("nan")
+    k = int(above[0])
+    return float(np.interp(half, curve[k - 1 : k + 1], places[k - 1 : k + 1]))

@@ -1,0 +1,282 @@
+"""Liu et al., Figures 2 and 19: embeddings in the plane, of sums with their decoder, and of images."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.plots.figures import graded_colors, style, token_colors
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import mean, rank_correlation, shuffled, where
+from grokphys.papers.liu.components import frequency_of, share_of
+from grokphys.papers.liu.images import DATA, IMAGES
+from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
+from nets.image_files import load_images
+from nets.models import ToyAddition
+from nets.tasks import Task, modular_addition
+from nets.training import train
+from physics import EffectiveTheory
+
+# -- Figure 2 ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ToyModularAddition(ToyAddition):
+    """The toy model on addition modulo p (Figure 2 c, d)."""
+
+    @cached_property
+    def task(self) -> Task:
+        """Unordered pairs a ≤ b with label (a + b) mod p."""
+        return modular_addition(self.tokens, ordered=False)
+
+    @cached_property
+    def theory(self) -> EffectiveTheory:
+        """Addition modulo p."""
+        return EffectiveTheory(self.tokens, modulus=self.tokens)
+
+
+@dataclass(frozen=True)
+class Planar:
+    """Networks with two-dimensional embeddings, p = 11; the paper gives no more than that.
+
+    Their decoders learn at rates from 1e-4 to 1e-2, so that some generalise and others memorise.
+    """
+
+    hidden: tuple[int, int]
+    seeds: int
+    steps: int
+    grid: int = 300
+    tokens: int = 11
+
+
+MODELS = {"addition": ToyAddition, "modular addition": ToyModularAddition}
+
+
+def _linked(operation: str) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["networks"], operation=operation)
+        return rank_correlation(rows["structure"], rows["validation_accuracy"], level)
+
+    return measure
+
+
+def structure_of(E: NDArray[np.float64], operation: str) -> float:
+    """Part of the variance of an embedding (p, 2) that is a line of even steps, or one circle."""
+    if operation == "modular addition":
+        return share_of(E, frequency_of(E - E.mean(axis=0)))
+    steps = np.arange(len(E)) - (len(E) - 1) / 2
+    centred = E - E.mean(axis=0)
+    return float(np.sum((steps @ centred) ** 2) / (steps @ steps) / np.sum(centred**2))
+
+
+@recipe(
+    "liu-2",
+    paper="Liu",
+    item="Figure 2",
+    shows="Embeddings of p = 11 in the plane, and the class that the decoder makes of every point.",
+    quick=Planar((30, 30), 4, 400, 60),
+    paper_setting=Planar((200, 200), 40, 20_000),
+    cost="ten to thirty minutes",
+    rules=tuple(
+        Statement(
+            f"structure, {operation}",
+            "generalization appears to be linked to the emergence of highly-structured embeddings",
+            "Section 3",
+            f"Kendall's τ of the accuracy in validation with the part of the variance that is {what}",
+            _linked(operation),
+            chance=shuffled("networks", "structure", within="operation"),
+            least=0.2,
+        )
+        for operation, what in (("addition", "a line of even steps"), ("modular addition", "one circle"))
+    ),
+)
+def planar(run: Run) -> Result:
+    """Embeddings and decoder's classes of the networks that generalise least and most."""
+    setting: Planar = run.setting
+    parts = {
+        name: run.keep(name.replace(" ", "-"), lambda n=name: _train_planar(setting, n))  # type: ignore[misc]
+        for name in MODELS
+    }
+    names = ("validation_accuracy", "train_accuracy", "structure", "learning_rate")
+    rows = {name: np.concatenate([part[name] for part in parts.values()]) for name in names}
+    rows["operation"] = np.repeat(list(parts), setting.seeds)
+    with style():
+        figure = Figure(figsize=(10.4, 10.4))
+        for line, (name, part) in zip(figure.subplots(2, 2), parts.items(), strict=True):
+            for k, ax in enumerate(line):
+                show_classes(part["E"][k], part["classes"][k], part["frame"][k], name, ax)
+                ax.set_title(f"{name}: {part['shown'][k]:.0%} of the validation set")
+    return Result({"networks": rows}, {"liu-2": figure})
+
+
+def _train_planar(setting: Planar, operation: str) -> dict[str, Any]:
+    model = MODELS[operation](setting.tokens, 2, hidden=setting.hidden, kind="classification")
+    rates = np.geomspace(1e-4, 1e-2, setting.seeds)
+    trained = train(
+        model,
+        runs=setting.seeds,
+        steps=setting.steps,
+        seed=200 + len(operation),
+        learning_rate=rates.tolist(),
+        weight_decay=0.0,
+        embedding_learning_rate=1e-3,
+        train_fraction=0.8,
+        record=[setting.steps],
+        observables=("train_accuracy", "validation_accuracy", "layers"),
+    )
+    accuracy = {k: trained.observables[k][:, -1] for k in ("train_accuracy", "validation_accuracy")}
+    order = np.argsort(accuracy["validation_accuracy"], kind="stable")
+    shown = [int(order[0]), int(order[-1])]
+    E = trained.final.astype(float)
+    frames, classes = [], []
+    for k in shown:
+        reach = 1.15 * np.abs(E[k] - E[k].mean(axis=0)).max()
+        x, y = (np.linspace(c - reach, c + reach, setting.grid) for c in E[k].mean(axis=0))
+        points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+        # The decoder takes the sum of two embeddings; here a point is their midpoint.
+        layers = {
+            name.removeprefix("layers."): torch.as_tensor(values[k : k + 1, -1]).float()
+            for name, values in trained.observables.items()
+            if name.startswith("layers.")
+        }
+        layers["embedding"] = torch.as_tensor(points, dtype=torch.float32)[None]
+        itself = np.repeat(np.arange(len(points))[:, None], 2, axis=1)
+        with torch.no_grad():
+            logits = model.outputs(layers, torch.as_tensor(itself)[None])
+        classes.append(logits[0].argmax(-1).numpy().reshape(setting.grid, setting.grid))
+        frames.append([x[0], x[-1], y[0], y[-1]])
+    return {
+        **{name: values.astype(float) for name, values in accuracy.items()},
+        "structure": np.array([structure_of(one, operation) for one in E]),
+        "learning_rate": rates,
+        "E": E[shown],
+        "classes": np.array(classes),
+        "frame": np.array(frames),
+        "shown": accuracy["validation_accuracy"][shown].astype(float),
+    }
+
+
+def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> None:
+    """Draw the decoder's class of each midpoint, and the embeddings on it with their numbers."""
+    modular = operation == "modular addition"
+    count = len(E) if modular else 2 * len(E) - 1
+    colors = np.array([tuple(c)[:3] for c in (token_colors if modular else graded_colors)(count)])
+    ax.imshow(0.45 + 0.55 * colors[classes], extent=frame, origin="lower", aspect="auto")
+    ax.scatter(E[:, 0], E[:, 1], s=160, color="white", edgecolors="#222222", zorder=2)
+    for token, (x, y) in enumerate(E):
+        ax.annotate(str(token), (x, y), ha="center", va="center", fontsize=8, zorder=3)
+
+
+# -- Figure 19 ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Random encoders of images; their embeddings descend the effective loss by Adam, as in the paper."""
+
+    encoders: int
+    images: int
+    data: str = DATA
+    hidden: int = 200
+    steps: int = 100
+    rate: float = 1e-3
+
+
+def _log_change(column: str) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["encoders"]
+        return mean(rows[f"{column}_end"] / rows[f"{column}_start"], level)
+
+    return measure
+
+
+@recipe(
+    "liu-19",
+    paper="Liu",
+    item=f"Figure 19, on {IMAGES}; Appendix I",
+    shows="The effective loss moves images of one class together, and leaves the classes apart.",
+    quick=Collapse(2, 200),
+    paper_setting=Collapse(20, 1500),
+    cost="a minute",
+    rules=(
+        Statement(
+            "collapse",
+            "Images of the same class collapse to their class-means",
+            "Appendix I",
+            "variance about the class means after 100 steps over that at the start",
+            _log_change("within"),
+            chance="none: start and end are of the same images, and no order of encoders changes their ratio",
+            most=0.1,
+            independent="encoder",
+        ),
+        Statement(
+            "classes",
+            "and different class-means do not collapse",
+            "Appendix I",
+            "variance of the class means after 100 steps over that at the start",
+            _log_change("between"),
+            chance="none: as above",
+            least=0.5,
+            independent="encoder",
+        ),
+    ),
+)
+def collapse(run: Run) -> Result:
+    """Two-dimensional embeddings of images by random encoders, before and after 100 steps."""
+    setting: Collapse = run.setting
+    images = load_images(setting.data, 10)
+    chosen = np.random.default_rng(1900).permutation(len(images.labels))[: setting.images]
+    pixels, labels = torch.as_tensor(images.pixels[chosen]), images.labels[chosen]
+    paths = [_descend(setting, pixels, labels, 1900 + k) for k in range(setting.encoders)]
+    rows: dict[str, Any] = {"encoder": np.arange(setting.encoders)}
+    for when, frame in (("start", 0), ("end", -1)):
+        parts = np.array([_variances(path[frame], labels) for path in paths])
+        rows[f"within_{when}"], rows[f"between_{when}"], rows[f"norm_{when}"] = parts.T
+    with style():
+        figure = Figure(figsize=(11.6, 4.2))
+        colors = np.array(token_colors(10))
+        for k, ax in enumerate(figure.subplots(1, 3)):
+            frame = round(k / 2 * setting.steps)
+            ax.scatter(*paths[0][frame].T, s=6, c=colors[labels], linewidths=0)
+            ax.set(title=f"step {frame}", xticks=[], yticks=[])
+        figure.suptitle(f"{len(labels)} images of {setting.data}, one colour a class")
+    return Result({"encoders": rows}, {"liu-19": figure})
+
+
+def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[np.float64]:
+    """Path (steps + 1, images, 2) of the embeddings under Adam on the effective loss of Eq. 32."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        sizes = (pixels.shape[1], setting.hidden, setting.hidden, 2)
+        layers = [torch.nn.Linear(a, b) for a, b in pairwise(sizes)]
+        state = pixels
+        for k, layer in enumerate(layers):
+            state = layer(state).relu() if k < 2 else layer(state)
+    f = state.clone().requires_grad_()
+    members = torch.nn.functional.one_hot(torch.as_tensor(labels).long(), 10).float()
+    count = members.sum(dim=0)
+    optimizer = torch.optim.Adam([f], lr=setting.rate)
+    path = [f.detach().numpy().astype(float)]
+    for _ in range(setting.steps):
+        optimizer.zero_grad()
+        # Σ |f(x) - f(y)|² over the pairs of a class of n is n Σ |f|² - |Σ f|².
+        squares, sums = members.T @ (f**2).sum(dim=1), members.T @ f
+        loss = (count * squares - (sums**2).sum(dim=1)).sum() / (f**2).sum()
+        loss.backward()
+        optimizer.step()
+        path.append(f.detach().numpy().astype(float))
+    return np.array(path)
+
+
+def _variances(f: NDArray[np.float64], labels: Any) -> tuple[float, float, float]:
+    """Variance about the class means, variance of these, and Z = Σ |f|²."""
+    means = np.array([f[labels == k].mean(axis=0) for k in range(10)])
+    within = float(np.mean(np.sum((f - means[labels]) ** 2, axis=1)))
+    between = float(np.sum((means - means.mean(axis=0)) ** 2) / 10)
+    return within, between, float(np.sum(f**2))

@@ -1,0 +1,298 @@
+"""Liu et al.: networks over a plane of two hyper-parameters, rules for their phases, and their pictures.
+
+Two networks of one cell that differ in their seed alone often have different phases, so several are trained
+in each cell, and the figures show the share of each phase in every cell.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from analysis.phases.axes import Axis, Span
+from analysis.phases.classification import DELAY, PHASES, classify_phases
+from analysis.plots.figures import style
+from analysis.plots.phases import COLORS
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import jackknife, share, shuffled, where
+from grokphys.papers.liu.measures import contrast, smallest
+from grokphys.papers.recipe import Result, Run, Statement, Tables
+from grokphys.phases import ACCURACIES, Training, axis
+
+LOW: Span = (0.0, 1 / 3)
+HIGH: Span = (2 / 3, 1.0)
+ALL: Span = (0.0, 1.0)
+"""Parts of an axis, from which corners of the plane are made."""
+Columns = Mapping[str, NDArray[Any]]
+
+
+# -- networks ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Networks over the decoder's learning rate (x) and something else (y).
+
+    Attributes
+    ----------
+    models : mapping
+        What trains in each diagram, by title.
+    x, y : tuple
+        Name and limits of the axes.
+    cells, each : int
+        Cells of an axis, and networks a cell.
+    options : mapping
+        Other arguments of `nets.train`.
+    """
+
+    models: Mapping[str, Any]
+    x: tuple[str, float, float]
+    y: tuple[str, float, float]
+    cells: int
+    each: int
+    steps: int
+    options: Mapping[str, Any]
+    seed: int
+    delay: float = DELAY
+    thresholds: Mapping[str, float] = field(default_factory=lambda: ACCURACIES)
+    labels: tuple[str, str] = ("", "")
+
+    def axes(self, model: Any) -> tuple[Axis, Axis]:
+        """The axes of a diagram."""
+        first, second = (
+            axis(model, *side, self.cells, label=label)
+            for side, label in zip((self.x, self.y), self.labels, strict=True)
+        )
+        return first, second
+
+
+def train_plane(run: Run, plane: Plane) -> dict[str, NDArray[Any]]:
+    """Return a table of networks: cell, steps to both accuracies (infinite: never), and phase."""
+    parts = [
+        run.keep(
+            f"{title}-row-{row}".replace(" ", "-").replace(",", ""),
+            lambda title=title, row=row: _train_row(plane, title, row),  # type: ignore[misc]
+        )
+        for title in plane.models
+        for row in range(plane.cells)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _train_row(plane: Plane, title: str, row: int) -> dict[str, Any]:
+    model = plane.models[title]
+    x, y = plane.axes(model)
+    columns = np.repeat(np.arange(plane.cells), plane.each)
+    value = y.point(y.spans[row])
+    points = [(float(x.point(x.spans[column])), value) for column in columns]
+    training = Training(
+        model,
+        x,
+        y,
+        plane.steps,
+        plane.delay,
+        plane.thresholds,
+        plane.seed + list(plane.models).index(title),
+        plane.options,
+    )
+    found = training(points, row * len(points))
+    steps = np.where(np.isfinite(found[:, 1:]), found[:, 1:], np.inf)
+    return {
+        "diagram": np.full(len(points), title),
+        "column": columns,
+        "row": np.full(len(points), row),
+        plane.x[0]: np.array([point[0] for point in points]),
+        plane.y[0]: np.array([point[1] for point in points]),
+        "network": found[:, 0].astype(int),
+        "train_steps": steps[:, 0],
+        "validation_steps": steps[:, 1],
+        "phase": classify_phases(found[:, 1], found[:, 2], delay=plane.delay),
+    }
+
+
+# -- rules -------------------------------------------------------------------------------------------------
+
+
+def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
+    """Which networks stand in a part of the plane."""
+    found = np.ones(len(rows["row"]), bool)
+    for name, (low, high) in (("column", x), ("row", y)):
+        place = (rows[name] + 0.5) / (np.max(rows[name]) + 1)
+        found &= (low <= place) & (place <= high)
+    return found
+
+
+def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, float], Interval]:
+    """Share of a phase in a part of the plane minus its share elsewhere."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = _of(tables, title)
+        return contrast(rows["phase"] == phase, inside(rows, x, y), level)
+
+    return measure
+
+
+def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, title: str = "") -> Statement:
+    """The rule that a phase has its place in a corner of the plane: it is far more frequent there."""
+    return Statement(
+        name,
+        quote,
+        source,
+        f"share of {phase} in that ninth of the plane minus its share elsewhere; by chance 0",
+        excess(phase, x, y, title),
+        chance=CHANCE,
+        least=0.4,
+    )
+
+
+CHANCE = shuffled("networks", "phase")
+
+
+def _of(tables: Tables, title: str) -> Columns:
+    rows = tables["networks"]
+    return where(rows, diagram=title) if title else rows
+
+
+def rarest_phase(tables: Tables, level: float) -> Interval:
+    """Share of the rarest of the four phases."""
+    return smallest([share(tables["networks"]["phase"] == phase, level) for phase in PHASES])
+
+
+FOUR = Statement(
+    "four phases",
+    "they all include four phases",
+    "Section 4.1",
+    "share of the rarest phase among the networks of the plane",
+    rarest_phase,
+    chance="none: where phases stand in the plane changes no share",
+    least=0.01,
+    digits=3,
+)
+
+
+def _densities(column: Any, row: Any, phase: Any) -> NDArray[np.float64]:
+    """Share of each phase in each cell (phases, rows, columns); zero where a cell has no network."""
+    shape = (len(PHASES), int(np.max(row)) + 1, int(np.max(column)) + 1)
+    counts = np.zeros(shape)
+    np.add.at(counts, (np.searchsorted(sorted(PHASES), phase), row, column), 1)
+    counts = counts[[sorted(PHASES).index(name) for name in PHASES]]
+    return counts / np.maximum(counts.sum(axis=0), 1)
+
+
+BORDERS = (
+    ("grokking", "comprehension"),
+    ("grokking", "memorization"),
+    ("comprehension", "memorization"),
+)
+
+
+def _sandwiched(column: Any, row: Any, phase: Any) -> float:
+    """What the borders of grokking on both others have in excess of chance, minus what these have."""
+    density = dict(zip(PHASES, _densities(column, row, phase), strict=True))
+
+    def contact(first: str, second: str) -> float:
+        a, b = density[first], density[second]
+        across = np.sum(a[:, 1:] * b[:, :-1] + a[:, :-1] * b[:, 1:])
+        return float(across + np.sum(a[1:] * b[:-1] + a[:-1] * b[1:]))
+
+    found = np.array([contact(*pair) for pair in BORDERS])
+    expected = np.array([density[a].mean() * density[b].mean() for a, b in BORDERS])
+    if not found.sum() or not expected.all():
+        return float("nan")
+    beyond = found / found.sum() - expected / expected.sum()
+    return float(min(beyond[:2]) - beyond[2])
+
+
+def sandwiched(tables: Tables, level: float) -> Interval:
+    """The same, with its interval from leaving out cells."""
+    rows = tables["networks"]
+    cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
+    return jackknife(_sandwiched, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
+
+
+SANDWICH = Statement(
+    "sandwiched",
+    "grokking is sandwiched between comprehension and memorization",
+    "Section 4.1",
+    "of all borders between these three phases, the share of those of grokking (with the one that it "
+    "has less of) minus the share between the two others, each in excess of chance",
+    sandwiched,
+    chance=CHANCE,
+    least=0.1,
+    independent="cell",
+)
+
+
+def _nearest(column: Any, row: Any, phase: Any) -> float:
+    """Mean distance to memorization, in cells, of comprehension minus that of grokking."""
+    places = np.stack([column, row], axis=1).astype(float)
+    goal = places[phase == "memorization"]
+    if not len(goal):
+        return float("nan")
+    distance = np.linalg.norm(places[:, None] - goal, axis=2).min(axis=1)
+    parts = [distance[phase == name] for name in ("comprehension", "grokking")]
+    return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else float("nan")
+
+
+def closer_to_memorization(tables: Tables, level: float) -> Interval:
+    """The same, with its interval from leaving out cells."""
+    rows = tables["networks"]
+    cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
+    return jackknife(_nearest, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
+
+
+def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
+    """Total variation distance between the shares of the phases in the two halves of an axis."""
+
+    def distance(half: Any, phase: Any) -> float:
+        parts = [np.array([np.mean(phase[half == k] == name) for name in PHASES]) for k in (0, 1)]
+        return float(abs(parts[0] - parts[1]).sum() / 2)
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = _of(tables, title)
+        half = (rows[along] >= (np.max(rows[along]) + 1) / 2).astype(int)
+        return jackknife(distance, (half, rows["phase"]), level)
+
+    return measure
+
+
+# -- pictures ----------------------------------------------------------------------------------------------
+
+
+def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figure:
+    """Draw each diagram as a mixture of the colours of its phases, and the share of each phase beside it."""
+    titles = list(plane.models)
+    with style():
+        figure = Figure(figsize=(13.6, 0.9 + 2.9 * len(titles)))
+        for title, line in zip(titles, figure.subplots(len(titles), 5, squeeze=False), strict=True):
+            own = where(rows, diagram=title)
+            density = _densities(own["column"], own["row"], own["phase"])
+            x, y = plane.axes(plane.models[title])
+            edges = [[one.value(k / plane.cells) for k in range(plane.cells + 1)] for one in (x, y)]
+            mixed = np.tensordot(density, [to_rgb(COLORS[name]) for name in PHASES], axes=(0, 0))
+            line[0].pcolormesh(*edges, mixed)
+            line[0].set_title(title)
+            line[0].set_ylabel(y.label)
+            for ax, name, part in zip(line[1:], PHASES, density, strict=True):
+                shades = LinearSegmentedColormap.from_list(name, ["#ffffff", COLORS[name]])
+                mesh = ax.pcolormesh(*edges, part, cmap=shades, vmin=0, vmax=1)
+                figure.colorbar(mesh, ax=ax)
+                ax.set_title(f"share of {name}")
+            for ax in line:
+                ax.set(xscale=x.scale, yscale=y.scale, xlabel=x.label)
+                if downwards:
+                    ax.invert_yaxis()
+        handles = [Patch(color=COLORS[name], label=name) for name in PHASES]
+        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def diagram(run: Run, name: str, *, downwards: bool = True) -> Result:
+    """Train the networks of a plane, and draw it."""
+    rows = train_plane(run, run.setting)
+    return Result({"networks": rows}, {name: show_planes(rows, run.setting, downwards=downwards)})

@@ -1,0 +1,245 @@
+"""Liu et al., Figures 4 (c), 4 (d): embeddings that move onto a line, in the theory and in networks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.plots.figures import graded_colors, style
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.liu.measures import median
+from grokphys.papers.liu.theory import DELTA, GROKKED, LEARNING_RATE, SHOWN_SIZE, TOKENS
+from grokphys.papers.liu.toy import DECODER_RATE, TRACK
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
+from nets.models import ToyAddition
+from nets.networks import networks
+from nets.training import train
+from physics import EffectiveTheory, Operation, random_training_sets, representation_quality
+
+
+def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:
+    """Steps n_h = 1/(λ_3 η) of a training set, by the three conventions of the loss that are in use.
+
+    "mean" is Eq. 5, with its 1/|P_0(D)|; "sum" leaves that out, as Appendix F does; "code" is that of
+    the published `toy/train_add.py`: all of P_0 instead of P_0(D), no division, and Z_0 = p - 1 from the
+    standard deviation that PyTorch takes.
+    """
+    by_mean = theory.grokking_steps(LEARNING_RATE)
+    full = EffectiveTheory(theory.tokens)
+    by_code = full.grokking_steps(LEARNING_RATE) / full.parallelogram_count * (1 - 1 / theory.tokens)
+    return {"mean": by_mean, "sum": by_mean / max(theory.parallelogram_count, 1), "code": by_code}
+
+
+# -- Figure 4 (c) ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Training sets of 45 samples, one start each, and how many n_h are looked at."""
+
+    sets: int
+    frames: int = 401
+    multiples: float = 10.0
+
+
+def _in_units(tables: Tables, level: float) -> Interval:
+    return median(tables["flows"]["formed_over_n_h"], level)
+
+
+def _convention(name: str) -> Any:
+    def measure(tables: Tables, level: float) -> Interval:
+        return median(tables["flows"][f"n_h_{name}"], level)
+
+    return measure
+
+
+@recipe(
+    "liu-4c",
+    paper="Liu",
+    item="Figure 4 (c)",
+    shows="Embeddings that follow the effective theory move onto a line, which takes a few n_h.",
+    quick=Flows(12, 201),
+    paper_setting=Flows(1000),
+    cost="a minute",
+    rules=(
+        Statement(
+            "duration",
+            "it takes about 3 n_h steps for two trajectories to converge to the linear structure",
+            "Section 3.2",
+            "median time at which RQI passes 0.95 (δ = 0.1), in units of n_h; the same by every convention "
+            "of the loss, which only changes the unit of time",
+            _in_units,
+            chance="none: the time is computed, and what could be shuffled leaves its median as it is",
+            least=2.0,
+            most=4.5,
+            independent="training set",
+        ),
+    ),
+)
+def trajectories(run: Run) -> Result:
+    """Embeddings in the effective theory, 45 of 55 samples, and when they have formed a line."""
+    setting: Flows = run.setting
+    full = EffectiveTheory(TOKENS)
+    masks = random_training_sets(full, SHOWN_SIZE, sets=setting.sets, seed=143)
+    generator = np.random.default_rng(143)
+    times = np.linspace(0, setting.multiples, setting.frames)
+    rows: list[dict[str, float]] = []
+    shown: Any = None
+    for number, mask in enumerate(masks):
+        theory = EffectiveTheory(TOKENS, pairs=full.operation.samples[mask])
+        n_h = grokking_steps(theory)
+        if not np.isfinite(n_h["mean"]):
+            continue  # the training set leaves more than a line: nothing converges
+        E: Any = theory.solve(theory.start(generator), times * n_h["mean"] * LEARNING_RATE)[:, :, 0]
+        E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
+        passed = representation_quality(E[:, :, None], full, DELTA) > GROKKED
+        formed = float(times[np.argmax(passed)]) if passed.any() else np.inf
+        rows.append(
+            {"set": number, "formed_over_n_h": formed} | {f"n_h_{name}": n for name, n in n_h.items()}
+        )
+        shown = (E, n_h) if shown is None else shown
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    E, n_h = shown
+    with style():
+        figure = Figure(figsize=(9.6, 4.0))
+        left, right = figure.subplots(1, 2)
+        show_embeddings(times, E, left)
+        for multiple, name in ((1, "$n_h$"), (3, "$3n_h$")):
+            left.axvline(multiple, color="#888888", linestyle=":", linewidth=1)
+            left.annotate(name, (multiple, left.get_ylim()[1]), xytext=(3, -10), textcoords="offset points")
+        steps = ", ".join(f"{n_h[name]:.0f} ({name})" for name in ("mean", "sum", "code"))
+        left.set(xlabel="time in units of $n_h$", title=f"$n_h$ in steps: {steps}")
+        all_formed = table["formed_over_n_h"]
+        right.hist(all_formed[np.isfinite(all_formed)], 25, color="#0b6e99", alpha=0.7)
+        right.axvline(3, color="#d1603d", linewidth=1, label="the paper's 3 $n_h$")
+        right.set(xlabel="time to RQI > 0.95 in $n_h$", ylabel="training sets")
+        right.legend()
+    return Result({"flows": table}, {"liu-4c": figure})
+
+
+def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
+    """Draw normalised one-dimensional embeddings (frames, tokens) over x, each with its number."""
+    for token, color in enumerate(graded_colors(E.shape[1])):
+        ax.plot(x, E[:, token], color=color)
+        place: Any = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "color": color}
+        ax.annotate(str(token), (x[-1], E[-1, token]), **place)
+    ax.set(ylabel="normalised embedding", xlim=(0, x[-1]))
+
+
+# -- Figure 4 (d) ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Networks of 45 samples whose embeddings are followed."""
+
+    model: ToyAddition
+    seeds: int
+    steps: int
+    rate: float = DECODER_RATE
+
+
+def _steps_over(name: str) -> Any:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["networks"]
+        return median(rows["steps_to_rqi"] / rows[f"n_h_{name}"], level)
+
+    return measure
+
+
+def _linear(tables: Tables, level: float) -> Interval:
+    rows = tables["tokens"]
+    found = [
+        abs(np.corrcoef(own["token"], own["final"])[0, 1])
+        for own in (where(rows, network=k) for k in np.unique(rows["network"]))
+    ]
+    return mean(found, level)
+
+
+@recipe(
+    "liu-4d",
+    paper="Liu",
+    item="Figure 4 (d)",
+    shows="The embeddings of a trained network move onto a line as those of the effective theory do.",
+    quick=Paths(ToyAddition(TOKENS, hidden=(50, 50)), 4, 1000, 3e-4),
+    paper_setting=Paths(ToyAddition(TOKENS), 50, 5000),
+    cost="a few minutes",
+    rules=(
+        *(
+            Statement(
+                f"duration, n_h {words}",
+                "it takes about 3 n_h steps for two trajectories to converge to the linear structure",
+                "Section 3.2",
+                f"median of the steps to RQI > 0.95 (δ = 0.1) over n_h = 1/(λ_3 η) {words}",
+                _steps_over(name),
+                chance="none: a median of networks, which no order changes",
+                least=2.0,
+                most=4.5,
+            )
+            for name, words in (
+                ("mean", "of Eq. 5, with 1/|P_0(D)|"),
+                ("sum", "without 1/|P_0(D)|, as in Appendix F"),
+                ("code", "of the published code"),
+            )
+        ),
+        Statement(
+            "linear",
+            "The two trajectories agree qualitatively",
+            "Section 3.2",
+            "mean correlation (absolute) of the final embeddings with the numbers they stand for",
+            _linear,
+            chance=shuffled("tokens", "final", within="network"),
+            least=0.9,
+        ),
+    ),
+)
+def trained_trajectories(run: Run) -> Result:
+    """One-dimensional embeddings of trained networks, normalised, 45 of 55 samples."""
+    setting: Paths = run.setting
+    trained = train(
+        setting.model,
+        runs=setting.seeds,
+        steps=setting.steps,
+        seed=3400,
+        learning_rate=setting.rate,
+        weight_decay=0.0,
+        embedding_learning_rate=LEARNING_RATE,
+        train_fraction=SHOWN_SIZE / 55,
+        record=max(setting.steps // 100, 1),
+        thresholds={"quality": GROKKED},
+        track=TRACK,
+        delta=DELTA,
+        observables=("validation_accuracy", "layers"),
+    )
+    samples = Operation(TOKENS).samples
+    own = networks(trained).examples("train")
+    n_h = [grokking_steps(EffectiveTheory(TOKENS, pairs=samples[np.sort(one)])) for one in own]
+    reached = np.asarray(trained.observables["steps_to_quality"])[:, -1].astype(float)
+    E = trained.positions[:, :, :, 0].astype(float)
+    E = (E - E.mean(axis=2, keepdims=True)) / E.std(axis=2, keepdims=True)
+    rows = {
+        "network": np.arange(setting.seeds),
+        "steps_to_rqi": np.where(np.isfinite(reached), reached, np.inf),
+        **{f"n_h_{name}": np.array([one[name] for one in n_h]) for name in n_h[0]},
+    }
+    tokens = {
+        "network": np.repeat(rows["network"], TOKENS),
+        "token": np.tile(np.arange(TOKENS), setting.seeds),
+        "final": E[:, -1].ravel(),
+    }
+    quickest = np.argsort(rows["steps_to_rqi"], kind="stable")
+    run_shown = int(quickest[len(quickest) // 2])  # the median network
+    with style():
+        figure = Figure(figsize=(6.4, 4.2))
+        ax = figure.subplots()
+        show_embeddings(trained.steps, E[run_shown], ax)
+        when = rows["steps_to_rqi"][run_shown]
+        if np.isfinite(when):
+            ax.axvline(when, color="#888888", linestyle=":", linewidth=1)
+            ax.annotate("RQI > 0.95", (when, ax.get_ylim()[1]), (3, -10), textcoords="offset points")
+        steps = ", ".join(f"{n_h[run_shown][name]:.0f} ({name})" for name in ("mean", "sum", "code"))
+        ax.set(xlabel="steps", title=f"the median of {setting.seeds} networks; $n_h$ = {steps}")
+    return Result({"networks": rows, "tokens": tokens}, {"liu-4d": figure})

@@ -1,0 +1,316 @@
+"""Liu et al., Figure 7: a transformer that learns to add mod p; its dimension, dropout, and phases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.circles.geometry import effective_dimension
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import mean, rank_correlation, share, shuffled, where
+from grokphys.papers.liu.measures import contrast
+from grokphys.papers.liu.planes import ALL, CHANCE, Plane, closer_to_memorization, diagram, inside
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
+from grokphys.phases import ACCURACIES
+from nets import TokenTransformer
+from nets.training import train
+
+EMBEDDING: dict[str, Any] = {"embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
+SMALL = TokenTransformer(11, 16, depth=1, width=16)
+SECTION = "Section 4.2"
+
+
+def steps_reached(trained: Any) -> tuple[Any, Any]:
+    """Steps (runs,) at which training and validation accuracy reach 90 %; infinite: never."""
+    found = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in ACCURACIES]
+    first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in found)
+    return first, second
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Networks whose embeddings are followed: 100 in the paper, which leaves the decoder's rates open."""
+
+    model: TokenTransformer
+    seeds: int
+    steps: int
+    piece: int = 1
+    frames: int = 100
+    learning_rate: float = 1e-3
+    weight_decay: float = 1.0
+
+
+# -- left --------------------------------------------------------------------------------------------------
+
+
+def _change(first: str, second: str) -> Any:
+    """Mean logarithm of the dimension at one moment over that at another."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["moments"]
+        a, b = (where(rows, moment=name)["dimension"] for name in (first, second))
+        return mean(np.log(b / a), level)
+
+    return measure
+
+
+@recipe(
+    "liu-7",
+    paper="Liu",
+    item="Figure 7, left",
+    shows="The effective dimension of the embeddings rises up to generalisation, and falls afterwards.",
+    quick=Followed(SMALL, 2, 300, 2),
+    paper_setting=Followed(TokenTransformer(), 100, 20_000),
+    cost="0.1 s a step and network: 55 hours on two cores; a network at a time is kept",
+    rules=(
+        Statement(
+            "rises",
+            "the entropy increases up to generalization time",
+            SECTION,
+            "mean logarithm of the dimension when 90 % are validated over that at the start; by chance 0",
+            _change("start", "generalised"),
+            chance=shuffled("moments", "dimension", within="network"),
+            least=0.02,
+            digits=3,
+        ),
+        Statement(
+            "falls",
+            "then decreases drastically afterwards",
+            SECTION,
+            "mean logarithm of the dimension at the end over that when 90 % are validated; by chance 0",
+            _change("generalised", "end"),
+            chance=shuffled("moments", "dimension", within="network"),
+            most=-0.5,
+        ),
+    ),
+)
+def dimension(run: Run) -> Result:
+    """Effective dimension of the embeddings over training, with the step of generalisation."""
+    setting: Followed = run.setting
+    firsts = range(0, setting.seeds, setting.piece)
+    parts = [run.keep(f"network-{k}", lambda k=k: _follow(setting, k)) for k in firsts]  # type: ignore[misc]
+    curves = np.concatenate([part["dimension"] for part in parts])
+    reached = np.concatenate([part["validation_steps"] for part in parts])
+    steps = parts[0]["steps"]
+    done = np.flatnonzero(np.isfinite(reached))
+    at = [int(np.argmax(steps >= reached[k])) for k in done]
+    values = np.stack([curves[done, 0], curves[done, at], curves[done, -1]], axis=1)
+    moments = {
+        "network": np.repeat(done, 3),
+        "moment": np.tile(["start", "generalised", "end"], len(done)),
+        "dimension": values.ravel(),
+    }
+    networks = {"network": np.arange(len(reached)), "validation_steps": reached}
+    middle = {"step": steps} | {f"quartile_{k}": np.quantile(curves, k / 4, axis=0) for k in (1, 2, 3)}
+    with style():
+        figure = Figure(figsize=(6.0, 4.2))
+        ax = figure.subplots()
+        ax.plot(steps, curves.T, color="#0b6e99", linewidth=0.6, alpha=0.3)
+        ax.plot(steps, middle["quartile_2"], color="#0b6e99", label=f"median of {len(curves)} networks")
+        ax.plot(reached[done], values[:, 1], "o", color="#d1603d", markersize=4, label="90 % validated")
+        ax.set(xlabel="step", ylabel="effective dimension exp(S)", ylim=(0, None))
+        ax.legend()
+    return Result({"moments": moments, "networks": networks, "curve": middle}, {"liu-7": figure})
+
+
+def _follow(setting: Followed, first: int) -> dict[str, Any]:
+    trained = train(
+        setting.model,
+        runs=min(setting.piece, setting.seeds - first),
+        first_run=first,
+        seed=700,
+        steps=setting.steps,
+        record=max(setting.steps // setting.frames, 1),
+        thresholds=ACCURACIES,
+        learning_rate=setting.learning_rate,
+        weight_decay=setting.weight_decay,
+        **EMBEDDING,
+    )
+    return {
+        "steps": trained.steps,
+        "dimension": np.stack([effective_dimension(positions) for positions in trained.positions]),
+        "validation_steps": steps_reached(trained)[1],
+    }
+
+
+# -- centre ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dropouts:
+    """Networks at several rates of dropout, without weight decay."""
+
+    model: TokenTransformer
+    rates: Sequence[float]
+    seeds: int
+    steps: int
+    learning_rate: float = 1e-3
+
+
+def _under_a_thousand(tables: Tables, level: float) -> Interval:
+    """Share of the networks under 1000 steps, at the rate of dropout at which it is largest."""
+    rows = tables["networks"]
+    found = [
+        share(rows["validation_steps"][rows["dropout"] == rate] < 1000, level)
+        for rate in np.unique(rows["dropout"][rows["dropout"] > 0])
+    ]
+    return max(found, key=lambda one: one.estimate)
+
+
+def _speeds_up(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    return rank_correlation(rows["dropout"], rows["validation_steps"], level)
+
+
+def _grokking_left(tables: Tables, level: float) -> Interval:
+    """Share of networks that generalise 1000 steps or more after they fit, at dropout of 0.2 and more."""
+    rows = tables["networks"]
+    much = rows["dropout"] >= 0.2
+    train_steps, validation = rows["train_steps"][much], rows["validation_steps"][much]
+    return share(np.isfinite(train_steps) & (validation >= train_steps + 1000), level)
+
+
+@recipe(
+    "liu-7b",
+    paper="Liu",
+    item="Figure 7, centre",
+    shows="Dropout speeds generalisation up.",
+    quick=Dropouts(SMALL, (0.0, 0.2), 2, 300),
+    paper_setting=Dropouts(TokenTransformer(), tuple(np.linspace(0, 0.5, 10).round(3).tolist()), 5, 20_000),
+    cost="0.1 s a step and network: up to 28 hours on two cores; a rate at a time is kept",
+    rules=(
+        Statement(
+            "below 1000 steps",
+            "With a significant dropout rate, the generalization time can be brought down to under 10^3"
+            " steps",
+            SECTION,
+            "share of networks under 1000 steps at the best rate of dropout above 0",
+            _under_a_thousand,
+            chance=shuffled("networks", "validation_steps"),
+            least=0.5,
+        ),
+        Statement(
+            "no grokking",
+            "and the grokking phenomenon vanishes completely",
+            SECTION,
+            "share of networks with dropout of 0.2 or more that generalise 1000 steps or more after they fit",
+            _grokking_left,
+            chance=shuffled("networks", "validation_steps"),
+            most=0.1,
+        ),
+        Statement(
+            "speeds up",
+            "Effect of dropout on speeding up generalization",
+            "Figure 7",
+            "Kendall's τ of the steps to 90 % of the validation set with the rate of dropout; by chance 0",
+            _speeds_up,
+            chance=shuffled("networks", "validation_steps"),
+            most=-0.2,
+        ),
+    ),
+)
+def dropout(run: Run) -> Result:
+    """Steps to 90 % of both sets over the rate of dropout."""
+    setting: Dropouts = run.setting
+    parts = [
+        run.keep(f"dropout-{rate:g}", lambda k=k: _with_dropout(setting, k))  # type: ignore[misc]
+        for k, rate in enumerate(setting.rates)
+    ]
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    with style():
+        figure = Figure(figsize=(6.0, 4.2))
+        ax = figure.subplots()
+        for part, color in (("train", "#0b6e99"), ("validation", "#d1603d")):
+            steps = rows[f"{part}_steps"]
+            done = np.isfinite(steps)
+            ax.plot(rows["dropout"][done], steps[done], "o", color=color, markersize=5, label=part)
+            ax.plot(rows["dropout"][~done], np.full((~done).sum(), setting.steps), "^", color=color)
+        ax.plot([], [], "^", color="#888888", label=f"never in {setting.steps} steps")
+        ax.axhline(1000, color="#888888", linestyle=":", linewidth=1)
+        ax.set(xlabel="rate of dropout", ylabel="steps to 90 %", yscale="log")
+        ax.legend()
+    return Result({"networks": rows}, {"liu-7b": figure})
+
+
+def _with_dropout(setting: Dropouts, number: int) -> dict[str, Any]:
+    rate = setting.rates[number]
+    trained = train(
+        replace(setting.model, dropout=rate),
+        runs=setting.seeds,
+        seed=750 + number,
+        steps=setting.steps,
+        record=setting.steps,
+        observables=(),
+        thresholds=ACCURACIES,
+        track=20,
+        stop="thresholds",
+        learning_rate=setting.learning_rate,
+        weight_decay=0.0,
+        **EMBEDDING,
+    )
+    fitted, generalised = steps_reached(trained)
+    count = np.full(setting.seeds, rate)
+    return {"dropout": count, "train_steps": fitted, "validation_steps": generalised}
+
+
+# -- right -------------------------------------------------------------------------------------------------
+
+
+def _decay_helps(tables: Tables, level: float) -> Interval:
+    rows = tables["networks"]
+    generalises = np.isin(rows["phase"], ("comprehension", "grokking"))
+    return contrast(generalises, ~inside(rows, ALL, (0.0, 1 / 3)), level)
+
+
+def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Plane:
+    return Plane(
+        {"Transformer": model},
+        ("learning_rate", 1e-6, 1e-2),
+        ("weight_decay", 0.02, 20.0),
+        cells,
+        1,
+        steps,
+        EMBEDDING,
+        seed=780,
+        delay=delay,
+        labels=("decoder learning rate", "decoder weight decay"),
+    )
+
+
+@recipe(
+    "liu-7c",
+    paper="Liu",
+    item="Figure 7, right",
+    shows="Phases of the transformer over the decoder's learning rate and weight decay.",
+    quick=_plane(SMALL, 3, 200, 100),
+    paper_setting=_plane(TokenTransformer(), 8, 100_000, 1000),
+    cost="0.1 s a step and network: two to seven days on two cores; a row of cells at a time is kept",
+    rules=(
+        Statement(
+            "weight decay",
+            "a certain amount of weight decay proves beneficial to generalization",
+            SECTION,
+            "share of networks that generalise with more than the lowest third of decays minus that in it",
+            _decay_helps,
+            chance=CHANCE,
+            least=0.1,
+        ),
+        Statement(
+            "closer to memorization",
+            "on transformers the grokking phase stays closer to the memorization phase (compared to the "
+            "comprehension phase)",
+            "Abstract",
+            "mean distance to memorization, in cells, of comprehension minus that of grokking; by chance 0",
+            closer_to_memorization,
+            chance=CHANCE,
+            least=0.5,
+            independent="cell",
+        ),
+    ),
+)
+def phases(run: Run) -> Result:
+    """Phases over the decoder's learning rate and weight decay, without dropout."""
+    return diagram(run, "liu-7c")
