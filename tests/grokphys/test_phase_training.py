@@ -7,7 +7,6 @@ import time
 
 import numpy as np
 import pytest
-from grokphys.papers.registry import FIGURES
 from PIL import Image
 
 import nets

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
 
 from analysis.plots.figures import style
 from analysis.stats.intervals import Interval
@@ -271,10 +272,15 @@ def conservation(run: Run) -> Result:
         for centred in (False, True):
             E = generator.standard_normal((TOKENS, 1)) + 1.0
             E = E - E.mean() if centred else E
-            states = [E]
-            for _ in range(times):
-                states.append(theory.step(states[-1], 0.05, 40))
-            path = np.array(states)[:, :, 0]
+            moved = solve_ivp(
+                lambda _, x, theory=theory: -theory.gradient(x[:, None])[:, 0],
+                (0.0, 2.0 * times),
+                E[:, 0],
+                t_eval=2.0 * np.arange(times + 1),
+                rtol=1e-10,
+                atol=1e-12,
+            )
+            path = moved.y.T
             norm, total = (path**2).sum(axis=1), path.sum(axis=1)
             changes = abs(norm / norm[0] - 1), abs(total - total[0]) / np.sqrt(TOKENS * norm[0])
             rows.append((number, centred, *(float(change.max()) for change in changes)))
