@@ -24,7 +24,7 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 from numpy.typing import NDArray
 
 from physics.jit import kernel
-from physics.particles.direct import Law
+from physics.particles.direct import COINCIDENT, Law
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,8 +36,6 @@ WIDTH = 8
 """Runs side by side."""
 TILE = 32
 """Pair sums that all others meet while they stay in the nearest cache (12 KiB)."""
-COINCIDENT = 1e-13
-"""Spread of an axis, relative to the distance from the origin, up to which it is rounding."""
 
 
 class Classes(NamedTuple):

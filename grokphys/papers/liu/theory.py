@@ -247,7 +247,7 @@ INTEGRATED = "none: what is conserved is computed for every start, and shuffling
             name,
             "We will prove the following two quantities are conserved: C = Σ E_k, Z_0 = Σ |E_k|²",
             "Appendix F, Eq. 24",
-            f"mean largest change of {what}, relative to its start, integrated by fourth-order steps",
+            f"mean largest change of {what}, relative to its start, integrated numerically",
             _largest(column, centred),
             chance=INTEGRATED,
             most=1e-3,

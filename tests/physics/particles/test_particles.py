@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import physics
 from grokphys.bench import references
 from physics import InputError, ParticleSystem
+from physics.particles import alignment
 from physics.particles import direct as kernels
 from physics.particles import system as particles
 
@@ -154,8 +155,8 @@ def test_sorted_half_planes_equal_the_test_of_every_product(shape, tokens):
     pairs = ParticleSystem(tokens)._layout
     sums, units, tested, by_angle = np.empty((4, 2, len(pairs.label)))
     kernels._pair_sums(x, pairs, sums, units)
-    kernels._half_spaces(sums, units, 0, len(pairs.label), tested)
-    kernels._half_planes(sums, units, by_angle)
+    alignment.half_spaces(sums, units, 0, len(pairs.label), tested)
+    alignment.half_planes(sums, units, by_angle)
     assert np.abs(by_angle - tested).max() <= 1e-14 * len(pairs.label)
 
 

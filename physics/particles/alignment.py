@@ -1,0 +1,184 @@
+"""Alignment of pair sums: who stands on whose side of the origin, in the half plane or the half space."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.jit import kernel
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MARGIN = 1e-14
+"""Error of a difference of two diamond angles (a few ulp of 4) and of the sign of s_a·s_b, in one bound."""
+
+
+@kernel()
+def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> None:
+    """Write to `out` (dim, begin…end) the sum of the unit vectors of all pair sums b with s_a·s_b > 0.
+
+    The sources are taken one by one against a block of targets that stays in the nearest cache, without a
+    reduction or a fused product: the sign of s_a·s_b is that of the plain sum of rounded products.
+    """
+    dim, pairs = sums.shape
+    product = np.empty(end - begin)
+    out[:, begin:end] = 0.0
+    for b in range(pairs):
+        product[:] = 0.0
+        for k in range(dim):
+            s, targets = sums[k, b], sums[k, begin:end]
+            for a in range(product.size):
+                product[a] += s * targets[a]
+        for k in range(dim):
+            unit, out_k = units[k, b], out[k, begin:end]
+            for a in range(product.size):
+                out_k[a] += unit if product[a] > 0.0 else 0.0
+
+
+@kernel()
+def _merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
+    """Sort `order` by (key, index): one order whatever came in, so that ties cost no reproducibility."""
+    count = order.size
+    width = 1
+    while width < count:
+        for left in range(0, count, 2 * width):
+            middle = min(left + width, count)
+            right = min(left + 2 * width, count)
+            i, j = left, middle
+            for slot in range(left, right):
+                take = j >= right
+                if i < middle and j < right:
+                    p, q = order[i], order[j]
+                    take = key[p] < key[q] or (key[p] == key[q] and p < q)
+                if take:
+                    scratch[slot] = order[i]
+                    i += 1
+                else:
+                    scratch[slot] = order[j]
+                    j += 1
+        order[:] = scratch
+        width *= 2
+
+
+@kernel()
+def _sort(key: Array, order: Integers) -> None:
+    """Write the permutation that sorts `key` (in 0…4, or infinite) to `order`, equal keys by their index.
+
+    As many buckets as keys, filled in the order of the index, leave little for an insertion sort; where keys
+    crowd so that it has too much to do, they are merged.
+    """
+    count = key.size
+    begin = np.zeros(count + 2, np.int64)
+    bucket = np.empty(count, np.int64)
+    for a in range(count):
+        bucket[a] = min(int(key[a] * (0.25 * count)), count - 1) if key[a] < math.inf else count
+        begin[bucket[a] + 1] += 1
+    for c in range(count):
+        begin[c + 1] += begin[c]
+    for a in range(count):
+        order[begin[bucket[a]]] = a
+        begin[bucket[a]] += 1
+    moves = 0
+    for slot in range(1, count):
+        p = order[slot]
+        at = slot
+        while at > 0 and (
+            key[order[at - 1]] > key[p] or (key[order[at - 1]] == key[p] and order[at - 1] > p)
+        ):
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = p
+        moves += slot - at
+        if moves > 8 * count:
+            _merge_sort(key, order, np.empty_like(order))
+            return
+
+
+@kernel()
+def half_planes(sums: Array, units: Array, out: Array) -> None:
+    """Write the same sums as `half_spaces` of all pair sums in the plane, in O(P log P).
+
+    Sorted by the diamond angle ±y/(|x|+|y|), monotone in the true one and exactly 1 of 4 to a right angle,
+    the half plane is a window, and its sum a difference of prefix sums (error: P ulp of the largest prefix).
+    Within `MARGIN` of the edge the sign of s_a·s_b decides, so ties and right angles are exact.
+    """
+    pairs = sums.shape[1]
+    key = np.empty(pairs)
+    largest, smallest = 0.0, math.inf
+    members = 0
+    for a in range(pairs):
+        x, y = sums[0, a], sums[1, a]
+        norm = abs(x) + abs(y)
+        slope = y / norm
+        key[a] = (slope if slope >= 0.0 else 4.0 + slope) if x >= 0.0 else 2.0 - slope
+        if norm > 0.0:
+            members += 1
+            largest = max(largest, norm)
+            smallest = min(smallest, norm)
+        else:  # a pair sum at the origin has no direction: behind all others, and never met
+            key[a] = math.inf
+    if not (smallest > 1e-140 and largest < 1e140):  # here s_a·s_b itself rounds to zero or overflows
+        half_spaces(sums, units, 0, pairs, out)
+        return
+    order = np.empty(pairs, np.int64)
+    _sort(key, order)
+    angle = np.empty(3 * members)  # three turns, so that no window wraps
+    before_x, before_y = np.empty(3 * members + 1), np.empty(3 * members + 1)
+    total_x = total_y = 0.0
+    for i in range(members):
+        b = order[i]
+        before_x[i] = total_x
+        before_y[i] = total_y
+        total_x += units[0, b]
+        total_y += units[1, b]
+        angle[i] = key[b] - 4.0
+        angle[i + members] = key[b]
+        angle[i + 2 * members] = key[b] + 4.0
+    for i in range(members):
+        before_x[i + members] = before_x[i] + total_x
+        before_y[i + members] = before_y[i] + total_y
+        before_x[i + 2 * members] = before_x[i] + 2.0 * total_x
+        before_y[i + 2 * members] = before_y[i] + 2.0 * total_y
+    first = last = 0
+    for i in range(pairs):
+        a = order[i]
+        if i >= members:
+            out[0, a] = out[1, a] = 0.0
+            continue
+        x, y, centre = sums[0, a], sums[1, a], key[a]
+        while angle[first] < centre - (1.0 + MARGIN):
+            first += 1
+        while angle[last] < centre + (1.0 - MARGIN):
+            last += 1
+        inside, outside = first, last
+        near_x = near_y = 0.0
+        while angle[inside] <= centre - (1.0 - MARGIN):
+            b = order[inside % members]
+            if x * sums[0, b] + y * sums[1, b] > 0.0:
+                near_x += units[0, b]
+                near_y += units[1, b]
+            inside += 1
+        while outside < 3 * members and angle[outside] <= centre + (1.0 + MARGIN):
+            b = order[outside % members]
+            if x * sums[0, b] + y * sums[1, b] > 0.0:
+                near_x += units[0, b]
+                near_y += units[1, b]
+            outside += 1
+        out[0, a] = before_x[last] - before_x[inside] + near_x
+        out[1, a] = before_y[last] - before_y[inside] + near_y
+
+
+@kernel()
+def align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
+    """Subtract `alignment` times the half-space sum `aligned` without the pair sum's own direction."""
+    dim, count = sums.shape
+    own = np.zeros(count)
+    for k in range(dim):
+        s = sums[k]
+        for a in range(count):
+            own[a] += s[a] * s[a]
+    for k in range(dim):
+        unit, ahead, total = units[k], aligned[k], out[k]
+        for a in range(count):
+            total[a] -= alignment * (ahead[a] - (unit[a] if own[a] > 0.0 else 0.0))
