@@ -10,8 +10,6 @@ from typing import Any
 from grokphys.output import write_json
 from grokphys.papers.beyond import claims as side_by_side
 from grokphys.papers.claims import Item, Row, Written
-from grokphys.papers.ding import claims as ding
-from grokphys.papers.ding import law_claims as ding_laws
 from grokphys.papers.liu import claims as liu
 from grokphys.papers.liu import example_claims as liu_examples
 from grokphys.papers.liu import network_claims as liu_networks
@@ -36,7 +34,7 @@ def place(item: str) -> tuple[int, int, str]:
     return kinds.index(kind) // 2 if kind in kinds else len(kinds), int(found[0]) if found else 0, rest
 
 
-_MODULES = (musat, liu, liu_examples, liu_networks, ding, ding_laws, side_by_side)
+_MODULES = (musat, liu, liu_examples, liu_networks, side_by_side)
 ITEMS: tuple[Item, ...] = tuple(
     sorted(
         (item for module in _MODULES for item in module.ITEMS),

@@ -6,21 +6,6 @@ from pathlib import Path
 from grokphys.output import Budget
 from grokphys.papers.beyond import pairings
 from grokphys.papers.beyond import scaling as liu_scaling
-from grokphys.papers.ding import (
-    figures as ding_figures,
-)
-from grokphys.papers.ding import (
-    interventions as ding_interventions,
-)
-from grokphys.papers.ding import (
-    law as ding_law,
-)
-from grokphys.papers.ding import (
-    networks as ding_networks,
-)
-from grokphys.papers.ding import (
-    selection as ding_selection,
-)
 from grokphys.papers.liu import (
     components as liu_components,
 )
@@ -99,24 +84,6 @@ FIGURES: dict[str, Recipe] = {
     "liu-L": liu_examples.emergence,
     "liu-groups": liu_scaling.groups,
     "liu-scaling": liu_scaling.scaling,
-    "ding-2": ding_figures.signals,
-    "ding-3": ding_figures.components,
-    "ding-4": ding_networks.frozen,
-    "ding-5": ding_networks.by_size,
-    "ding-6": ding_selection.initial_signals,
-    "ding-7": ding_selection.initial_gradients,
-    "ding-8": ding_interventions.collaboration,
-    "ding-9": ding_figures.equations,
-    "ding-9a": ding_networks.fits_by_size,
-    "ding-10": ding_networks.by_decay,
-    "ding-11": ding_figures.initial_circularity,
-    "ding-11b": ding_selection.by_circularity,
-    "ding-12": ding_interventions.ablation,
-    "ding-13": ding_networks.gradients,
-    "ding-14": ding_networks.all_moduli,
-    "ding-15": ding_networks.three_fits,
-    "ding-16": ding_figures.all_trajectories,
-    "ding-law": ding_law.across_runs,
     "compare-theory": pairings.theory_and_toy,
     "compare-particles": pairings.particles_and_attention,
     "compare-ode": pairings.ode_and_mlp,

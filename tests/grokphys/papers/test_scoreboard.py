@@ -245,7 +245,7 @@ def test_every_recipe_has_a_row_and_every_row_a_recipe():
     assert set(FIGURES) == set(recipes)
 
 
-@pytest.mark.parametrize(("paper", "tables", "figures"), [("Musat", 2, 6), ("Liu", 1, 22), ("Ding", 0, 16)])
+@pytest.mark.parametrize(("paper", "tables", "figures"), [("Musat", 2, 6), ("Liu", 1, 22)])
 def test_every_table_and_figure_is_there(paper, tables, figures):
     text = " ".join(
         item.item.replace("Figures 1, 2", "Figure 1 Figure 2") for item in ITEMS if item.paper == paper
@@ -295,11 +295,11 @@ def test_rows_without_data_say_why(tmp_path):
     by_recipe = {item.recipe: item for item in ITEMS}
     assert judged(by_recipe["liu-9"], None, tmp_path, tuple(FIGURES))["status"] == "not run"
     assert judged(by_recipe["liu-9"], None, tmp_path, ())["status"] == "no recipe"
-    drawing = next(item for item in ITEMS if item.none == "a drawing")
+    drawing = next(item for item in ITEMS if item.none)
     assert judged(drawing, None, tmp_path, tuple(FIGURES))["status"] == "not made"
 
 
-QUICK = ("liu-4a", "liu-4c", "liu-9", "liu-11", "ding-2", "ding-3", "ding-11")
+QUICK = ("liu-4a", "liu-4c", "liu-9", "liu-11")
 
 
 @pytest.mark.parametrize("name", QUICK)
