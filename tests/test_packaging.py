@@ -155,7 +155,7 @@ phases --x learning_rate 1e-3 1e-2 --cells 2 2 --levels 0 --seeds 1 --most-seeds
 animate example:ding --frequency 7 --frames 2 --size 300 --out circle.gif
 import x.npy --out x.h5
 sweep sweep.toml --out sweep
-reproduce ding-2 --budget quick --out figures
+reproduce liu-9 ding-2 --budget quick --out figures
 bench theory --budget quick --out bench
 demo --runs 3 --epochs 10 --out demo
 """

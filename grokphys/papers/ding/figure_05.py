@@ -180,7 +180,8 @@ def _more_variation(tables: Tables, level: float) -> Interval:
         return np.std(number - np.polyval(np.polyfit(p, number, 1), p), ddof=2)
 
     def logarithm(x: Any, circles: Any, prime: Any) -> float:
-        return float(np.log(scatter(x, circles) / scatter(x[prime], circles[prime])))
+        ratio = float(np.log(scatter(x, circles) / scatter(x[prime], circles[prime])))
+        return ratio if np.isfinite(ratio) else np.nan
 
     rows = tables["networks"]
     columns = (rows["p"], rows["circles"], rows["prime"].astype(bool))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from matplotlib.figure import Figure
 from analysis.circles.survival import survival_rates
 from analysis.plots.figures import style
 from analysis.stats.intervals import Interval, proportion
-from grokphys.papers.ding.training import Size, show_intervals, train_circles
+from grokphys.papers.ding import training
+from grokphys.papers.ding.training import Size, gathered, show_intervals, train_circles
 from grokphys.papers.ding.trials import PAPER, QUICK, train_trials
 from grokphys.papers.evidence import correlation, difference, share, shuffled, where
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
@@ -111,8 +111,8 @@ def _more(tables: Tables, level: float) -> Interval:
     paper="Ding",
     item="Figure 6, middle",
     shows="A frequency whose signal alone is raised survives; one that is lowered seldom does.",
-    quick=Scaled(Size(31, 64, 1500), 2, (0.85, 1.15), 6),
-    paper_setting=Scaled(Size(59, 128, 30_000), 5, (0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), 50),
+    quick=Scaled(training.QUICK, 2, (0.85, 1.15), 4),
+    paper_setting=Scaled(training.PAPER, 5, (0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), 50),
     cost="two to six hours",
     rules=(
         Statement(
@@ -150,8 +150,8 @@ def _more(tables: Tables, level: float) -> Interval:
 def scaled(run: Run) -> Result:
     """Survival of one frequency scaled by 0.85 to 1.15, against its deviation from the others."""
     setting: Scaled = run.setting
-    parts = [run.keep(f"embedding-{n}", partial(_scale_one, setting, n)) for n in range(setting.embeddings)]
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    names = [f"embedding-{n}" for n in range(setting.embeddings)]
+    rows = gathered(run, names, lambda n: _scale_one(setting, n))
     with style():
         figure = Figure(figsize=(5.6, 4.0))
         ax = figure.subplots()
@@ -183,7 +183,7 @@ def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:
         "factor": np.repeat(setting.factors, setting.trials),
         "deviation": signal[:, k - 1] - np.delete(signal, k - 1, axis=1).mean(axis=1),
         "survived": one.survived[:, k - 1],
-        "decided": one.decided,
+        **one.columns(),
     }
 
 
@@ -217,8 +217,8 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
     paper="Ding",
     item="Figure 6, right",
     shows="Of two constructed frequencies the larger survives always, the smaller more often as it grows.",
-    quick=Pairs(Size(31, 64, 1500), (0.2, 0.6, 1.0), 4),
-    paper_setting=Pairs(Size(59, 128, 30_000), tuple(np.linspace(0, 1, 11).round(2).tolist()), 20),
+    quick=Pairs(training.QUICK, (0.2, 0.6, 1.0), 3),
+    paper_setting=Pairs(training.PAPER, tuple(np.linspace(0, 1, 11).round(2).tolist()), 20),
     cost="three to six hours: all networks go on to the end, since circles come back late",
     rules=(
         Statement(
@@ -253,8 +253,8 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
 def pairs(run: Run) -> Result:
     """Survival of the larger and of the smaller of two frequencies, all others near zero."""
     setting: Pairs = run.setting
-    parts = [run.keep(f"ratio-{n}", partial(_train_pairs, setting, n)) for n in range(len(setting.ratios))]
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    names = [f"ratio-{n}" for n in range(len(setting.ratios))]
+    rows = gathered(run, names, lambda n: _train_pairs(setting, n))
     with style():
         figure = Figure(figsize=(5.6, 4.0))
         ax = figure.subplots()

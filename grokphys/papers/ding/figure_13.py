@@ -128,7 +128,8 @@ def _show(rows: dict[str, NDArray[Any]]) -> Figure:
             for n, k in enumerate(alive):
                 ax.plot(steps, slopes[:, k], color=f"C{n % 6}", linewidth=1.4, label=f"k = {k + 1}")
             ax.set(xlabel="step", ylabel="‖Fourier transform of ∂L/∂E‖ at k", ylim=(0, None))
-        axes[0].set(title="one network; survivors in colour", xscale="symlog")
+        axes[0].set_xscale("symlog", linthresh=100)
+        axes[0].set(title="one network; survivors in colour", xlim=(0, None))
         axes[1].set(title="steps 100 to 1000")
         if len(alive):
             axes[0].legend(loc="upper right")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals, survives
-from analysis.circles.survival import StoppingRule, decision_error
-from analysis.stats.intervals import Interval, mean
-from grokphys.output import Budget
+from analysis.circles.survival import StoppingRule
+from analysis.stats.intervals import Interval
 from grokphys.papers.recipe import Run
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -27,7 +27,7 @@ SHARD = 100
 
 @dataclass(frozen=True)
 class Size:
-    """Modulus p, embedding dimension d, steps of a run of full length, and what to say of it."""
+    """Modulus p, embedding dimension d, and steps of a run of full length."""
 
     tokens: int
     dim: int
@@ -38,27 +38,17 @@ class Size:
         """The paper's network: two hidden layers of 100."""
         return EmbeddingMLP(tokens=self.tokens, dim=self.dim)
 
-    def __str__(self) -> str:
-        paper = SIZES["paper"]
-        less = "the paper's" if self == paper else f"the paper: {paper.tokens}, {paper.dim}, {paper.steps}"
-        return f"p = {self.tokens}, d = {self.dim}, at most {self.steps} steps ({less})"
-
 
 PAPER = Size(59, 128, 30_000)
 QUICK = Size(31, 32, 600)
 """A smoke test: circles begin to part, in tenths of a second a network."""
-SIZES: Mapping[Budget, Size] = {
-    "quick": Size(31, 64, 1500),
-    "default": Size(59, 128, 4000),
-    "paper": Size(59, 128, 30000),
-}
 
 
 def gathered(
-    run: Run, names: Sequence[str], make: Callable[[int], Mapping[str, Any]]
+    run: Run, names: Sequence[str], make: Callable[[int], Mapping[str, Any]], *, family: str = ""
 ) -> dict[str, NDArray[Any]]:
     """Join the columns that `make` returns for each number of a piece, each kept under its name."""
-    parts = [run.keep(name, lambda n=n: make(n)) for n, name in enumerate(names)]  # type: ignore[misc]
+    parts = [run.keep(name, partial(make, n), family=family) for n, name in enumerate(names)]
     return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
 
@@ -160,32 +150,6 @@ def train_circles(
         clock = stop.steps
         signals.append(np.stack(stop.signals, axis=1))
     return Circles(np.array(clock), np.concatenate(signals), audited)
-
-
-def audit(found: Sequence[Circles]) -> str:
-    """Say how often the stopping rule is wrong, by the runs of full length; they share p and the schedule."""
-    signals = np.concatenate([one.signals[: one.audited] for one in found])
-    steps = found[0].steps
-    error = decision_error(steps, signals, RULE)
-    stops = [steps[-1] if (step := RULE.first(steps, run)) is None else step for run in signals]
-    then = np.array([run[np.searchsorted(steps, step)] for run, step in zip(signals, stops, strict=True)])
-    many = mean(survives(then).sum(axis=1) - survives(signals[:, -1]).sum(axis=1))
-    return (
-        f"stopping rule, on {len(signals)} runs of {steps[-1]} steps: other survivors than at the end in "
-        f"{error.wrong.format(0, 100)} % of those decided, {error.circles.format(1, 100)} % of their "
-        f"circles,\n  {many.format(2)} circles a run too many; undecided "
-        f"{error.undecided.format(0, 100)} %; decided or ended at step {error.steps.format(0)} on average"
-    )
-
-
-def columns(name: str, value: Interval) -> dict[str, float | int]:
-    """An estimate, its 95 % interval and the number behind it as columns of a table."""
-    return {
-        name: value.estimate,
-        f"{name}_low": value.low,
-        f"{name}_high": value.high,
-        "count": value.count,
-    }
 
 
 def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) -> Axes:

@@ -1,12 +1,12 @@
 """Networks of fresh layers and splits on shared embeddings: what Figures 6 (left) and 7 look at."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from grokphys.papers.ding.training import DECAY, Size, train_circles
+from grokphys.papers.ding import training
+from grokphys.papers.ding.training import DECAY, Size, gathered, train_circles
 from grokphys.papers.recipe import Run
 from nets.training import train
 
@@ -24,18 +24,15 @@ class Trials:
     trials: int
 
 
-QUICK = Trials(Size(31, 64, 1500), 3, 6)
-PAPER = Trials(Size(59, 128, 30_000), 10, 50)
+QUICK = Trials(training.QUICK, 3, 6)
+PAPER = Trials(training.PAPER, 10, 50)
 
 
 def train_trials(run: Run) -> dict[str, Any]:
     """Return a table of all circles: one row a frequency of a trial of an embedding."""
     setting: Trials = run.setting
-    parts = [
-        run.keep(f"embedding-{n}", partial(_one_embedding, setting, n), family="ding-trials")
-        for n in range(setting.embeddings)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    names = [f"embedding-{n}" for n in range(setting.embeddings)]
+    return gathered(run, names, lambda n: _one_embedding(setting, n), family="ding-trials")
 
 
 def _one_embedding(setting: Trials, number: int) -> dict[str, Any]:
@@ -59,5 +56,7 @@ def _one_embedding(setting: Trials, number: int) -> dict[str, Any]:
         **{f"change_{step}": changes[:, step - 1].ravel() for step in range(1, 5)},
         "gradient": (-(E.conj() * G).real.sum(axis=2) / np.linalg.norm(E, axis=2)).ravel(),
         "survived": found.survived.ravel(),
+        "changed": found.changed.ravel(),
         "decided": np.repeat(found.decided, K),
+        "audited": np.repeat(np.arange(setting.trials) < found.audited, K),
     }

@@ -1,52 +1,58 @@
-import csv
+"""What is known of the embedded run, p = 59 and d = 128, by the functions of the recipes."""
 
 import numpy as np
 import pytest
 
-from grokphys.papers.ding import figures as ding_figures
+import physics
+from analysis import fourier_signals
+from grokphys.papers.ding import figure_02, figure_11
+from grokphys.papers.ding.figure_09 import LASSO, LINEAR, law_of, path_of
+from grokphys.papers.recipe import Run
+from grokphys.report.circles import signals_of
 
 
-def table(path):
-    with path.open() as file:
-        return list(csv.DictReader(file))
+@pytest.fixture(scope="module")
+def run():
+    return physics.example("ding")
 
 
-def test_fourier_planes_hold_circles_and_principal_components_mix_them(tmp_path):
-    found, picture = ding_figures.components(tmp_path, "quick")
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    rows = table(found)
-    fourier = [row for row in rows if row["basis"] == "Fourier"]
-    assert {int(row["frequency"]) for row in fourier} == {7, 8, 11, 13, 25}
-    assert all(float(row["share_at_frequency"]) > 0.99 for row in fourier)
-    assert all(int(row["frequency"]) * int(row["delta"]) % 59 in (1, 58) for row in rows)
-    mixed = [float(row["share_at_frequency"]) for row in rows if row["basis"] != "Fourier"]
-    assert min(mixed) < 0.6
+@pytest.fixture(scope="module")
+def signals(run):
+    return signals_of(run, 0, 1000)[0].values
 
 
-def test_circularity_of_random_embeddings_grows_with_their_dimension(tmp_path):
-    found, _ = ding_figures.initial_circularity(tmp_path, "quick")
-    for row in table(found):
-        d = int(row["d"])
-        if row["over frequencies"] == "mean":
-            assert float(row["circularity"]) == pytest.approx(d / (d + 57), abs=0.02)
-        else:
-            assert float(row["circularity"]) > d / (d + 57)
+def test_fourier_planes_hold_circles_and_principal_components_mix_them(run):
+    rows = figure_02._planes(0, np.asarray(run.final[0], float))
+    assert {row["frequency"] for row in rows} == {7, 8, 11, 13, 25}
+    assert min(row["in_fourier"] for row in rows) > 0.99
+    assert min(row["in_components"] for row in rows) < 0.6
 
 
-def test_signals_and_all_trajectories(tmp_path):
-    found, _ = ding_figures.signals(tmp_path, "quick")
-    rows = table(found)
-    assert (int(rows[0]["step"]), int(rows[-1]["step"])) == (0, 4000)
-    final = np.array([float(rows[-1][f"signal_{k}"]) for k in range(1, 30)])
+def test_circularity_of_random_embeddings_grows_with_their_dimension():
+    setting = figure_11.Embeddings(59, (2, 8, 32, 128, 512), 10, 0)
+    rows = figure_11.initial_circularity(Run(setting, "quick")).tables["embeddings"]
+    for d in setting.dims:
+        own = rows["mean"][rows["d"] == d]
+        assert own.mean() == pytest.approx(d / (d + 57), abs=0.02)
+        assert (rows["maximum"][rows["d"] == d] > own).all()
+
+
+def test_signals_of_the_start_and_of_the_end(run, signals):
+    final = fourier_signals(run.final[0])
     assert (1 + np.flatnonzero(final > 2 * final.mean())).tolist() == [7, 8, 11, 13, 25]
-    found, _ = ding_figures.all_trajectories(tmp_path, "quick")
-    errors = {
-        name: [float(r["rms_error"]) for r in table(found) if r["fit"] == name] for name in ding_figures.FITS
-    }
-    assert max(errors["least squares"]) < 0.1 < max(errors["Lasso, α = 0.01"]) < 5
+    assert signals[0].max() < 2 * signals[0].mean()
 
 
-def test_the_linear_ode_flatters_in_sample(tmp_path):
-    found, _ = ding_figures.equations(tmp_path, "quick")
-    for row in table(found):
-        assert float(row["changes"]) > 0.7 if row["scored"] == "in sample" else float(row["changes"]) < -100
+def test_the_linear_law_follows_all_signals_in_sample(signals):
+    errors = {}
+    for name in (LINEAR, LASSO):
+        path = path_of(name, law_of(name, signals), signals)
+        errors[name] = np.sqrt(np.mean((path - signals) ** 2, axis=0))
+    assert errors[LINEAR].max() < 0.1 < errors[LASSO].max() < 5
+
+
+def test_the_linear_ode_flatters_in_sample(signals):
+    for name in (LINEAR, LASSO):
+        law = law_of(name, signals[:501])
+        assert law.score(signals[:501]).derivative > 0.7
+        assert law.score(signals[500:]).derivative < -100

@@ -8,6 +8,9 @@ import pytest
 from scipy import stats
 
 from grokphys.papers import ding
+from grokphys.papers.beyond import law
+from grokphys.papers.ding import figure_05
+from grokphys.papers.ding.training import Size
 from grokphys.papers.judge import ALPHA, decide
 from grokphys.papers.recipe import RECIPES, Run, Statement
 from grokphys.papers.results import rounded
@@ -15,7 +18,7 @@ from grokphys.papers.results import rounded
 for module in iter_modules(ding.__path__):
     if module.name.startswith("figure_"):
         import_module(f"{ding.__name__}.{module.name}")
-MADE = [name for name, recipe in RECIPES.items() if recipe.paper == "Ding"]
+MADE = [name for name, recipe in RECIPES.items() if recipe.paper == "Ding" or recipe.module == law.__name__]
 SHUFFLES = 40
 
 pytestmark = pytest.mark.filterwarnings(
@@ -84,6 +87,14 @@ def counted(moduli, dims, slope, networks=20, scatter=0.0):
     }
 
 
+def test_counts_name_the_primes():
+    setting = figure_05.Counts(Size(13, 8, 20), (12, 13), (), 1, 1, 0)
+    rows = figure_05.count_circles(Run(setting, "quick"))
+    assert rows["p"].tolist() == [12, 13]
+    assert rows["prime"].tolist() == [False, True]
+    assert rows["audited"].all()
+
+
 def test_counts_that_rise_are_told_from_counts_that_do_not():
     moduli, dims = (17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67), range(16, 129, 16)
     rising = counted(moduli, dims, 0.3)
@@ -97,3 +108,100 @@ def test_counts_that_rise_are_told_from_counts_that_do_not():
     assert verdicts("ding-14", every) == {"trend": "holds", "variation": "holds"}
     assert verdicts("ding-14", counted(range(17, 68), (), 0.3))["variation"] != "holds"
     assert seldom_hold("ding-14", every)
+
+
+def columns(rows):
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def losses_of_kept(loss):
+    """Thirty networks of four circles, whose loss and accuracy hang on how many circles are kept."""
+    rng, rows = np.random.default_rng(0), []
+    for network in range(30):
+        for kept, sets in ((0, 1), (1, 4), (2, 6), (3, 4)):
+            for rank in range(sets):
+                value = loss[kept] * np.exp(rng.normal(0, 0.1))
+                rows.append({"network": network, "kept": kept, "rank": rank, "test_loss": value})
+                rows[-1]["accuracy"] = float(np.exp(-value))
+    return {"sets": columns(rows)}
+
+
+def decays_of(circles, accuracy):
+    rng = np.random.default_rng(0)
+    return {
+        "networks": columns(
+            [
+                {"weight_decay": decay, "network": k, "frequencies": 29, "circles": count, "accuracy": a}
+                | ({"circles": count + rng.integers(0, 2)} if count < 29 else {})
+                for decay, count, a in zip((0.0, 0.1, 0.2, 0.5, 1.0), circles, accuracy, strict=True)
+                for k in range(10)
+            ]
+        )
+    }
+
+
+def gradients_of(peak, late):
+    rng, steps = (
+        np.random.default_rng(0),
+        np.concatenate([np.arange(0, 1001, 5), np.arange(1200, 30001, 200)]),
+    )
+    return {
+        "gradients": columns(
+            [
+                {"network": k, "step": step, "largest": value * np.exp(rng.normal(0, 0.05))}
+                for k in range(20)
+                for step, value in zip(steps, np.exp(-(((steps - peak) / 60) ** 2)) + late, strict=True)
+            ]
+        )
+    }
+
+
+def frozen_of(small, medium, large):
+    rng = np.random.default_rng(0)
+    return {
+        "networks": columns(
+            [
+                {"p": 59, "d": d, "network": k, "step": step, "test_loss": loss * np.exp(rng.normal(0, 0.2))}
+                for d in range(4, 132, 4)
+                for loss in [small if d <= 20 else medium if d <= 59 else large]
+                for k in range(10)
+                for step in (100, 10_000)
+            ]
+        )
+    }
+
+
+def starts_of(circles, others, learnt):
+    """Sixty networks of each start: circles and others at the end, and when they have learnt."""
+    rng = np.random.default_rng(0)
+    names = ("all", "the largest (A)", "the largest two (B)", "one random (C)", "two random (D)")
+    return {
+        "networks": columns(
+            [
+                {"start": name, "network": k, "circles": circles[n], "others": others[n], "kept": 2}
+                | {"lowest": 10.0 ** -(3 + 4 * (others[n] == 0)), "learnt": learnt[n] * rng.uniform(0.8, 1.2)}
+                for n, name in enumerate(names)
+                for k in range(60)
+            ]
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "true", "false"),
+    [
+        ("ding-8", losses_of_kept((0.001, 3.5, 1.8, 0.02)), losses_of_kept((0.001, 0.02, 0.02, 2.0))),
+        ("ding-10", decays_of((29, 20, 12, 8, 4), (0, 1, 1, 1, 1)), decays_of((3, 3, 3, 3, 29), (1,) * 5)),
+        ("ding-13", gradients_of(100, 0.001), gradients_of(600, 0.5)),
+        ("ding-4", frozen_of(1.0, 5.0, 0.1), frozen_of(5.0, 1.0, 5.0)),
+        (
+            "ding-12",
+            starts_of((4, 4, 2, 4, 4), (4, 3, 0, 3, 3), (300, 900, 100, 900, 900)),
+            starts_of((4, 1, 1, 1, 1), (4, 0, 1, 0, 0), (900, 300, 1200, 300, 300)),
+        ),
+    ],
+)  # fmt: skip
+def test_statements_are_told_from_their_contraries(name, true, false):
+    assert set(verdicts(name, true).values()) == {"holds"}
+    assert "holds" not in verdicts(name, false).values()
+    assert seldom_hold(name, true)

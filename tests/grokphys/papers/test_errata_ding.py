@@ -12,7 +12,6 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 from scipy.linalg import expm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
@@ -20,8 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import analysis
-from grokphys.papers.ding import selection as ding_selection
-from grokphys.papers.ding.training import Circles
+from grokphys.papers.ding import figure_06
+from grokphys.papers.ding.training import Circles, Size
+from grokphys.papers.recipe import Run
 
 RECORDED = Path(__file__).parents[3] / "data" / "ding_p59_d128_seed0.h5"
 
@@ -249,10 +249,9 @@ def test_the_pair_that_was_raised_is_the_pair_that_is_scored(monkeypatch):
         signals = np.repeat(start[:, None], 4, axis=1)
         return Circles(np.array([0, 1, steps // 2, steps]), signals, audited)
 
-    monkeypatch.setattr(ding_selection, "train_circles", nothing_changes)
-    rows = ding_selection._show_pairs(Figure().subplots(), "quick")
-    rate = {(row["which"], row["x"]): row["survival_rate"] for row in rows}
-    for ratio in ding_selection.RATIOS["quick"]:
-        assert rate["larger", ratio] == 1
-        assert rate["any other, revived", ratio] == 0
-    assert rate["smaller", 1.0] == 1
+    monkeypatch.setattr(figure_06, "train_circles", nothing_changes)
+    setting = figure_06.Pairs(Size(31, 64, 1500), (0.2, 0.6, 1.0), 4)
+    rows = figure_06.pairs(Run(setting, "quick")).columns()["runs"]
+    assert rows["larger"].all()
+    assert not rows["revived"].any()
+    assert rows["smaller"][rows["ratio"] == 1.0].all()

@@ -1,0 +1,233 @@
+"""Whether one law, fitted to some networks, tells the survivors of others, or later steps of the same."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import survives, trajectory_signals
+from analysis.laws.nonlinear import MeanFieldRegressor
+from analysis.laws.ode import PUBLISHED, fit_trajectories
+from analysis.laws.scores import Law, fit_law
+from analysis.plots.figures import style
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.ding.figure_09 import LASSO, LINEAR, Fits, fit_networks, law_of
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, show_intervals
+from grokphys.papers.evidence import mean, share, shuffled, where
+from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
+from nets.training import train
+
+Array = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+FOLDS = 4
+STARTS = (0, 20, 50, 100, 200, 300, 400)
+WILD = 1e4
+"""Relative error that a rollout counts for where it blows up."""
+MEAN_FIELD, LINEAR_LAW, RANKING = "mean field, nine terms", "linear, Lasso", "ranking by the signal there"
+LAWS: dict[str, Callable[[list[Array]], Law]] = {
+    MEAN_FIELD: lambda x: fit_law(MeanFieldRegressor(), x),
+    LINEAR_LAW: lambda x: fit_trajectories(x, **PUBLISHED["lasso"]),
+}
+COLUMNS = {MEAN_FIELD: "mean_field", LINEAR_LAW: "linear", RANKING: "ranking"}
+OURS = "this project; no paper says it"
+
+
+@dataclass(frozen=True)
+class Across:
+    """Networks of which the laws are fitted to some, and tell the survivors of the others."""
+
+    size: Size
+    starts: tuple[int, ...]
+    every: int
+    last: int
+    networks: int
+    seed: int
+
+
+def _gain(over: str, start: int) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["networks"], start=start)
+        return mean(rows["mean_field"] - rows[over], level)
+
+    return measure
+
+
+def _exchanged(over: str) -> Any:
+    """As chance has it: which of the two predictors is which is drawn for every network and start."""
+
+    def chance(tables: Tables, generator: np.random.Generator) -> Tables:
+        rows = tables["networks"]
+        swap = generator.random(len(rows["start"])) < 0.5
+        first, second = rows["mean_field"], rows[over]
+        own = {"mean_field": np.where(swap, second, first), over: np.where(swap, first, second)}
+        return {**tables, "networks": {**rows, **own}}
+
+    return chance
+
+
+def _better(name: str, start: int) -> Statement:
+    over = COLUMNS[name]
+    return Statement(
+        f"mean field and {over}, from step {start}",
+        f"a mean field tells the survivors better than {name}",
+        OURS,
+        "agreement on the survivors: that of the mean field minus the other's; by chance 0",
+        _gain(over, start),
+        chance=_exchanged(over),
+        least=0.02,
+    )
+
+
+@recipe(
+    "ding-law",
+    paper="beyond",
+    item="one law for many networks",
+    shows="Whether a law fitted to some networks foretells the survivors of others.",
+    quick=Across(QUICK, (0, 100), 10, 300, 8, 0),
+    paper_setting=Across(PAPER, STARTS, 10, 1000, 50, 170_000),
+    cost="one to two hours",
+    rules=tuple(_better(name, start) for name in (RANKING, LINEAR_LAW) for start in STARTS),
+)
+def across_networks(run: Run) -> Result:
+    """Survivors of unseen networks by rollouts of one law, from different steps on."""
+    setting: Across = run.setting
+    size = setting.size
+
+    def train_all() -> dict[str, Any]:
+        trained = train(
+            size.model,
+            runs=setting.networks,
+            steps=size.steps,
+            seed=setting.seed,
+            weight_decay=DECAY,
+            record=f"{setting.every}:{setting.last},{size.steps}",
+            observables=(),
+        )
+        return {"signals": trajectory_signals(trained)}
+
+    signals = run.keep("networks", train_all)["signals"]
+    final, head = survives(signals[:, -1]), signals[:, : setting.last // setting.every + 1]
+    parts = []
+    for start in setting.starts:
+        pieces = head[:, start // setting.every :]
+        part = {"start": np.full(len(pieces), start), "network": np.arange(len(pieces))}
+        for name, fit in LAWS.items():
+            part[COLUMNS[name]], part[f"{COLUMNS[name]}_error"] = _judge(fit, pieces, final)
+        parts.append(part | {"ranking": _rank(pieces[:, 0], final)})
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    with style():
+        figure = Figure(figsize=(9.8, 3.7))
+        left, right = figure.subplots(1, 2)
+        for n, (name, column) in enumerate(COLUMNS.items()):
+            shown = np.array(setting.starts) + 4.0 * (n - 1)  # so that bars do not hide each other
+            own = [where(rows, start=start) for start in setting.starts]
+            look: Any = {"label": name, "color": f"C{n}"}
+            show_intervals(left, shown, [mean(part[column], CONFIDENCE) for part in own], **look)
+            if name in LAWS:
+                errors = [mean(part[f"{column}_error"], CONFIDENCE) for part in own]
+                show_intervals(right, shown, errors, **look)
+        left.set(xlabel="step from which it predicts", ylabel="agreement on the survivors", ylim=(0, 1.4))
+        left.set_yticks(np.linspace(0, 1, 6))
+        left.set_title(f"p = {size.tokens}, d = {size.dim}, {setting.networks} networks, unseen in the fit")
+        left.legend(loc="upper left")
+        right.set(xlabel="step from which it predicts", ylabel="log₁₀ relative error")
+        right.set_title(f"rollouts to step {setting.last}, mean and 95 % interval")
+    return Result({"networks": rows}, {"ding-law": figure})
+
+
+def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) -> tuple[Array, Array]:
+    """Agreement and log₁₀ relative error (runs,), each run by a law fitted to the other folds."""
+    agreement, error = np.empty(len(pieces)), np.empty(len(pieces))
+    for fold in range(FOLDS):
+        left = np.arange(fold, len(pieces), FOLDS)
+        law = fit(list(np.delete(pieces, left, axis=0)))
+        for run in left:
+            path, _ = law.rollout(pieces[run, 0], np.arange(pieces.shape[1]))
+            sound = np.isfinite(path).all()
+            alive = survives(path[-1]) if sound else np.zeros_like(final[run])
+            agreement[run] = _agreement(alive, final[run])
+            miss = float(np.linalg.norm(path - pieces[run]) / np.linalg.norm(pieces[run])) if sound else WILD
+            error[run] = np.log10(min(miss, WILD))
+    return agreement, error
+
+
+def _rank(start: Array, final: Booleans) -> Array:
+    """Agreement where the strongest circles are called survivors, as many as other runs have on average."""
+    counts = final.sum(axis=1)
+    found = []
+    for run, signals in enumerate(start):
+        others = round(float(np.delete(counts, run).mean()))
+        alive = np.zeros_like(final[run])
+        alive[np.argsort(-signals)[:others]] = True
+        found.append(_agreement(alive, final[run]))
+    return np.array(found)
+
+
+def _agreement(first: Booleans, second: Booleans) -> float:
+    return float((first & second).sum() / max((first | second).sum(), 1))
+
+
+# -- forward in time ----------------------------------------------------------------------------------------
+
+
+def _fails(law: str) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        return share(where(tables["forward"], law=law)["later"] < 0, level)
+
+    return measure
+
+
+def _flatters(law: str) -> Statement:
+    return Statement(
+        law,
+        f"the R² of {law} in sample flatters: half of a network's steps do not tell the other half",
+        OURS,
+        "share of networks in which the law of the first 500 steps has an R² below 0 on the next 500",
+        _fails(law),
+        chance=shuffled("forward", "later", within="network") if law == LINEAR else "a constant has R² 0",
+        least=0.75,
+    )
+
+
+@recipe(
+    "ding-forward",
+    paper="beyond",
+    item="the linear law, forward in time",
+    shows="Whether the linear law of the first half of a network's steps holds in the second.",
+    quick=Fits(QUICK.tokens, (QUICK.dim,), 3, 3, steps=200),
+    paper_setting=Fits(PAPER.tokens, (PAPER.dim,), 30, 180_000),
+    cost="five to fifteen minutes",
+    rules=(_flatters(LINEAR), _flatters(LASSO)),
+)
+def forward(run: Run) -> Result:
+    """R² of the changes in the steps that a law was fitted to, and in those that follow."""
+    _, signals = fit_networks(run)
+    half = run.setting.steps // 2
+    rows: list[dict[str, Any]] = []
+    for network, x in enumerate(signals):
+        for name in (LINEAR, LASSO):
+            law = law_of(name, x[: half + 1])
+            own = {
+                part: law.score(s).derivative for part, s in (("early", x[: half + 1]), ("later", x[half:]))
+            }
+            rows.append({"network": network, "law": name} | own)
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    with style():
+        figure = Figure(figsize=(5.6, 3.8))
+        ax = figure.subplots()
+        for n, name in enumerate((LINEAR, LASSO)):
+            mine = where(table, law=name)
+            for k, part in enumerate(("early", "later")):
+                look: Any = {"color": f"C{n}", "label": name if not k else None, "alpha": 0.5}
+                ax.plot(np.full(len(mine[part]), k + 0.1 * n), mine[part], "o", markersize=4, **look)
+        ax.set_yscale("symlog")
+        ax.set(
+            xticks=(0, 1), xticklabels=(f"steps to {half}, of the fit", f"the next {half}"), xlim=(-0.5, 1.6)
+        )
+        ax.axhline(0, color="#444444", linewidth=0.8)
+        ax.set(ylabel="R² of the changes", title=f"{len(signals)} networks, each fitted alone")
+        ax.legend()
+    return Result({"forward": table}, {"ding-forward": figure})

@@ -1,0 +1,293 @@
+"""Figures 2 and 3: circles part over time, and how Fourier planes and principal components show them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.geometry import circle_delta, circularity, frequency_plane, principal_components
+from analysis.plots.figures import style, token_colors
+from analysis.stats.intervals import Interval
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
+from grokphys.papers.evidence import mean, share, shuffled, where
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
+from nets.training import train
+
+Array = NDArray[np.float64]
+DEAD = "#b0b0b0"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Networks that are trained to the end, and the steps at which one of them is shown."""
+
+    size: Size
+    snapshots: Sequence[int]
+    networks: int
+    seed: int
+
+
+QUICK_WHOLE = Whole(QUICK, (0, 100, 500), 3, 0)
+SNAPSHOTS = (0, 100, 300, 500, 1000, 30_000)
+
+
+def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
+    """Return the steps, all signals (networks, frames, K), the last embeddings, and those of one network."""
+    setting: Whole = run.setting
+
+    def make() -> dict[str, Any]:
+        trained = train(
+            setting.size.model,
+            runs=setting.networks,
+            steps=setting.size.steps,
+            seed=setting.seed,
+            weight_decay=DECAY,
+            record=record,
+            observables=(),
+        )
+        return {
+            "steps": trained.steps,
+            "signals": fourier_signals(trained.positions),
+            "final": trained.final,
+            "one": trained.positions[0],
+        }
+
+    return run.keep("networks", make)
+
+
+# -- Figure 2 -----------------------------------------------------------------------------------------------
+
+
+def _apart(tables: Tables, level: float) -> Interval:
+    """Log₁₀ of the weakest survivor over the strongest of the dead, at the end."""
+    rows = tables["circles"]
+    gaps = []
+    for network in np.unique(rows["network"]):
+        own = where(rows, network=network)
+        alive = own["survived"].astype(bool)
+        if 0 < alive.sum() < len(alive):
+            gaps.append(np.log10(own["last"][alive].min() / own["last"][~alive].max()))
+    return mean(gaps, level)
+
+
+def _round(tables: Tables, level: float) -> Interval:
+    rows = where(tables["circles"], survived=True)
+    return mean(rows["circularity"], level, groups=rows["network"])
+
+
+def _strongest_dies(tables: Tables, level: float) -> Interval:
+    rows = tables["circles"]
+    own = [where(rows, network=network) for network in np.unique(rows["network"])]
+    return share([not one["survived"][np.argmax(one["first"])] for one in own], level)
+
+
+@recipe(
+    "ding-2",
+    paper="Ding",
+    item="Figure 2",
+    shows="All frequencies begin alike; a few survive.",
+    quick=QUICK_WHOLE,
+    paper_setting=Whole(PAPER, SNAPSHOTS, 30, 20_000),
+    cost="half an hour to two hours: all networks go on to the end",
+    rules=(
+        Statement(
+            "left",
+            "The surviving frequencies clearly separate themselves from the rest",
+            "Figure 2",
+            "log₁₀ of the weakest survivor's signal over that of the strongest of the dead, mean of networks",
+            _apart,
+            chance=shuffled("circles", "survived", within="network"),
+            least=1.0,
+        ),
+        Statement(
+            "right",
+            "projections of a surviving frequency stabilize into a clear circle",
+            "Section 2",
+            "circularity (Eq. 5) of the survivors at the end, mean of networks; 1 for a circle",
+            _round,
+            chance=shuffled("circles", "survived", within="network"),
+            least=0.9,
+        ),
+        Statement(
+            "not always",
+            "initially large frequencies do not always lead to surviving circles",
+            "Section 2",
+            "share of networks in which the frequency that begins strongest dies",
+            _strongest_dies,
+            chance="by chance about 25 of 29 die: the statement only says that strength does not decide",
+            least=0.05,
+        ),
+    ),
+)
+def signals(run: Run) -> Result:
+    """All signals over time, and a dead and a surviving frequency in their planes."""
+    setting: Whole = run.setting
+    snapshots = [*setting.snapshots[:-1], setting.size.steps]
+    record = {*range(0, 1000, 10), *np.geomspace(1000, PAPER.steps, 20).astype(int).tolist(), *snapshots}
+    found = _train(run, sorted(step for step in record if step <= setting.size.steps))
+    signal, steps = found["signals"], found["steps"]
+    alive = survives(signal[:, -1])
+    networks, K = alive.shape
+    rows = {
+        "network": np.repeat(np.arange(networks), K),
+        "frequency": np.tile(np.arange(1, K + 1), networks),
+        "first": signal[:, 0].ravel(),
+        "last": signal[:, -1].ravel(),
+        "circularity": circularity(found["final"]).ravel(),
+        "survived": alive.ravel(),
+    }
+    best = 1 + int(np.argmax(signal[0, -1]))
+    dead = 1 + int(np.argmax(np.where(alive[0], 0, signal[0, 0])))
+    with style():
+        figure = Figure(figsize=(12.6, 3.6))
+        parts: Any = figure.subfigures(1, 2, width_ratios=(1, 1.75))
+        ax = parts[0].subplots()
+        ax.plot(steps, signal[0][:, ~alive[0]], color=DEAD, linewidth=0.7)
+        for n, k in enumerate(np.flatnonzero(alive[0]).tolist()):
+            ax.plot(steps, signal[0, :, k], color=f"C{n % 6}", linewidth=1.7, label=f"k = {k + 1}")
+        ax.set(yscale="log", xlabel="step", ylabel="Fourier signal ‖F_k‖", xlim=(0, steps[-1]))
+        ax.set_xscale("symlog", linthresh=100)
+        ax.set_title(f"{alive[0].sum()} of {K} frequencies survive")
+        if alive[0].any():
+            ax.legend(loc="lower left")
+        axes = parts[1].subplots(2, len(snapshots))
+        frames = [found["one"][np.searchsorted(steps, step)] for step in snapshots]
+        for row, k in zip(axes, (dead, best), strict=True):
+            planes = [frequency_plane(E, k).points for E in frames]
+            extent = 1.1 * max(float(np.abs(points).max()) for points in planes)
+            for cell, step, points in zip(row, snapshots, planes, strict=True):
+                _show_plane(cell, points, k, extent)
+                cell.set_title(f"step {step}" if k == dead else "", fontsize=9)
+            row[0].set_ylabel(f"k = {k}, {'dead' if k == dead else 'survives'}", fontsize=9)
+        parts[1].suptitle("tokens n in the plane of frequency k; colour: k n mod p", fontsize=9.5)
+    return Result({"circles": rows}, {"ding-2": figure})
+
+
+def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
+    """Draw tokens in a plane, coloured by their places on the circle of frequency k."""
+    p = len(points)
+    ax.scatter(points[:, 0], points[:, 1], s=11, linewidths=0, c=token_colors(p)[k * np.arange(p) % p])
+    ax.set(xlim=(-extent, extent), ylim=(-extent, extent), xticks=[], yticks=[])
+    ax.set_aspect("equal")
+    ax.spines[:].set_visible(True)
+    ax.spines[:].set_color("#dddddd")
+
+
+# -- Figure 3 -----------------------------------------------------------------------------------------------
+
+
+def _found(tables: Tables, level: float) -> Interval:
+    """Share of pairs of components that show the frequency of a survivor of their network."""
+    rows = tables["planes"]
+    own = [where(rows, network=network) for network in np.unique(rows["network"])]
+    hits = [np.isin(one["component"], one["frequency"]) for one in own]
+    groups = np.repeat(np.arange(len(own)), [len(one) for one in hits])
+    return share(np.concatenate(hits), level, groups=groups)
+
+
+def _significant(tables: Tables, level: float) -> Interval:
+    rows = tables["planes"]
+    own = [where(rows, network=network)["variance"] for network in np.unique(rows["network"])]
+    return mean([one.sum() for one in own], level)
+
+
+def _better(tables: Tables, level: float) -> Interval:
+    rows = tables["planes"]
+    return mean(rows["in_fourier"] - rows["in_components"], level, groups=rows["network"])
+
+
+@recipe(
+    "ding-3",
+    paper="Ding",
+    item="Figure 3",
+    shows="Principal components find, loosely, the circles that the Fourier transform finds.",
+    quick=QUICK_WHOLE,
+    paper_setting=Whole(PAPER, (), 30, 30_000),
+    cost="half an hour to two hours: all networks go on to the end",
+    rules=(
+        Statement(
+            "correspondence",
+            "The ∆ between adjacent tokens shows a correspondence between PCA and FFT",
+            "Figure 3",
+            "share of pairs of components whose frequency is that of a survivor; by chance 4 of 29",
+            _found,
+            chance=shuffled("planes", "component"),
+            least=0.5,
+        ),
+        Statement(
+            "significant",
+            "first 10 principal components in pairs, the only components with significant singular values",
+            "Figure 3",
+            "part of the variance along as many pairs of components as circles survive, mean of networks",
+            _significant,
+            chance="of 58 components at the start, 10 have a fifth of the variance",
+            least=0.95,
+        ),
+        Statement(
+            "better",
+            "the Fourier transformation … can reveal circular representations better",
+            "Section 2",
+            "part of a plane's variance at its own frequency: Fourier planes minus pairs of components",
+            _better,
+            chance="there is nothing to shuffle between the two bases but the sign: 0",
+            least=0.1,
+        ),
+    ),
+)
+def components(run: Run) -> Result:
+    """The final embedding along its principal components, and in the planes of its frequencies."""
+    final = _train(run, [run.setting.size.steps])["final"].astype(np.float64)
+    rows = [row for network, E in enumerate(final) for row in _planes(network, E)]
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    one = where(table, network=table["network"][0])
+    E = final[one["network"][0]]
+    points, columns = principal_components(E).points, max(len(one["frequency"]), 2)
+    with style():
+        figure = Figure(figsize=(2.25 * columns, 5.6))
+        axes = figure.subplots(2, columns, squeeze=False)
+        for pair, k in enumerate(one["component"].tolist()):
+            plane = points[:, 2 * pair : 2 * pair + 2]
+            _show_plane(axes[0, pair], plane, k, 1.1 * float(np.abs(plane).max()))
+            head = f"components {2 * pair + 1}, {2 * pair + 2}\nk = {k}, Δ = {circle_delta(k, len(E))}"
+            axes[0, pair].set_title(head, fontsize=9)
+            axes[0, pair].set_xlabel(f"{one['variance'][pair]:.0%} of variance", fontsize=8.5)
+        for place, k in enumerate(one["frequency"].tolist()):
+            plane = frequency_plane(E, k).points
+            _show_plane(axes[1, place], plane, k, 1.1 * float(np.abs(plane).max()))
+            axes[1, place].set_title(f"k = {k}, Δ = {circle_delta(k, len(E))}", fontsize=9)
+            axes[1, place].set_xlabel(f"{one['in_fourier'][place]:.1%} at k", fontsize=8.5)
+        axes[0, 0].set_ylabel("principal components")
+        axes[1, 0].set_ylabel("Fourier planes")
+    return Result({"planes": table}, {"ding-3": figure})
+
+
+def _planes(network: int, E: Array) -> list[dict[str, Any]]:
+    """One row for each survivor, the strongest first, and the pair of components of the same rank."""
+    signal, found = fourier_signals(E), principal_components(E)
+    order = [int(k) + 1 for k in np.argsort(-signal) if survives(signal)[k]]
+    rows = []
+    for pair, k in enumerate(order):
+        columns = slice(2 * pair, 2 * pair + 2)
+        component = found.frequency(pair)
+        rows.append(
+            {
+                "network": network,
+                "frequency": k,
+                "component": component,
+                "variance": float(found.fractions[columns].sum()),
+                "in_fourier": _part(frequency_plane(E, k).points, k),
+                "in_components": _part(found.points[:, columns], component),
+            }
+        )
+    return rows
+
+
+def _part(points: Array, k: int) -> float:
+    """Part of the planar variance that lies at frequency k."""
+    power = (np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0)) ** 2).sum(axis=1)
+    return float(power[k] / power[1:].sum())

@@ -1,0 +1,154 @@
+"""Figure 8: one circle does not add, two hardly, three do (Section 4.1)."""
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, survives
+from analysis.plots.figures import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, gathered
+from grokphys.papers.evidence import share, shuffled, where
+from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
+from nets.interventions import keep_frequencies
+from nets.networks import networks
+from nets.training import train
+
+SECTION = "Section 4.1"
+PIECE = 5
+"""Networks that are trained together: their layers of all frames are in memory."""
+FEW = 0.2
+"""Part of the sums right below which a network cannot add."""
+HIGH, NEAR_ZERO = 1.0, 0.1
+"""Test losses; guessing has ln 59 = 4.1."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Networks of which only some circles are kept when they are tested."""
+
+    size: Size
+    record: str
+    networks: int
+    seed: int
+
+
+def _strongest(count: int, holds: Any) -> Measure:
+    """Share of networks, with only the strongest `count` circles, for whose loss and accuracy it holds."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["sets"], kept=count, rank=0)
+        return share(holds(rows["test_loss"], rows["accuracy"]), level)
+
+    return measure
+
+
+@recipe(
+    "ding-8",
+    paper="Ding",
+    item="Figure 8",
+    shows="One circle does not add, two hardly, three do.",
+    quick=Kept(QUICK, "log:3", 3, 0),
+    paper_setting=Kept(PAPER, "log:8", 30, 80_000),
+    cost="one to two hours",
+    rules=(
+        Statement(
+            "one",
+            "the model is not able to perform the modular addition with only one circle",
+            SECTION,
+            f"share of networks with less than {FEW:.0%} of the sums right by their strongest circle alone",
+            _strongest(1, lambda loss, accuracy: accuracy < FEW),
+            chance=shuffled("sets", "accuracy", within="network"),
+            least=0.75,
+        ),
+        Statement(
+            "two",
+            "still has considerably high loss using two circles",
+            SECTION,
+            f"share of networks whose test loss is above {HIGH:g} with their two strongest circles",
+            _strongest(2, lambda loss, accuracy: loss > HIGH),
+            chance=shuffled("sets", "test_loss", within="network"),
+            least=0.75,
+        ),
+        Statement(
+            "three",
+            "reaches near zero loss with 3 circles",
+            SECTION,
+            f"share of networks whose test loss is below {NEAR_ZERO:g} with their three strongest circles",
+            _strongest(3, lambda loss, accuracy: loss < NEAR_ZERO),
+            chance=shuffled("sets", "test_loss", within="network"),
+            least=0.75,
+        ),
+    ),
+)
+def collaboration(run: Run) -> Result:
+    """Test loss where only one, two or three of the circles that survive are kept at evaluation."""
+    setting: Kept = run.setting
+    firsts = range(0, setting.networks, PIECE)
+
+    def train_piece(number: int) -> dict[str, Any]:
+        first = firsts[number]
+        trained = train(
+            setting.size.model,
+            runs=min(PIECE, setting.networks - first),
+            first_run=first,
+            steps=setting.size.steps,
+            seed=setting.seed,
+            weight_decay=DECAY,
+            record=setting.record,
+            observables=("layers",),
+        )
+        signals = fourier_signals(trained.final)
+        rows = []
+        for k, own in enumerate(signals):
+            # The survivors, the strongest first, so that the first set of each size is that of the strongest.
+            alive = [int(f) + 1 for f in np.argsort(-own) if survives(own)[f]]
+            for frame, step in enumerate(trained.steps):
+                rows += [
+                    (first + k, step, *row)
+                    for row in _tested(networks(trained.run(k), frame), alive, step == trained.steps[-1])
+                ]
+        names = ("network", "step", "kept", "rank", "test_loss", "accuracy")
+        return {name: np.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+
+    rows = gathered(run, [f"networks-from-{first}" for first in firsts], train_piece)
+    last = where(rows, step=setting.size.steps)
+    curves = where(rows, rank=0)
+    return Result({"sets": last, "curves": curves}, {"ding-8": _show(setting, curves)})
+
+
+def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, int, float, float]]:
+    """Number of circles kept (0: all frequencies), rank of the set, loss and accuracy of one network."""
+    E = revived.parameters["embedding"]
+    found = [(0, 0, float(revived.loss("validation")[0]), float(revived.accuracy("validation")[0]))]
+    for count in range(1, min(3, len(alive)) + 1):
+        for rank, kept in enumerate(combinations(alive, count)):
+            changed = revived.with_embedding(keep_frequencies(E, kept))
+            loss, accuracy = changed.loss("validation"), changed.accuracy("validation")
+            found.append((count, rank, float(loss[0]), float(accuracy[0])))
+            if not all_sets:
+                break
+    return found
+
+
+def _show(setting: Kept, curves: dict[str, NDArray[Any]]) -> Figure:
+    with style():
+        figure = Figure(figsize=(12.6, 3.4))
+        axes = figure.subplots(1, 3, sharey=True)
+        for count, ax in enumerate(axes, 1):
+            for kept, label in ((0, "all frequencies"), (count, "the strongest alone")):
+                rows = where(curves, kept=kept)
+                steps = np.unique(rows["step"][rows["step"] > 0])
+                losses = [rows["test_loss"][rows["step"] == step] for step in steps]
+                (line,) = ax.plot(steps, [np.median(values) for values in losses], label=label)
+                low, high = ([side(values) for values in losses] for side in (min, max))
+                ax.fill_between(steps, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+            ax.axhline(np.log(setting.size.tokens), color="#444444", linewidth=0.8, linestyle=":")
+            ax.set(xlabel="step", xscale="log", yscale="log", title=f"{count} kept")
+        axes[0].set_ylabel("test loss (dotted: guessing)")
+        axes[0].legend(loc="lower left", title=f"median and range, {setting.networks} networks")
+    return figure

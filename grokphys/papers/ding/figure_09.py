@@ -1,0 +1,359 @@
+"""Figures 9, 15 and 16: laws fitted to the signals of a network (Section 4.2, Appendix G)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import trajectory_signals
+from analysis.laws.flow import affine_solution
+from analysis.laws.nonlinear import lotka_volterra
+from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
+from analysis.laws.scores import Law, fit_law
+from analysis.plots.figures import show_coefficients, style
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, gathered, show_intervals
+from grokphys.papers.evidence import mean, share, shuffled, where
+from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
+from nets.models import EmbeddingMLP
+from nets.training import train
+
+Array = NDArray[np.float64]
+SECTION = "Section 4.2"
+LINEAR, LASSO, SOLVED, QUADRATIC = "least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"
+LOOK: dict[str, Any] = {
+    "original": {"color": "#222222", "linewidth": 2.4, "alpha": 0.55},
+    SOLVED: {"color": "#a8d5a7", "linewidth": 3.5},
+    LINEAR: {"color": "#d1603d", "linestyle": (0, (4, 2)), "linewidth": 1.3},
+    LASSO: {"color": "#0b6e99", "linestyle": (0, (1.5, 1.2)), "linewidth": 1.3},
+}
+WILD = 1e3
+"""Relative error that a trajectory counts for where it overflows."""
+PIECE = 5
+"""Networks that are trained together: their embeddings of all steps are in memory."""
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Networks of each dimension, each fitted alone by each law from step 0 to the last."""
+
+    tokens: int
+    dims: Sequence[int]
+    networks: int
+    seed: int
+    laws: Sequence[str] = (LINEAR, LASSO)
+    steps: int = 1000
+
+
+def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
+    """Return a table of all fits, and the signals (networks, steps + 1, K) of all networks."""
+    setting: Fits = run.setting
+    pieces = [(d, first) for d in setting.dims for first in range(0, setting.networks, PIECE)]
+
+    def train_piece(number: int) -> dict[str, Any]:
+        d, first = pieces[number]
+        trained = train(
+            EmbeddingMLP(tokens=setting.tokens, dim=d),
+            runs=min(PIECE, setting.networks - first),
+            first_run=first,
+            steps=setting.steps,
+            seed=setting.seed + d,
+            weight_decay=DECAY,
+            record=1,
+            observables=(),
+        )
+        signals = trajectory_signals(trained)
+        rows = [
+            {"d": d, "network": first + k, "law": name} | _score(name, x)
+            for k, x in enumerate(signals)
+            for name in setting.laws
+        ]
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]} | {"signals": signals}
+
+    found = gathered(run, [f"d-{d}-networks-from-{first}" for d, first in pieces], train_piece)
+    signals = found.pop("signals")
+    return found, signals
+
+
+def law_of(name: str, x: Array) -> Law:
+    """Fit a law to the signals (frames, K) of one network."""
+    if name == QUADRATIC:
+        return fit_law(lotka_volterra(), x)
+    return fit_trajectories(x, **PUBLISHED["least-squares" if name == LINEAR else "lasso"])
+
+
+def path_of(name: str, law: Law, x: Array) -> Array:
+    """Follow a law from the first frame: Eq. 4 in closed form, the others step by step."""
+    times = np.arange(len(x))
+    if name == SOLVED:
+        assert isinstance(law, ODEFit)
+        return affine_solution(law.A, law.b, x[0], times.astype(float))
+    return law.predict(x[0], times)
+
+
+def _score(name: str, x: Array) -> dict[str, Any]:
+    """R² of the changes, errors of the trajectory, and the coefficients that are not zero, by their signs."""
+    law = law_of(name, x)
+    path = path_of(name, law, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        changes, found = np.diff(x, axis=0), law.changes(x[:-1])
+        missed = np.sum((changes - found) ** 2, axis=0) / np.sum(
+            (changes - changes.mean(axis=0)) ** 2, axis=0
+        )
+        wrong = np.sqrt(np.mean((path - x) ** 2, axis=0))
+        error = np.linalg.norm(path - x) / np.linalg.norm(x)
+    signs = np.sign(law.A) if isinstance(law, ODEFit) else np.zeros((1, 1))
+    between = signs[~np.eye(len(signs), dtype=bool)]
+    pairs = np.count_nonzero(between)
+    return {
+        "r2": 1 - missed.mean(),
+        "error": error if error <= WILD else WILD,
+        "error_of_rest": np.linalg.norm(x[0] - x) / np.linalg.norm(x),
+        "followed": np.mean(wrong <= 0.1 * x[0]),
+        "coefficients": np.mean(signs != 0) if isinstance(law, ODEFit) else 1.0,
+        "collaborate": np.mean(between[between != 0] > 0) if pairs else np.nan,
+    }
+
+
+def _mean(law: str, column: str) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        return mean(where(tables["fits"], law=law)[column], level)
+
+    return measure
+
+
+def _unstable(tables: Tables, level: float) -> Interval:
+    return share(~(where(tables["fits"], law=QUADRATIC)["error"] <= 1), level)
+
+
+def _at_rest(tables: Tables, generator: np.random.Generator) -> Tables:
+    """As chance has it: the errors of a law by which nothing moves, in random order."""
+    rows = tables["fits"]
+    return {**tables, "fits": {**rows, "error": generator.permutation(rows["error_of_rest"])}}
+
+
+OF_A_CONSTANT = "an R² of 0, that of a law of constant drift: there is nothing to shuffle"
+MODULUS, DIM = PAPER.tokens, PAPER.dim
+SPARSE = Statement(
+    "sparse",
+    "Lasso provides … extremely sparse coefficients",
+    SECTION,
+    "part of the coefficients of Lasso that are not zero, mean of networks; least squares has 1",
+    _mean(LASSO, "coefficients"),
+    chance=shuffled("fits", "coefficients"),
+    most=0.1,
+)
+
+
+@recipe(
+    "ding-9",
+    paper="Ding",
+    item="Figure 9 (b) to (d); Eqs. 2 to 4",
+    shows="Two signals, laws that follow them, and the matrix of Lasso.",
+    quick=Fits(QUICK.tokens, (QUICK.dim,), 3, 0, (LINEAR, LASSO, SOLVED, QUADRATIC), 200),
+    paper_setting=Fits(MODULUS, (DIM,), 30, 90_000, (LINEAR, LASSO, SOLVED, QUADRATIC)),
+    cost="five to fifteen minutes",
+    rules=(
+        Statement(
+            "Eq. 2: fit",
+            "the fit yields an R² value close to 1",
+            SECTION,
+            "R² of the changes by the quadratic law, mean of networks",
+            _mean(QUADRATIC, "r2"),
+            chance=OF_A_CONSTANT,
+            least=0.95,
+        ),
+        Statement(
+            "Eq. 2: unstable",
+            "to compute a trajectory …, errors accumulate, leading to a rapid loss of numerical stability",
+            SECTION,
+            "share of networks whose trajectory the quadratic law misses by all of it, or overflows",
+            _unstable,
+            chance=shuffled("fits", "error"),
+            least=0.75,
+        ),
+        Statement(
+            "linear regression",
+            "linear regression gives us an almost perfect fit",
+            SECTION,
+            "relative error of the trajectory by least squares, mean of networks",
+            _mean(LINEAR, "error"),
+            chance=_at_rest,
+            most=0.01,
+            digits=4,
+        ),
+        Statement(
+            "Lasso",
+            "Lasso provides comparable estimations with reasonable errors bounds",
+            SECTION,
+            "relative error of the trajectory by Lasso, mean of networks",
+            _mean(LASSO, "error"),
+            chance=_at_rest,
+            most=0.1,
+            digits=3,
+        ),
+        Statement(
+            "Eq. 4",
+            "The analytical solution similarly provides us with a comparable estimation of the trajectory",
+            SECTION,
+            "relative error of Eq. 4 with Lasso's A, mean of networks",
+            _mean(SOLVED, "error"),
+            chance=_at_rest,
+            most=0.1,
+            digits=3,
+        ),
+        SPARSE,
+        Statement(
+            "both signs",
+            "Some circle pairs display collaborative behavior, while other pairs are competitive",
+            "Section 1",
+            "part of Lasso's coefficients between circles that are positive, mean of networks",
+            _mean(LASSO, "collaborate"),
+            chance="signs drawn at random would be of both kinds too: the paper claims no more",
+            least=0.05,
+            most=0.95,
+        ),
+    ),
+)
+def equations(run: Run) -> Result:
+    """Two trajectories of one network, the laws that follow them, and the matrix of Lasso."""
+    fits, signals = fit_networks(run)
+    x = signals[0]
+    best = int(np.argmax(x[-1]))
+    dead = int(np.argmax(np.where(x[-1] > 2 * x[-1].mean(), 0, x[0])))
+    laws = {name: law_of(name, x) for name in (SOLVED, LINEAR, LASSO, QUADRATIC)}
+    paths = {name: path_of(name, law, x) for name, law in laws.items()}
+    with style():
+        figure = Figure(figsize=(13.2, 4.2))
+        first, second, third = figure.subplots(1, 3)
+        for ax, k, state in ((first, dead, "dead"), (second, best, "survives")):
+            ax.plot(x[:, k], label="original", **LOOK["original"])
+            for name in (SOLVED, LINEAR, LASSO):
+                ax.plot(paths[name][:, k], label=name, **LOOK[name])
+            quadratic = np.clip(np.nan_to_num(paths[QUADRATIC][:, k], posinf=1e9), -1e9, 1e9)
+            ax.plot(quadratic, label=QUADRATIC, color="#8a5a00", linewidth=0.9)
+            ax.set(xlabel="step", ylabel="signal ‖F_k‖", title=f"frequency {k + 1}, {state}")
+            ax.set_ylim(0, 1.4 * float(x[:, k].max()))
+            ax.legend(loc="best")
+        _show_matrix(third, laws[LASSO], x)
+    return Result({"fits": fits}, {"ding-9": figure})
+
+
+def _show_matrix(ax: Axes, law: Law, x: Array) -> None:
+    assert isinstance(law, ODEFit)
+    alive = (1 + np.flatnonzero(x[-1] > 2 * x[-1].mean())).tolist()
+    title = f"Lasso: {np.count_nonzero(law.A)} of {law.A.size} coefficients"
+    show_coefficients(law.A, ax, marked=alive, title=title)
+
+
+@recipe(
+    "ding-9a",
+    paper="Ding",
+    item="Figure 9 (a)",
+    shows="How well the linear law fits the changes, over the embedding dimension.",
+    quick=Fits(QUICK.tokens, (16, 32), 3, 0, steps=200),
+    paper_setting=Fits(MODULUS, tuple(range(16, 129, 16)), 20, 91_000),
+    cost="ten to thirty minutes",
+    rules=(
+        Statement(
+            "linear regression",
+            "we can model the trajectory well; linear regression gives us an almost perfect fit",
+            SECTION,
+            "R² of the changes by least squares, mean of networks of all dimensions",
+            _mean(LINEAR, "r2"),
+            chance=OF_A_CONSTANT,
+            least=0.95,
+        ),
+        Statement(
+            "Lasso",
+            "Lasso provides comparable estimations",
+            SECTION,
+            "R² of the changes by Lasso, mean of networks of all dimensions",
+            _mean(LASSO, "r2"),
+            chance=OF_A_CONSTANT,
+            least=0.8,
+        ),
+    ),
+)
+def fits_by_size(run: Run) -> Result:
+    """R² in sample of the linear law against the embedding dimension."""
+    setting: Fits = run.setting
+    fits, _ = fit_networks(run)
+    with style():
+        figure = Figure(figsize=(5.6, 3.8))
+        ax = figure.subplots()
+        for name in setting.laws:
+            values = [mean(where(fits, law=name, d=d)["r2"], CONFIDENCE) for d in setting.dims]
+            show_intervals(ax, setting.dims, values, label=name)
+        ax.set(xlabel="embedding dimension d", ylabel="R² of the changes, in sample", ylim=(None, 1.02))
+        ax.set_title(f"p = {setting.tokens}, {setting.networks} networks each, mean and 95 % interval")
+        ax.legend()
+    return Result({"fits": fits}, {"ding-9a": figure})
+
+
+@recipe(
+    "ding-15",
+    paper="Ding",
+    item="Figure 15; Appendix G",
+    shows="Matrices of Lasso of three more networks.",
+    quick=Fits(QUICK.tokens, (QUICK.dim,), 3, 1, steps=200),
+    paper_setting=Fits(MODULUS, (DIM,), 30, 150_000),
+    cost="five to fifteen minutes",
+    rules=(SPARSE,),
+)
+def three_fits(run: Run) -> Result:
+    """Matrices of Lasso of three networks."""
+    fits, signals = fit_networks(run)
+    with style():
+        figure = Figure(figsize=(15.0, 4.8))
+        for ax, x in zip(figure.subplots(1, 3), signals[:3], strict=True):
+            _show_matrix(ax, law_of(LASSO, x), x)
+    return Result({"fits": fits}, {"ding-15": figure})
+
+
+@recipe(
+    "ding-16",
+    paper="Ding",
+    item="Figure 16; Appendix G",
+    shows="All signals of a network, and the linear laws that follow them.",
+    quick=Fits(QUICK.tokens, (QUICK.dim,), 3, 2, steps=200),
+    paper_setting=Fits(MODULUS, (DIM,), 30, 160_000),
+    cost="five to fifteen minutes",
+    rules=(
+        Statement(
+            "followed",
+            "With this new set of equations, we can model the trajectory well",
+            SECTION,
+            "part of the circles that Lasso follows to a tenth of their first signal, mean of networks",
+            _mean(LASSO, "followed"),
+            chance="a law that follows none has 0: there is nothing to shuffle",
+            least=0.9,
+        ),
+    ),
+)
+def all_trajectories(run: Run) -> Result:
+    """Original and estimated signals of all frequencies of one network."""
+    fits, signals = fit_networks(run)
+    x = signals[0]
+    paths = {name: path_of(name, law_of(name, x), x) for name in (LINEAR, LASSO)}
+    with style():
+        figure = Figure(figsize=(12.0, 8.6))
+        axes = figure.subplots(5, 6, sharex=True, sharey=True).ravel()
+        for k, ax in enumerate(axes[: x.shape[1]]):
+            ax.plot(x[:, k], label="original", **LOOK["original"])
+            for name, path in paths.items():
+                ax.plot(path[:, k], label=name, **LOOK[name])
+            alive = x[-1, k] > 2 * x[-1].mean()
+            look: Any = {"weight": "bold", "color": "#d1603d"} if alive else {"color": "#444444"}
+            ax.text(0.96, 0.93, f"{k + 1}", transform=ax.transAxes, ha="right", va="top", **look)
+        axes[0].set_ylim(0, 1.05 * float(x.max()))
+        for ax in axes[x.shape[1] :]:
+            ax.axis("off")
+        axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center")
+        figure.supxlabel("step", fontsize=10)
+        figure.supylabel("signal ‖F_k‖; survivors' numbers in bold", fontsize=10)
+    return Result({"fits": fits}, {"ding-16": figure})

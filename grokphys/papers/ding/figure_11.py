@@ -1,0 +1,173 @@
+"""Figure 11: random embeddings are rounder in more dimensions, which does not tell survivors (Appendix B)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.circles.geometry import circularity
+from analysis.circles.survival import survival_rates
+from analysis.plots.figures import style
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.ding.training import PAPER, QUICK, SHARD, Size, gathered, show_intervals, train_circles
+from grokphys.papers.evidence import correlation, mean, rank_correlation, shuffled, where
+from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
+from nets.engines.ensemble import draw
+
+SECTION = "Appendix B"
+DEAD, ALIVE = "#0b6e99", "#d1603d"
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Random embeddings of each dimension, none of them trained."""
+
+    tokens: int
+    dims: Sequence[int]
+    count: int
+    seed: int
+
+
+def _rises(column: str) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["embeddings"]
+        return rank_correlation(rows["d"], rows[column], level)
+
+    return measure
+
+
+def _rounder(name: str, column: str) -> Statement:
+    return Statement(
+        name,
+        "circularity increases as dimensionality increases",
+        SECTION,
+        f"Kendall's τ of the {name} circularity over frequencies and d; by chance 0",
+        _rises(column),
+        chance=shuffled("embeddings", column),
+        least=0.5,
+        independent="embedding",
+    )
+
+
+@recipe(
+    "ding-11",
+    paper="Ding",
+    item="Figure 11, left; Appendix B",
+    shows="Random embeddings are rounder in more dimensions.",
+    quick=Embeddings(23, (2, 8, 32), 5, 0),
+    paper_setting=Embeddings(59, (2, 4, 8, 16, 32, 64, 128, 256, 512), 50, 110_000),
+    cost="seconds",
+    rules=(_rounder("mean", "mean"), _rounder("maximum", "maximum")),
+)
+def initial_circularity(run: Run) -> Result:
+    """Circularity of random embeddings against their dimension."""
+    setting: Embeddings = run.setting
+    p, generator = setting.tokens, np.random.default_rng(setting.seed)
+    found = [circularity(generator.standard_normal((setting.count, p, d))) for d in setting.dims]
+    rows = {
+        "d": np.repeat(setting.dims, setting.count),
+        "mean": np.concatenate([values.mean(axis=1) for values in found]),
+        "maximum": np.concatenate([values.max(axis=1) for values in found]),
+    }
+    with style():
+        figure = Figure(figsize=(5.6, 3.8))
+        ax = figure.subplots()
+        for name, color in (("maximum", ALIVE), ("mean", DEAD)):
+            values = [mean(where(rows, d=d)[name], CONFIDENCE) for d in setting.dims]
+            show_intervals(ax, setting.dims, values, color=color, label=f"{name} over frequencies")
+        d = np.geomspace(setting.dims[0], setting.dims[-1], 50)
+        ax.plot(d, d / (d + p - 2), color="#222222", linewidth=0.9, linestyle="--", label="d / (d + p - 2)")
+        ax.set(xscale="log", xlabel="embedding dimension d", ylabel="circularity (Eq. 5)", ylim=(0, 1))
+        ax.set_xticks(setting.dims, [str(d) for d in setting.dims])
+        ax.minorticks_off()
+        ax.legend(loc="upper left")
+        ax.set_title(f"{setting.count} random embeddings, p = {p}")
+    return Result({"embeddings": rows}, {"ding-11": figure})
+
+
+# -- the right ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Networks, each with an embedding of its own, and of how many the stopping rule is audited."""
+
+    size: Size
+    networks: int
+    audited: int
+    seed: int
+
+
+def _tells(tables: Tables, level: float) -> Interval:
+    rows = tables["circles"]
+    alive = rows["survived"].astype(float)
+    return correlation(rows["circularity"], alive, level, groups=rows["network"])
+
+
+@recipe(
+    "ding-11b",
+    paper="Ding",
+    item="Figure 11, right; Appendix B",
+    shows="Whether the roundness of a frequency at the start tells its survival.",
+    quick=Survivors(QUICK, 6, 1, 0),
+    paper_setting=Survivors(PAPER, 340, 4, 111_000),
+    cost="a quarter of an hour to an hour",
+    rules=(
+        Statement(
+            "survival",
+            "inconclusive as to whether larger initial circularity implies a better chance of survival",
+            SECTION,
+            "Pearson correlation of survival and initial circularity: none, by an equivalence margin of 0.1",
+            _tells,
+            chance="shuffled survival makes it true: what would make it untrue is a correlation",
+            least=-0.1,
+            most=0.1,
+        ),
+    ),
+)
+def by_circularity(run: Run) -> Result:
+    """Survival against the circularity of the initial embedding."""
+    setting: Survivors = run.setting
+    model, seed = setting.size.model, setting.seed
+    firsts = range(0, setting.networks, SHARD)
+
+    def train_piece(number: int) -> dict[str, Any]:
+        first = firsts[number]
+        count = min(SHARD, setting.networks - first)
+        own: dict[str, Any] = {"runs": count, "seed": seed + number}
+        found = train_circles(
+            model, steps=setting.size.steps, audited=setting.audited if not first else 0, **own
+        )
+        start = circularity(draw(model, **own).parameters["embedding"])
+        K = start.shape[1]
+        return {
+            "network": np.repeat(first + np.arange(count), K),
+            "circularity": start.ravel(),
+            "signal": found.signals[:, 0].ravel(),
+            "survived": found.survived.ravel(),
+            "changed": found.changed.ravel(),
+            "decided": np.repeat(found.decided, K),
+            "audited": np.repeat(np.arange(count) < found.audited, K),
+        }
+
+    rows = gathered(run, [f"networks-from-{first}" for first in firsts], train_piece)
+    survived, start = rows["survived"], rows["circularity"]
+    bins = survival_rates(start[:, None], survived[:, None], groups=rows["network"])
+    with style():
+        figure = Figure(figsize=(9.6, 3.6))
+        left, right = figure.subplots(1, 2)
+        edges = np.linspace(start.min(), start.max(), 31)
+        for state, color, chosen in (("dead", DEAD, ~survived), ("survived", ALIVE, survived)):
+            if chosen.any():  # an empty histogram has no density
+                label = f"{state} ({chosen.sum()})"
+                left.hist(start[chosen], edges, density=True, alpha=0.55, color=color, label=label)
+        left.set(xlabel="initial circularity (Eq. 5)", ylabel="density")
+        left.set_title(f"{setting.networks} networks")
+        left.legend()
+        show_intervals(right, [b.value for b in bins], [b.rate for b in bins], color=ALIVE)
+        right.axhline(survived.mean(), color="#555555", linestyle=":", linewidth=1)
+        right.set(xlabel="initial circularity (Eq. 5)", ylabel="survival rate", ylim=(0, None))
+        right.set_title("bins of equally many circles; dotted: all")
+    return Result({"circles": rows}, {"ding-11b": figure})
