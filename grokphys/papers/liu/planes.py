@@ -228,13 +228,13 @@ SANDWICH = Statement(
 )
 
 
-def _nearest(column: Any, row: Any, phase: Any) -> float:
-    """Mean distance to memorization, in cells, of comprehension minus that of grokking."""
+def _distance(column: Any, row: Any, phase: Any) -> float:
+    """Mean distance to all networks that memorise, in cells, of comprehension minus that of grokking."""
     places = np.stack([column, row], axis=1).astype(float)
     goal = places[phase == "memorization"]
     if not len(goal):
         return float("nan")
-    distance = np.linalg.norm(places[:, None] - goal, axis=2).min(axis=1)
+    distance = np.linalg.norm(places[:, None] - goal, axis=2).mean(axis=1)
     parts = [distance[phase == name] for name in ("comprehension", "grokking")]
     return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else float("nan")
 
@@ -243,7 +243,7 @@ def closer_to_memorization(tables: Tables, level: float) -> Interval:
     """The same, with its interval from leaving out cells."""
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
-    return jackknife(_nearest, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
+    return jackknife(_distance, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
 
 
 def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:

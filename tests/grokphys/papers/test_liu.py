@@ -10,7 +10,14 @@ from grokphys.cli.reproduce import reproduce
 from grokphys.papers.liu import examples, trajectories  # noqa: F401 (register their recipes)
 from grokphys.papers.liu import theory as liu_theory
 from grokphys.papers.recipe import RECIPES, Run
-from physics import InputError, OutputError
+from physics import (
+    EffectiveTheory,
+    InputError,
+    Operation,
+    OutputError,
+    closures,
+    representation_quality,
+)
 
 
 def rows_of(path):
@@ -75,6 +82,20 @@ def test_figures_9_and_11_are_those_of_the_paper():
     assert {table[name][0] for name in ("A1", "A2", "A3")} == {3}
     for two in ("A1 A2", "A1 A3", "A2 A3", "A1 A2 A3"):
         assert table[two] == (2, "A1 A2 A3")
+
+
+def test_stopped_flows_seldom_exceed_the_bounds():
+    """Liu, Eqs. 15 to 17, on the theory's own flows, stopped at random times."""
+    operation, generator = Operation(10), np.random.default_rng(10)
+    above = []
+    for masks in liu_theory.training_sets(operation, range(5, 55, 2), 6, 101).values():
+        for mask, bound in zip(masks, closures(operation, masks).quality, strict=True):
+            theory = EffectiveTheory(10, pairs=operation.samples[mask])
+            E = theory.solve(theory.start(generator), [10 ** generator.uniform(0.5, 3.5)])[0]
+            above.append(representation_quality(E, theory) - bound)
+    assert 0 < np.mean(np.array(above) > 0) < 0.1
+    assert max(above) < 0.1
+    assert any(a < -0.5 for a in above)
 
 
 def test_figure_16_every_link_of_the_chain_is_needed():

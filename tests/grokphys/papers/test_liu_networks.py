@@ -1,109 +1,100 @@
-import csv
-import math
+"""What Liu's figures of transformers, images and planar embeddings are made of."""
 
 import numpy as np
 import pytest
 import torch
-from grokphys.papers.registry import FIGURES
+from matplotlib.figure import Figure
 
-from grokphys.papers.liu import components as liu_components
-from grokphys.papers.liu import images as liu_images
-from grokphys.papers.liu import networks as liu_networks
-from grokphys.phases import NEVER
+from grokphys.papers.liu import components, images, pictures, transformer
+from grokphys.papers.recipe import RECIPES, Run
 from nets import TokenTransformer
 
 torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
+TINY = components.Followed(TokenTransformer(7, 12, depth=1, width=8), 2, 60, 4, (2, 4))
 
 
-def rows_of(path):
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def circle(p=29, frequency=5):
+    angle = 2 * np.pi * frequency * np.arange(p) / p
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def test_a_circle_is_of_its_frequency():
-    token = np.arange(29)
-    circle = np.stack([np.cos(2 * np.pi * 5 * token / 29), np.sin(2 * np.pi * 5 * token / 29)], axis=1)
-    assert liu_components._frequency(circle) == 5
-    assert liu_components._share(circle, 5) == pytest.approx(1)
-    assert liu_components._share(circle, 4) == pytest.approx(0, abs=1e-12)
-    line = liu_components.show_circle(circle, 5).lines[0].get_xydata()
-    chords = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    assert components.frequency_of(circle()) == 5
+    assert components.share_of(circle(), 5) == pytest.approx(1)
+    assert components.share_of(circle(), 4) == pytest.approx(0, abs=1e-12)
+    ax = Figure().subplots()
+    components.show_circle(circle(), 5, ax)
+    chords = np.linalg.norm(np.diff(ax.lines[0].get_xydata(), axis=0), axis=1)
     np.testing.assert_allclose(chords, 2 * np.sin(np.pi / 29))  # a polygon that goes round once
 
 
-def test_accuracies_of_the_own_embedding_are_the_recorded_ones(monkeypatch):
-    setting = liu_networks.SETTINGS["quick"]
-    small = liu_networks.replace(setting, model=TokenTransformer(7, 12, depth=1, width=8), steps=60)
-    monkeypatch.setitem(liu_networks.SETTINGS, "quick", small)
-    liu_components._network.cache_clear()
-    trained = liu_components._network("quick")
-    liu_components._network.cache_clear()
-    split = liu_components._split(small)
-    for frame in (0, trained.frames - 1):
-        found = liu_components._accuracies(small.model, trained, frame, trained.positions[0, frame], split)
-        for name, value in found.items():
-            assert value == pytest.approx(trained.observables[name][0, frame])
+def test_projected_on_all_components_an_embedding_is_itself():
+    """With as many components as tokens, the accuracy is that of the embedding as it is."""
+    whole = components.Followed(TINY.model, 1, 60, 4, (2, 7))
+    (one,) = components.followed(Run(whole, "quick"))
+    actual = components.actual(one)
+    assert len(actual) == len(one["steps"]) == len(one["positions"])
+    for kind in ("final", "current"):
+        last = (one["components"] == kind) & (one["n"] == 7) & (one["step"] == one["step"].max())
+        assert one["validation_accuracy"][last] == pytest.approx(actual[-1])
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    out = tmp_path_factory.mktemp("reproduce")
-    for name in ("liu-1", "liu-7", "liu-8", "liu-8b", "liu-20", "liu-21", "liu-22"):
-        for path in FIGURES[name](out, "quick"):
-            assert path.is_file()
-    return out
+def test_networks_of_one_seed_differ():
+    first, second = components.followed(Run(TINY, "quick"))
+    assert np.abs(first["positions"][0] - second["positions"][0]).max() > 0.1
 
 
-@pytest.mark.slow
-def test_generalisation_comes_with_fewer_dimensions(results):
-    by_run = {}
-    for row in rows_of(results / "liu-7.csv"):
-        by_run.setdefault(row["run"], []).append(float(row["effective_dimension"]))
-    for dimension in by_run.values():
-        assert max(dimension) > dimension[0]
-        assert dimension[-1] < 0.75 * max(dimension)
-    phases = {row["phase"] for row in rows_of(results / "liu-7-phases.csv")}
-    assert {"memorization", "confusion"} < phases
-
-
-@pytest.mark.slow
-def test_dropout_speeds_generalisation(results):
-    rows = {float(row["dropout"]): row for row in rows_of(results / "liu-7-dropout.csv")}
-    assert rows[0.0]["validation_steps"] == NEVER
-    assert int(rows[0.05]["validation_steps"]) < 0.75 * liu_networks.SETTINGS["quick"].steps
-
-
-@pytest.mark.slow
-def test_the_final_embedding_is_a_circle_that_the_start_already_hints_at(results):
-    views = {}
-    for row in rows_of(results / "liu-21.csv"):
-        views.setdefault(row["view"], []).append((float(row["pc_1"]), float(row["pc_2"])))
-    final, own, projected = (np.array(points) for points in views.values())
-    frequency = liu_components._frequency(final)
-    assert liu_components._share(final, frequency) > 0.7
-    assert liu_components._share(projected, frequency) > 2 * liu_components._share(own, frequency)
-
-
-@pytest.mark.slow
-def test_final_components_suffice_before_current_ones_do(results):
-    rows = rows_of(results / "liu-22.csv")
-    curves = {
-        kind: np.array(
-            [float(r["validation_accuracy"]) for r in rows if (r["components"], r["n"]) == (kind, "6")]
-        )
-        for kind in ("final", "current")
+def test_generalising_is_told_from_never():
+    rows = RECIPES["liu-8"].make(Run(RECIPES["liu-8"].settings["quick"], "quick")).columns()["networks"]
+    assert (np.isinf(rows["validation_steps"]) | (rows["validation_steps"] <= 200)).all()
+    tables = {
+        "networks": {
+            "train_steps": np.array([10.0, 10.0, 10.0, np.inf]),
+            "validation_steps": np.array([2000.0, 500.0, np.inf, np.inf]),
+        }
     }
-    assert curves["final"][-1] == curves["current"][-1] > 0.5
-    assert curves["final"].sum() > curves["current"].sum()
+    assert images._much_later(tables, 0.95).estimate == 0.25
 
 
-@pytest.mark.slow
-def test_images_grok_and_fewer_take_longer(results):
-    rows = rows_of(results / "liu-20.csv")
-    steps = [math.inf if row["validation_steps"] == NEVER else int(row["validation_steps"]) for row in rows]
-    assert steps == sorted(steps, reverse=True)
-    assert int(rows[1]["train_steps"]) + liu_images.DELAY < steps[1]
-    confused, memorized, bordering, _ = rows_of(results / "liu-8b-claims.csv")
-    assert confused["claim"].startswith("a high rate and weight decay: confusion")
-    assert memorized["claim"].startswith("a low rate and weight decay: memorization")
-    assert confused["holds"] == memorized["holds"] == bordering["holds"] == "True"
+def test_dropout_rules_look_at_the_best_rate_and_at_delays():
+    tables = {
+        "networks": {
+            "dropout": np.repeat([0.0, 0.1, 0.3], 4),
+            "train_steps": np.full(12, 100.0),
+            "validation_steps": np.repeat([5000.0, 3000.0, 500.0], 4),
+        }
+    }
+    assert transformer._under_a_thousand(tables, 0.95).estimate == 1
+    assert transformer._grokking_left(tables, 0.95).estimate == 0
+    assert transformer._speeds_up(tables, 0.95).high < -0.2
+
+
+def test_structure_is_a_line_or_a_circle():
+    line = np.arange(11)[:, None] * np.array([1.0, -2.0]) + 3
+    assert pictures.structure_of(line, "addition") == pytest.approx(1)
+    assert pictures.structure_of(circle(11, 3), "modular addition") == pytest.approx(1)
+    assert pictures.structure_of(circle(11, 3), "addition") < 0.3
+    noise = np.random.default_rng(0).standard_normal((11, 2))
+    assert pictures.structure_of(noise, "addition") < 0.5
+
+
+def test_the_decoder_is_drawn_at_the_midpoint_of_two_embeddings():
+    setting = pictures.Planar((20, 20), 2, 300, 101, 5)
+    part = pictures._train_planar(setting, "addition")
+    assert part["classes"].shape == (2, 101, 101)
+    assert part["classes"].max() < 9
+    assert part["shown"][0] <= part["shown"][1]
+
+
+def test_images_of_a_class_collapse_and_classes_do_not():
+    rows = RECIPES["liu-19"].make(Run(RECIPES["liu-19"].settings["quick"], "quick")).columns()["encoders"]
+    assert (rows["within_end"] < 0.1 * rows["within_start"]).all()
+    assert (rows["between_end"] > 0.5 * rows["between_start"]).all()
+
+
+def test_the_variance_splits_into_within_and_between():
+    labels = np.arange(20) % 10
+    f = np.random.default_rng(1).standard_normal((20, 2))
+    within, between, norm = pictures._variances(f, labels)
+    assert within + between == pytest.approx(np.mean(np.sum((f - f.mean(axis=0)) ** 2, axis=1)))
+    assert norm == pytest.approx(np.sum(f**2))
