@@ -5,6 +5,8 @@ comes from. What does not: what moves the points (`physics.particles`, `nets`), 
 (`analysis`).
 """
 
-from physics.trajectory.trajectory import Clock, Path, Trajectory, load
+from physics.trajectory.layout import Path
+from physics.trajectory.opening import load
+from physics.trajectory.trajectory import Clock, Trajectory
 
 __all__ = ["Clock", "Path", "Trajectory", "load"]

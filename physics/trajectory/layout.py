@@ -1,18 +1,22 @@
 """What is recorded of a run, and where it comes from: what a recorder is given and a file begins with."""
 
 import json
+import os
 import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError, InputError
+
+Path = str | os.PathLike[str]
+"""What functions that take the name of a file take."""
 
 SCHEMA = "grokphys-trajectory"
 SCHEMA_VERSION = 2
@@ -81,7 +85,7 @@ class Header:
         }
 
     @classmethod
-    def from_json(cls, path: Path, values: Any) -> "Header":
+    def from_json(cls, path: FilePath, values: Any) -> "Header":
         """Return the header that `to_json` gave; whatever else raises a FileFormatError that names `path`."""
         check_version(path, values["schema"], values["schema_version"])
         observables = {
@@ -103,7 +107,7 @@ def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[in
     return {name: (observable_type(name, v.dtype).str, v.shape[1:]) for name, v in arrays.items()}
 
 
-def check_version(path: Path, schema: Any, version: Any) -> None:
+def check_version(path: FilePath, schema: Any, version: Any) -> None:
     """Refuse what is not of our schema, or of a later version of it."""
     if schema != SCHEMA:
         raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError
-from physics.trajectory.layout import Layout
-from physics.trajectory.trajectory import Path, Trajectory
+from physics.trajectory.layout import Layout, Path
+from physics.trajectory.trajectory import Trajectory
 
 
 class Recorder(Protocol):

@@ -3,20 +3,22 @@
 import errno
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.trajectory.file import write_file
-from physics.trajectory.layout import Header, Layout
+from physics.trajectory.layout import Header, Layout, Path
 from physics.trajectory.locks import wait_for
 from physics.trajectory.provenance import made_with
 from physics.trajectory.target import Target
-from physics.trajectory.trajectory import Path, Trajectory
+
+if TYPE_CHECKING:
+    from physics.trajectory.trajectory import Trajectory
 
 
-def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None:
+def save(trajectory: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
     """Write `trajectory` to `path`, block by block; see `Trajectory.save`."""
     shared = [name for name in trajectory.observables if name not in trajectory._clocks]
     layout = Layout(

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from physics.errors import FileFormatError
 from physics.trajectory.layout import (
     Layout,
+    Path,
     check_parameters,
     check_version,
     observable_name,
     observable_type,
 )
 from physics.trajectory.log import RECORD, Log, is_log
-from physics.trajectory.trajectory import Path, Trajectory
+from physics.trajectory.trajectory import Trajectory
 
 LARGEST_RATIO = 1100
 """Deflate makes nothing smaller than a thousandth: a dataset that claims more is a bomb."""

@@ -1,10 +1,8 @@
 """`Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
 
 import importlib
-import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path as FilePath
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +10,8 @@ from numpy.typing import NDArray
 from physics.checks import finite_array, whole_number
 from physics.errors import InputError
 from physics.trajectory import views
-from physics.trajectory.layout import check_parameters, checked_start, observable_name, observable_type
+from physics.trajectory.layout import Path, check_parameters, checked_start, observable_name, observable_type
 
-Path = str | os.PathLike[str]
 Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -47,6 +44,9 @@ class Trajectory:
     InputError
         If shapes or lengths do not agree.
     """
+
+    _opened: ClassVar[Callable[[Path], "Trajectory"]]
+    """Who reads files, named by `physics.trajectory.opening`: this module knows none of its readers."""
 
     def __init__(
         self,
@@ -100,9 +100,7 @@ class Trajectory:
         FileNotFoundError, FileFormatError
             If there is no such file, or it is not a readable trajectory.
         """
-        from physics.trajectory.stored import StoredTrajectory
-
-        return StoredTrajectory(path)
+        return cls._opened(path)
 
     @property
     def positions(self) -> NDArray[Any]:
@@ -304,31 +302,6 @@ class Trajectory:
 
     def _repr_html_(self) -> str:
         return views.html(self)
-
-
-def load(path: Path) -> Trajectory:
-    """Read a whole trajectory file into memory; see `Trajectory.open` for the lazy way.
-
-    Raises
-    ------
-    FileNotFoundError, FileFormatError
-        If there is no such file, or it is not a readable trajectory.
-    """
-    from physics.trajectory.stored import damage
-
-    lazy = Trajectory.open(path)
-    with damage(FilePath(path)):
-        return Trajectory(
-            lazy.positions,
-            lazy.steps,
-            lazy.times,
-            observables={name: lazy.observables[name] for name in lazy.observables},
-            clocks=lazy._clocks,
-            parameters=lazy.parameters,
-            start=dict(lazy.start),
-            made_with=lazy.made_with,
-            complete=lazy.complete,
-        )
 
 
 def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Clock:

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from physics.errors import InputError, OutputError
 from physics.trajectory.file import write_file
-from physics.trajectory.layout import Header, Layout, checked_start
+from physics.trajectory.layout import Header, Layout, Path, checked_start
 from physics.trajectory.locks import signals_deferred, wait_for
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
 from physics.trajectory.provenance import DECIDE_BITS, made_with
 from physics.trajectory.target import Target
-from physics.trajectory.trajectory import Path, Trajectory
+from physics.trajectory.trajectory import Trajectory
 
 FLUSH_SECONDS = 2.0
 BLOCK_BYTES = 2**20

@@ -28,7 +28,7 @@ from grokphys.cli import main as cli
 from grokphys.cli.main import COMMANDS, main
 from grokphys.papers.catalogue import recipes
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md")] + sorted(
     DOCS.glob("*.md")
@@ -232,7 +232,7 @@ SHORTER = {
 TABLE_NOT_RUN = {
     "explore": "serves until it is interrupted; tests/grokphys/explorer/test_explore.py runs it",
     "reproduce --all --budget quick": "takes a quarter of an hour",
-    "bench nets particles": "takes minutes; tests/test_packaging.py runs another one",
+    "bench nets particles": "takes minutes; tests/house/test_packaging.py runs another one",
 }
 
 

@@ -35,7 +35,7 @@ def second(
 
 
 def mutant(old, new, within=""):
-    return mutants.Mutant("m", "m.py", old, new, within, ("tests/test_mutants.py",), "why")
+    return mutants.Mutant("m", "m.py", old, new, within, ("tests/house/test_mutants.py",), "why")
 
 
 def test_a_mutant_changes_one_place():

@@ -16,7 +16,7 @@ import pytest
 import physics
 from grokphys.cli.main import COMMANDS, main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("physics", "nets", "analysis", "grokphys")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NAMES = {"PIL": "pillow", "sklearn": "scikit-learn"}

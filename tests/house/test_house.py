@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("physics", "nets", "analysis", "grokphys")
 LINES = 400
 FILES = 14
@@ -16,7 +16,7 @@ LONG = {
     "tests/bad_commands.py",
     "tests/grokphys/explorer/test_explore.py",
     "tests/grokphys/explorer/test_explore_door.py",
-    "tests/grokphys/papers/test_ding_networks.py",
+    "tests/grokphys/papers/ding/test_ding_networks.py",
     "tests/grokphys/test_cli.py",
     "tests/grokphys/test_options.py",
     "tests/grokphys/test_sweep.py",

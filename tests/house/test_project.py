@@ -1,16 +1,14 @@
 """The project's own files: integration, hooks, citation, issue forms, and a map that is true."""
 
-import ast
 import re
 import tomllib
-from graphlib import TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PINNED = dict(
     line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
 )
@@ -91,47 +89,3 @@ def test_every_package_of_the_house_stands_in_the_map():
     for house in ("physics", "nets", "analysis", "grokphys"):
         found = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / house).glob("*/__init__.py")}
         assert {house, *found} <= rows
-
-
-# -- the tree ----------------------------------------------------------------------------------------------
-
-MOST_LINES, MOST_FILES = 400, 14
-MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in (ROOT / "grokphys").rglob("*.py")
-}
-
-
-def imported(path):
-    """Modules that a file imports, wherever the import stands but for those that types alone need."""
-    waiting, found = [ast.parse(path.read_text(encoding="utf-8"))], set()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            found |= {name if name in MODULES else node.module for name in inside}
-        waiting += ast.iter_child_nodes(node)
-    return found & set(MODULES)
-
-
-def test_no_file_and_no_folder_is_too_large():
-    for path in MODULES.values():
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES, path
-    for folder in {path.parent for path in MODULES.values()}:
-        assert sum(path.is_file() for path in folder.iterdir()) <= MOST_FILES, folder
-
-
-def test_there_are_no_import_circles():
-    order = TopologicalSorter({name: imported(path) for name, path in MODULES.items()})
-    order.prepare()  # raises CycleError, which names the circle
-
-
-def test_every_package_says_what_belongs_there():
-    for name, path in MODULES.items():
-        if path.name == "__init__.py" and not name.startswith(("grokphys.papers", "grokphys.report")):
-            said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            assert "Here belong" in said, name
