@@ -12,6 +12,7 @@ from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, mean, share, shuffled, where
 from grokphys.papers.musat.ensembles import (
     EPOCHS,
+    FITTED,
     GRID,
     ORDERED,
     PAIRS,
@@ -63,7 +64,7 @@ def _kind(name: str, **constants: float) -> Measure:
     return measure
 
 
-def _structures(quote: str, source: str, **constants: float) -> tuple[Statement, ...]:
+def _structures(quote: str, source: str, fitted: str = "", **constants: float) -> tuple[Statement, ...]:
     meaning = {
         "circles": "largest norm less than 1.2 times the smallest",
         "grids": f"at most {GRID} of {PAIRS} imperfections",
@@ -79,6 +80,7 @@ def _structures(quote: str, source: str, **constants: float) -> tuple[Statement,
             chance=random_positions("runs"),
             least=0.05,
             independent="run",
+            fitted=fitted,
         )
         for name, text in meaning.items()
     )
@@ -96,6 +98,7 @@ def _structures(quote: str, source: str, **constants: float) -> tuple[Statement,
         "the particles self-organize into the same structures as the embeddings in the trained transformer: "
         "circles, grids, and imperfect grids",
         "Section 6",
+        FITTED,
         f_a=1.0,
     ),
 )

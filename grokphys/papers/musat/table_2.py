@@ -12,6 +12,7 @@ from analysis.plots import figures
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference
 from grokphys.papers.musat.ensembles import (
+    FITTED,
     PAIRS,
     STEPS,
     circles,
@@ -29,9 +30,6 @@ from grokphys.papers.recipe import Number, Printed, Result, Rule, Run, Statement
 from grokphys.report.musat import PAPER_RUNS, TABLE_2
 
 SECTION = "Section 6"
-FITTED = (
-    "the weights, the softening, the step and the scaling, which the paper leaves open, were chosen on it"
-)
 DECAY = 1.0
 """Weight decay of the networks that the particles at the paper's f_a = 1 stand beside."""
 
@@ -209,6 +207,7 @@ STEP = "a step has no chance to be shuffled: runs of another step are alike wher
             chance=shuffled_runs("particles", "f_a"),
             least=0.05,
             independent="run",
+            fitted=FITTED,
         ),
         Statement(
             "circles do not depend on the step",

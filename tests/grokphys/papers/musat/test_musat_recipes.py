@@ -6,6 +6,7 @@ from recipe_checks import held_by_chance, made_quickly
 
 import nets
 import physics
+from grokphys.papers.judge import judge
 from grokphys.papers.musat import (  # noqa: F401  (they register their recipes)
     classifiers,
     figure_06,
@@ -119,24 +120,41 @@ def test_pair_sums_of_a_circle_lie_on_lines_and_random_ones_do_not():
     ).estimate == pytest.approx(1)
 
 
-def test_the_start_whose_networks_the_table_speaks_for_is_the_nearer():
-    """Tables of the numbers that Table 1 prints, and of others far from it."""
-    rng = np.random.default_rng(0)
+def as_printed(runs, *, seed=0, shift=0.0):
+    """Networks of the numbers that Table 1 prints, or with more imperfections."""
+    rng = np.random.default_rng(seed)
     parts = []
-    for name, shift in (("pytorch", 0.0), ("other", 30.0)):
-        for decay, row in start.TABLE_1.items():
-            z = rng.normal(size=400)
-            circle = np.arange(400) < 4 * row.circles
-            noise = rng.normal(size=400)
-            r = row.correlation.estimate
-            rest = row.rest_accuracy + 15 * (r * z + (1 - r * r) ** 0.5 * noise)
-            accuracy = np.where(circle, row.circle_accuracy + 15 * noise, rest)
-            bad = row.imperfections.estimate + shift + 20 * z
-            columns = {"start": np.full(400, name), "weight_decay": np.full(400, decay)}
-            columns |= {"network": np.arange(400), "circle": circle}
-            parts.append(columns | {"imperfections": bad, "accuracy": accuracy})
-    tables = {"networks": {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}}
-    nearer, each = (rule.measure(tables, 0.95) for rule in RECIPES["musat-start"].rules)
+    for decay, row in start.TABLE_1.items():
+        z, noise = rng.normal(size=(2, runs))
+        circle = np.arange(runs) < round(runs * row.circles / 100)
+        r = row.correlation.estimate
+        rest = row.rest_accuracy + 15 * (r * z + (1 - r * r) ** 0.5 * noise)
+        accuracy = np.where(circle, np.nan_to_num(row.circle_accuracy) + 15 * noise, rest)
+        columns = {"weight_decay": np.full(runs, decay), "network": np.arange(runs), "circle": circle}
+        bad = row.imperfections.estimate + shift + 20 * z
+        parts.append(columns | {"imperfections": bad, "accuracy": accuracy})
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+@pytest.mark.slow
+def test_rules_of_table_1_say_so_where_the_networks_are_the_papers_and_not_by_chance():
+    recipe, tables = RECIPES["musat-table1"], {"networks": as_printed(1000)}
+    verdicts = {claim.rule.name: claim.verdict for claim in judge(recipe.rules, tables)}
+    few = {"decay 0.3: accuracy of 1 circles (%)", "decay 0.6: accuracy of 12 circles (%)"}
+    assert set(verdicts.values()) <= {"covered", "holds", "inconclusive"}
+    assert {name for name, verdict in verdicts.items() if verdict == "inconclusive"} <= {
+        *few, "decay 1: accuracy of 18 circles (%)", "decay 0.3: circles are more accurate",
+    }  # fmt: skip
+    assert all(rate <= 0.1 for rate in held_by_chance("musat-table1", tables, draws=10).values())
+    off = judge(recipe.rules, {"networks": as_printed(1000, shift=30.0)})
+    assert sum(claim.verdict == "not covered" for claim in off) == 4
+
+
+def test_the_start_whose_networks_the_table_speaks_for_is_the_nearer():
+    both = [as_printed(400), as_printed(400, seed=1, shift=30.0)]
+    rows = {key: np.concatenate([one[key] for one in both]) for key in both[0]}
+    rows["start"] = np.repeat(["pytorch", "other"], 1600)
+    nearer, each = (rule.measure({"networks": rows}, 0.95) for rule in RECIPES["musat-start"].rules)
     assert nearer.low > 6
     assert each.high < 2
 
