@@ -11,7 +11,9 @@ The blocks of a page run in their order, in one directory that is empty but for 
 """
 
 import ast
+import importlib
 import inspect
+import pkgutil
 import re
 import shlex
 from dataclasses import dataclass
@@ -24,8 +26,10 @@ import pytest
 import analysis
 import nets
 import physics
+from grokphys import papers
 from grokphys.cli import main as cli
 from grokphys.cli.main import COMMANDS, main
+from grokphys.papers.recipe import RECIPES
 from grokphys.papers.registry import FIGURES
 
 ROOT = Path(__file__).parents[1]
@@ -209,6 +213,13 @@ def parse(monkeypatch, capsys):
     return read
 
 
+def every_recipe():
+    """Names of the recipes of all modules of papers."""
+    for module in pkgutil.walk_packages(papers.__path__, f"{papers.__name__}."):
+        importlib.import_module(module.name)
+    return list(RECIPES)
+
+
 def test_commands_within_the_text_are_understood(parse):
     once = {tuple(words): page for page, words in inline()}
     assert len(once) > 80
@@ -218,7 +229,7 @@ def test_commands_within_the_text_are_understood(parse):
         assert words[0] in COMMANDS, (name_of(page), words)
         if words[0] == "reproduce":
             end = words.index("--budget") if "--budget" in words else None
-            assert {*words[1:end]} <= {*FIGURES, "--all", "--list"}, (name_of(page), words)
+            assert {*words[1:end]} <= {*FIGURES, *every_recipe(), "--all", "--list"}, (name_of(page), words)
         elif len(words) > 1:
             parse(list(words))
 
