@@ -11,6 +11,7 @@ from analysis.plots.figures import style
 from analysis.plots.phases import COLORS
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, share, shuffled
+from grokphys.papers.liu.measures import contrast
 from grokphys.papers.liu.planes import (
     ALL,
     CHANCE,
@@ -37,8 +38,8 @@ LABELS = {
     "embedding_scale": "initialisation scale",
     "batch_size": "batch size",
 }
-COST = "one to three hours: 300 networks of at most 1e5 steps"
-COST_OF_TWO = "two to six hours: 600 networks of at most 1e5 steps"
+COST = "three to eight hours: 300 networks of at most 1e5 steps, 0.4 to 1 ms a step and network"
+COST_OF_TWO = "six to sixteen hours: 600 networks of at most 1e5 steps"
 
 
 def plane_of(
@@ -79,8 +80,7 @@ TOO_FAST = 10**1.5
 def _generalises_slowly_decoded(tables: Tables, level: float) -> Interval:
     rows = tables["networks"]
     goldilocks = np.isin(rows["phase"], ("comprehension", "grokking"))
-    here = inside(rows, LOW, HIGH)
-    return difference(share(goldilocks[here], level), share(goldilocks[~here], level))
+    return contrast(goldilocks, inside(rows, LOW, HIGH), level)
 
 
 def _takes_long(tables: Tables, level: float) -> Interval:

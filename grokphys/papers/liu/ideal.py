@@ -188,7 +188,7 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
     shows="What an ideal model infers bounds what trained networks reach.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to two hours alone; nothing beside liu-3",
+    cost="one to four hours alone; nothing beside liu-3",
     rules=(
         *(
             Statement(

@@ -5,6 +5,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -240,7 +241,7 @@ def collapse(run: Run) -> Result:
         rows[f"within_{when}"], rows[f"between_{when}"], rows[f"norm_{when}"] = parts.T
     with style():
         figure = Figure(figsize=(11.6, 4.2))
-        colors = np.array(token_colors(10))
+        colors = np.array(mpl.colormaps["tab10"].colors)  # type: ignore[attr-defined]
         for k, ax in enumerate(figure.subplots(1, 3)):
             frame = round(k / 2 * setting.steps)
             ax.scatter(*paths[0][frame].T, s=6, c=colors[labels], linewidths=0)

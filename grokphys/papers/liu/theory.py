@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from analysis.plots.figures import style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import mean, rank_correlation, share, shuffled
+from grokphys.papers.evidence import difference, mean, rank_correlation, share, shuffled
 from grokphys.papers.liu.measures import crossing
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from physics import (
@@ -59,10 +59,7 @@ def _jump(column: str) -> Any:
         rows = tables["sizes"]
         high, low = rows["fraction"] >= 0.5, rows["fraction"] <= 0.3
         parts = [_pooled(rows[column][part], rows["sets"][part], level) for part in (high, low)]
-        above, below = parts
-        return Interval(
-            above.estimate - below.estimate, above.low - below.high, above.high - below.low, above.count
-        )
+        return difference(*parts)
 
     return measure
 

@@ -156,7 +156,7 @@ def _distance(tables: Tables, level: float) -> Interval:
     shows="The accuracy of a network can be foretold from the parallelograms of its embedding.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to two hours for 1250 networks, which liu-4b, liu-5b and liu-10 share",
+    cost="one to four hours for 1250 networks, which liu-4b, liu-5b and liu-10 share",
     rules=(
         Statement(
             "aligned",
@@ -234,7 +234,7 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     shows="Trained networks pass the transition that the theory predicts.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to two hours alone; nothing beside liu-3",
+    cost="one to four hours alone; nothing beside liu-3",
     rules=(
         Number(
             "r_c of networks",
@@ -314,7 +314,7 @@ def _follow(tables: Tables, level: float) -> Interval:
     shows="More data, fewer steps, in the theory and in networks.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to two hours alone; nothing beside liu-3",
+    cost="one to four hours alone; nothing beside liu-3",
     rules=(
         Statement(
             "networks",

@@ -62,7 +62,7 @@ def _change(first: str, second: str) -> Any:
     paper="Liu",
     item="Figure 7, left",
     shows="The effective dimension of the embeddings rises up to generalisation, and falls afterwards.",
-    quick=Followed(SMALL, 2, 300, 2),
+    quick=Followed(SMALL, 2, 200, 2),
     paper_setting=Followed(TokenTransformer(), 100, 20_000),
     cost="0.1 s a step and network: 55 hours on two cores; a network at a time is kept",
     rules=(
@@ -178,7 +178,7 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
     paper="Liu",
     item="Figure 7, centre",
     shows="Dropout speeds generalisation up.",
-    quick=Dropouts(SMALL, (0.0, 0.2), 2, 300),
+    quick=Dropouts(SMALL, (0.0, 0.2), 2, 100),
     paper_setting=Dropouts(TokenTransformer(), tuple(np.linspace(0, 0.5, 10).round(3).tolist()), 5, 20_000),
     cost="0.1 s a step and network: up to 28 hours on two cores; a rate at a time is kept",
     rules=(
@@ -285,7 +285,7 @@ def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Pla
     paper="Liu",
     item="Figure 7, right",
     shows="Phases of the transformer over the decoder's learning rate and weight decay.",
-    quick=_plane(SMALL, 3, 200, 100),
+    quick=_plane(SMALL, 3, 60, 20),
     paper_setting=_plane(TokenTransformer(), 8, 100_000, 1000),
     cost="0.1 s a step and network: two to seven days on two cores; a row of cells at a time is kept",
     rules=(

@@ -1,5 +1,6 @@
 """Every recipe of Liu et al. at its smoke test, and its rules on true and on shuffled tables."""
 
+import dataclasses
 import importlib
 import pkgutil
 from typing import get_args
@@ -70,6 +71,22 @@ def plane_as_in_the_paper(each=3, cells=10, noise=0.03):
     other = generator.random(len(phase)) < noise
     phase[other] = generator.choice(PHASES, other.sum())
     return {"networks": {"diagram": np.full(len(phase), "a"), "column": column, "row": row, "phase": phase}}
+
+
+def test_a_plane_that_was_interrupted_goes_on(tmp_path, monkeypatch):
+    setting = RECIPES["liu-6c"].settings["quick"]
+    small = dataclasses.replace(setting, steps=40, delay=20)
+    first = planes.train_plane(Run(small, "paper", tmp_path), small)
+    rows = sorted(tmp_path.glob("*.npz"))
+    assert len(rows) == small.cells
+    rows[1].unlink()
+    trained = []
+    train_row = planes._train_row
+    monkeypatch.setattr(planes, "_train_row", lambda *args: trained.append(args[2]) or train_row(*args))
+    again = planes.train_plane(Run(small, "paper", tmp_path), small)
+    assert trained == [1]
+    for name, values in first.items():
+        np.testing.assert_array_equal(again[name], values)
 
 
 def test_rules_of_planes_hold_where_the_paper_is_right_and_not_by_chance():
