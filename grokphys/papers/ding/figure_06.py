@@ -289,4 +289,5 @@ def _train_pairs(setting: Pairs, number: int) -> dict[str, Any]:
         "larger": one.survived[rows, both[:, 0]],
         "smaller": one.survived[rows, both[:, 1]],
         "revived": others.any(axis=1),
+        **one.columns(),
     }

@@ -270,12 +270,13 @@ def _show_matrix(ax: Axes, law: Law, x: Array) -> None:
         ),
         Statement(
             "Lasso",
-            "Lasso provides comparable estimations",
+            "Lasso provides comparable estimations with reasonable errors bounds",
             SECTION,
-            "R² of the changes by Lasso, mean of networks of all dimensions",
-            _mean(LASSO, "r2"),
-            chance=OF_A_CONSTANT,
-            least=0.8,
+            "relative error of the trajectory by Lasso, mean of networks of all dimensions",
+            _mean(LASSO, "error"),
+            chance=_at_rest,
+            most=0.1,
+            digits=3,
         ),
     ),
 )

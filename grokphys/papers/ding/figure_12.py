@@ -84,7 +84,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     item="Figure 12; Appendix C",
     shows="A network that begins with one circle, or two random ones, takes up others.",
     quick=Ablation(QUICK, 20, 3, 0),
-    paper_setting=Ablation(PAPER, 50, 60, 120_000),
+    paper_setting=Ablation(PAPER, 100, 60, 120_000),
     cost="four to eight hours",
     rules=(
         Statement(
