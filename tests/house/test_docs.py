@@ -11,9 +11,7 @@ The blocks of a page run in their order, in one directory that is empty but for 
 """
 
 import ast
-import importlib
 import inspect
-import pkgutil
 import re
 import shlex
 from dataclasses import dataclass
@@ -26,7 +24,6 @@ import pytest
 import analysis
 import nets
 import physics
-from grokphys import papers
 from grokphys.cli import main as cli
 from grokphys.cli.main import COMMANDS, main
 from grokphys.papers.catalogue import recipes
@@ -210,13 +207,6 @@ def parse(monkeypatch, capsys):
         return heard.pop()
 
     return read
-
-
-def every_recipe():
-    """Names of the recipes of all modules of papers."""
-    for module in pkgutil.walk_packages(papers.__path__, f"{papers.__name__}."):
-        importlib.import_module(module.name)
-    return list(RECIPES)
 
 
 def test_commands_within_the_text_are_understood(parse):
