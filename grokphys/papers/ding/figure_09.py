@@ -276,7 +276,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array) -> None:
             _mean(LASSO, "error"),
             chance=_at_rest,
             most=0.1,
-            fitted="an R² of 0.8 was asked for until the embedded run had been seen, and is not what the paper says",
+            fitted="an R² of 0.8 was asked for until the embedded run had been seen",
             digits=3,
         ),
     ),
