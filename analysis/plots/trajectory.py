@@ -4,7 +4,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.fourier import fourier_signals, surviving_frequencies
-from analysis.plots.figures import axes_of, show_embedding, show_signals, styled
+from analysis.plots.embeddings import show_embedding
+from analysis.plots.signals import show_signals
+from analysis.plots.style import axes_of, styled
 from physics.checks import choice, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory

@@ -72,8 +72,8 @@ def phases(
     from matplotlib.figure import Figure
 
     from analysis.phases.diagram import Refinement
-    from analysis.plots.figures import style
     from analysis.plots.phases import show_phases
+    from analysis.plots.style import style
     from grokphys.phases import axis, phase_diagram_of_networks, summary, write_diagrams
 
     model = model_name(model)

@@ -12,7 +12,7 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 CYCLE = "twilight_shifted"
-"""Cyclic colour map of tokens and classes: that of the figures (`analysis.plots.figures.TOKENS`)."""
+"""Cyclic colour map of tokens and classes: that of the figures (`analysis.plots.style.TOKENS`)."""
 INK, SOFT, LINE, PAPER = "#1d2733", "#5c6773", "#dcd7cc", "#fbfaf7"
 ACCENT, WARM = "#0b6e99", "#c2502f"
 SERIES = ("#0b6e99", "#d1603d", "#5b8c5a", "#8e5c9e", "#c9a227", "#4d4d4d")

@@ -104,14 +104,14 @@ def evenly(frames: int, longest: int) -> list[int]:
 def _figure(film: Film) -> "Figure":
     from matplotlib.figure import Figure
 
-    from analysis.plots.figures import style
+    from analysis.plots.style import style
 
     with style():
         return Figure(figsize=film.size)
 
 
 def _draw(film: Film, figure: "Figure", frame: int) -> None:
-    from analysis.plots.figures import style
+    from analysis.plots.style import style
 
     with style():
         film.draw(figure, frame)

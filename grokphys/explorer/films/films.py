@@ -81,7 +81,7 @@ def show_tokens(ax: "Axes", points: Array, projection: Projection, extent: float
     """Draw tokens in the last of `points` (frames, tokens, 2) with trails of those before."""
     from matplotlib.collections import LineCollection
 
-    from analysis.plots.figures import token_colors
+    from analysis.plots.style import token_colors
 
     p = points.shape[1]
     colors = token_colors(p)[projection.order]
@@ -201,6 +201,6 @@ def _extent(points: Array) -> float:
 
 
 def _colors(count: int) -> Any:
-    from analysis.plots.figures import token_colors
+    from analysis.plots.style import token_colors
 
     return token_colors(count)

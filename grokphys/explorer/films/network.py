@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.plots.figures import show_embedding, token_colors
+from analysis.plots.embeddings import show_embedding
 from analysis.plots.maps import show_classifier
+from analysis.plots.style import token_colors
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.runs.networks import NetworkRun
 from grokphys.explorer.runs.planes import plane_axes

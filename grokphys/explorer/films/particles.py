@@ -42,7 +42,8 @@ def particle_film(
     trail = max(1, len(steps) // 40)
 
     def draw(figure: "Figure", frame: int) -> None:
-        from analysis.plots.figures import show_embedding, token_colors
+        from analysis.plots.embeddings import show_embedding
+        from analysis.plots.style import token_colors
 
         grid = figure.add_gridspec(2 if curves else 1, 2, height_ratios=[3, 1] if curves else [1])
         left, right = (figure.add_subplot(grid[0, k]) for k in range(2))

@@ -12,7 +12,7 @@ from analysis.circles.fourier import survives, trajectory_signals
 from analysis.laws.nonlinear import MeanFieldRegressor
 from analysis.laws.ode import PUBLISHED, fit_trajectories
 from analysis.laws.scores import Law, fit_law
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.ding.figure_09 import LASSO, LINEAR, Fits, fit_networks, law_of
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, show_intervals

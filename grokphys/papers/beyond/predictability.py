@@ -15,7 +15,7 @@ from analysis.circles.fourier import fourier_signals, survives, trajectory_signa
 from analysis.laws.nonlinear import MeanFieldRegressor
 from analysis.laws.ode import PUBLISHED, fit_trajectories
 from analysis.laws.scores import fit_law
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.selection import SOURCE, Place
 from grokphys.papers.ding.training import DECAY, show_intervals

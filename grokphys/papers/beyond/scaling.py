@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import physics
-from analysis.plots.figures import graded_colors, style
+from analysis.plots.style import graded_colors, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, share, where
 from grokphys.papers.recipe import Columns, Number, Printed, Result, Run, Statement, Tables, recipe

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals, survives
 from analysis.circles.geometry import circle_delta, circularity, frequency_plane, principal_components
-from analysis.plots.figures import style, token_colors
+from analysis.plots.style import style, token_colors
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
 from grokphys.papers.evidence import mean, share, shuffled, where

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.plots.figures import graded_colors, style
+from analysis.plots.style import graded_colors, style
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.ding.training import DECAY, gathered
 from grokphys.papers.evidence import difference, mean, shuffled

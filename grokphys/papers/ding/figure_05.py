@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.ding.training import PAPER, QUICK, Size, gathered, show_intervals, train_circles
 from grokphys.papers.evidence import jackknife, mean, share, shuffled, where

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.circles.survival import survival_rates
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.ding import training
 from grokphys.papers.ding.training import Size, gathered, show_intervals, train_circles

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from analysis.circles.survival import survival_rates
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import show_intervals
 from grokphys.papers.ding.trials import PAPER, QUICK, train_trials

@@ -14,7 +14,8 @@ from analysis.laws.flow import affine_solution
 from analysis.laws.nonlinear import lotka_volterra
 from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
 from analysis.laws.scores import Law, fit_law
-from analysis.plots.figures import show_coefficients, style
+from analysis.plots.signals import show_coefficients
+from analysis.plots.style import style
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, gathered, show_intervals
 from grokphys.papers.evidence import mean, share, shuffled, where

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.circles.fourier import fourier_signals, survives
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.ding.training import PAPER, QUICK, Size, gathered, show_intervals
 from grokphys.papers.evidence import jackknife, mean, rank_correlation, shuffled, where

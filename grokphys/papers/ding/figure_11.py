@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis.circles.geometry import circularity
 from analysis.circles.survival import survival_rates
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.ding.training import PAPER, QUICK, SHARD, Size, gathered, show_intervals, train_circles
 from grokphys.papers.evidence import correlation, mean, rank_correlation, shuffled, where

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals, survives
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, gathered
 from grokphys.papers.evidence import mean, shuffled, where

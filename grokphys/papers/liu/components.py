@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 import nets
-from analysis.plots.figures import style, token_colors
+from analysis.plots.style import style, token_colors
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
 from grokphys.papers.liu.transformer import EMBEDDING, SMALL

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.phases.classification import DELAY, classify_phases
-from analysis.plots.figures import style
 from analysis.plots.phases import COLORS
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, share, shuffled
 from grokphys.papers.liu.measures import contrast

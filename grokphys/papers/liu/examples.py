@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import physics
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from analysis.stats.intervals import mean as mean_of
 from grokphys.papers.evidence import exact, mean, shuffled, slope, where

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.plots.figures import graded_colors, style
+from analysis.plots.style import graded_colors, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import exact, mean, share, shuffled
 from grokphys.papers.liu.theory import TOKENS, training_sets

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import jackknife, rank_correlation, share, shuffled
 from grokphys.papers.liu.planes import CHANCE, HIGH, LOW, Plane, corner, diagram

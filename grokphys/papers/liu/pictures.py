@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.plots.figures import graded_colors, style, token_colors
+from analysis.plots.style import graded_colors, style, token_colors
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, rank_correlation, shuffled, where
 from grokphys.papers.liu.components import frequency_of, share_of

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from analysis.phases.axes import Axis, Span
 from analysis.phases.classification import DELAY, PHASES, classify_phases
-from analysis.plots.figures import style
 from analysis.plots.phases import COLORS
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import jackknife, share, shuffled, where
 from grokphys.papers.liu.measures import contrast, smallest

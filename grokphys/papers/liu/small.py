@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from analysis.plots.figures import graded_colors, style
+from analysis.plots.style import graded_colors, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, jackknife, mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.measures import smallest

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, mean, rank_correlation, share, shuffled
 from grokphys.papers.liu.measures import crossing

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.circles.geometry import effective_dimension
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.measures import contrast

@@ -8,7 +8,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.circles.structures import structures
-from analysis.plots import figures, maps
+from analysis.plots import maps
+from analysis.plots.embeddings import show_embedding
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, mean, shuffled
 from grokphys.papers.musat.ensembles import EPOCHS, PAIRS, Measure, networks, structures_of, what
@@ -171,7 +173,7 @@ def more_maps(run: Run) -> Result:
     """Embeddings beside their classifiers, of the first networks at weight decay 0.6."""
     trained = _trained(run.setting, 4500)
     rows = -(-trained.runs // 2)
-    with figures.style():
+    with style():
         figure = Figure(figsize=(13.0, 3.3 * rows))
         axes = figure.subplots(rows, 4, squeeze=False).reshape(-1, 2)
     for n, (left, right) in enumerate(axes):
@@ -207,7 +209,7 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     chosen = typical_runs(trained, structures(trained.final))
     if kind not in chosen and run.budget == "paper":
         raise InputError(f"there must be a {kind} among the {trained.runs} networks, found none")
-    with figures.style():
+    with style():
         figure = Figure(figsize=(9.6, 4.9))
         left, right = figure.subplots(1, 2)
     sums = _show(trained, chosen.get(kind, 0), left, right)
@@ -224,7 +226,7 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any) -> dict[str, Any
     grid, bounds = maps.plane(sums)
     side = round(len(grid) ** 0.5)
     accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
-    figures.show_embedding(E, left, title=f"{run}: {what(E, accuracy)}")
+    show_embedding(E, left, title=f"{run}: {what(E, accuracy)}")
     maps.show_classifier(
         alone.classify(grid)[0].reshape(side, side),
         bounds,

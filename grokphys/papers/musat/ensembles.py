@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.plots import figures
+from analysis.plots.embeddings import show_embedding
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, mean, share, where
 from grokphys.papers.recipe import Columns, Printed, Tables
@@ -142,14 +143,14 @@ def percent_of(circles: int, source: str) -> Printed:
 def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
     """Draw final positions (runs, tokens, 2) in four rows, each with what it is."""
     columns = -(-len(final) // 4)
-    with figures.style():
+    with style():
         figure = Figure(figsize=(2.1 * columns, 9.2))
         figure.suptitle(title, fontsize=10.5)
         axes = figure.subplots(4, columns, squeeze=False).flat
         for k, ax in enumerate(axes):
             if k < len(final):
                 name = what(final[k], None if accuracy is None else accuracy[k])
-                figures.show_embedding(final[k], ax, title=f"{k}: {name}")
+                show_embedding(final[k], ax, title=f"{k}: {name}")
             else:
                 ax.set_axis_off()
     return figure

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval, mean
 from grokphys.papers import evidence
 from grokphys.papers.evidence import difference, shuffled, where

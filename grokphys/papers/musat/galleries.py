@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.plots import figures
+from analysis.plots.embeddings import show_embedding
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, mean, share, shuffled, where
 from grokphys.papers.musat.ensembles import (
@@ -207,13 +208,13 @@ def higher(run: Run) -> Result:
 
 def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, dim: int) -> Figure:
     count = SHOWN_HIGHER[dim]
-    with figures.style():
+    with style():
         figure = Figure(figsize=(2.1 * count, 6.9))
         figure.suptitle(f"D = {dim}, weight decay 1", fontsize=10.5)
         axes = figure.subplots(len(planes), count)
         for n in range(count):
             for ax, plane in zip(axes[:, n], planes, strict=True):
-                figures.show_embedding(final[n][:, plane], ax)
+                show_embedding(final[n][:, plane], ax)
                 if n == 0:
                     ax.set_ylabel(f"dimensions {plane[0] + 1}, {plane[1] + 1}")
             axes[0, n].set_title(f"{n}: {what(final[n], accuracy[n])}")

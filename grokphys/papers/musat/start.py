@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from analysis.plots.figures import style
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.evidence import jackknife, where
 from grokphys.papers.musat.ensembles import EPOCHS, joined, networks, table_of

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
-from analysis.plots import figures
+from analysis.plots.distributions import show_estimates
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import correlation, difference, mean, shuffled, where
 from grokphys.papers.musat.ensembles import (
@@ -200,11 +201,11 @@ def table_1(run: Run) -> Result:
             ("correlation of these", row.correlation, _related(decay)),
         ):
             panels.setdefault(title, []).append((f"decay {decay:g}", theirs, ours(tables, 0.95)))
-    with figures.style():
+    with style():
         figure = Figure(figsize=(14.5, 3.2))
         axes = figure.subplots(1, 5, sharey=True)
     for ax, (title, rows) in zip(axes, panels.items(), strict=True):
-        figures.show_estimates(rows, ax, xlabel=title)
+        show_estimates(rows, ax, xlabel=title)
     return Result(tables, {"musat-table1": figure})
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.plots import figures
+from analysis.plots.distributions import show_estimates
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference
 from grokphys.papers.musat.ensembles import (
@@ -140,7 +141,7 @@ def table_2(run: Run) -> Result:
         ),
     )
     tables = {"particles": joined(moved), "networks": trained}
-    with figures.style():
+    with style():
         figure = Figure(figsize=(9.5, 2.9))
         left, right = figure.subplots(1, 2)
     shares, rest = [], []
@@ -151,8 +152,8 @@ def table_2(run: Run) -> Result:
         shares.append((f"f_a = {f_a:g}", Interval(row.circles, low, high, PAPER_RUNS), ours[0]))
         rest.append((f"f_a = {f_a:g}", row.imperfections, ours[1]))
     title = f"{setting.runs} runs each; {PAPER_RUNS} in the paper"
-    figures.show_estimates(shares, left, xlabel="circles, % of runs", title=title)
-    figures.show_estimates(rest, right, xlabel="grid imperfections of the rest", title="95 % intervals")
+    show_estimates(shares, left, xlabel="circles, % of runs", title=title)
+    show_estimates(rest, right, xlabel="grid imperfections of the rest", title="95 % intervals")
     return Result(tables, {"musat-table2": figure})
 
 
@@ -256,7 +257,7 @@ def phase_map(run: Run) -> Result:
             for step in setting.step_sizes
         ]
 
-    with figures.style():
+    with style():
         figure = Figure(figsize=(9.5, 3.2))
         for ax, values, title in zip(
             figure.subplots(1, 2),

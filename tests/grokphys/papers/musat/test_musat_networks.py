@@ -8,7 +8,7 @@ from scipy import stats
 
 from analysis.compare.comparison import Structures
 from analysis.plots import maps
-from analysis.plots.figures import token_colors
+from analysis.plots.style import token_colors
 from analysis.stats.intervals import Interval, mean, proportion
 from grokphys.papers.musat import start as musat_start
 from grokphys.papers.musat.start import Numbers, Sample, distances
