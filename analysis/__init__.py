@@ -63,6 +63,7 @@ from analysis.stats.effects import (
     hedges_g,
 )
 from analysis.stats.intervals import Interval, correlation, mean, proportion
+from analysis.stats.transitions import Transition, fit_critical_values, fit_transition, median_crossing
 
 __all__ = [
     "PHASES",
@@ -100,6 +101,7 @@ __all__ = [
     "StoppingRule",
     "Structures",
     "Symmetry",
+    "Transition",
     "affine_maps",
     "affine_rollout",
     "affine_solution",
@@ -122,9 +124,11 @@ __all__ = [
     "decision_error",
     "effective_dimension",
     "fit_batch",
+    "fit_critical_values",
     "fit_each",
     "fit_law",
     "fit_trajectories",
+    "fit_transition",
     "fitness",
     "fixed_points",
     "fourier_signals",
@@ -136,6 +140,7 @@ __all__ = [
     "lotka_volterra",
     "match_trajectories",
     "mean",
+    "median_crossing",
     "no_relabelling",
     "onsets",
     "phase_diagram",

@@ -38,7 +38,7 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
 
 def decide(rule: Rule, found: Interval) -> Claim:
     """Apply one rule to an estimate with its interval."""
-    if not np.isfinite([found.estimate, found.low, found.high]).all():
+    if np.isnan([found.estimate, found.low, found.high]).any():  # infinite sides are sides
         return Claim(rule, found, "inconclusive")
     return Claim(rule, found, _number(rule, found) if isinstance(rule, Number) else _statement(rule, found))
 

@@ -49,13 +49,6 @@ def _in_units(tables: Tables, level: float) -> Interval:
     return median(tables["flows"]["formed_over_n_h"], level)
 
 
-def _convention(name: str) -> Any:
-    def measure(tables: Tables, level: float) -> Interval:
-        return median(tables["flows"][f"n_h_{name}"], level)
-
-    return measure
-
-
 @recipe(
     "liu-4c",
     paper="Liu",

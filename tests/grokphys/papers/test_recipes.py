@@ -50,6 +50,9 @@ def test_a_statement_holds_where_its_whole_interval_does():
     assert statement(-0.05, 0.05, least=-0.1, most=0.1) == "holds"
     assert statement(-0.5, 0.05, least=-0.1, most=0.1) == "inconclusive"
     assert statement(0.2, 0.3, least=-0.1, most=0.1) == "does not hold"
+    assert statement(2.0, np.inf, least=1.0) == "holds"
+    assert statement(2.0, np.inf, most=1.0) == "does not hold"
+    assert statement(np.nan, np.nan, least=1.0) == "inconclusive"
 
 
 def test_rules_that_are_none_are_refused():
