@@ -11,6 +11,7 @@ from typing import Any
 
 from analysis.stats.intervals import Interval
 from grokphys.output import make_directory, write_text
+from grokphys.papers.findings import FINDINGS
 from grokphys.papers.recipe import Number, Paper, Recipe, Rule
 from grokphys.papers.results import Stored, read_result, rules_digest
 from physics.errors import InputError
@@ -108,6 +109,23 @@ def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -
     return "\n".join(lines).rstrip()
 
 
+def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
+    """Markdown of all findings, each with its claims as they were judged, or with what their run costs."""
+    lines = [
+        "# Findings",
+        "",
+        "What GrokPhys says that the papers do not. Every number below is read from",
+        "[the results](results/README.md) and judged by [the rules](rules.md). A finding whose recipe has not",
+        "run at its full setting is a conjecture until it has.",
+        "",
+    ]
+    for finding in FINDINGS:
+        rows = [row for name in finding.recipes for row in _rows(recipes[name], results)]
+        lines += [f"## {finding.title}", "", finding.words, ""]
+        lines += [*table(("recipe", "claim", "of what", "here", "of", "verdict"), rows), ""]
+    return "\n".join(lines).rstrip()
+
+
 def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]:
     """Copy results at the papers' settings from `made` to the documentation, and write its pages anew.
 
@@ -118,7 +136,8 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     made : Path
         Directory that `run_recipes` has filled. What it lacks, or holds at the quick budget, stays as it is.
     docs : Path
-        Directory of the documentation: results/, gallery/, rules.md, scoreboard.md and gallery.md.
+        Directory of the documentation: results/, gallery/, rules.md, scoreboard.md,
+        gallery.md and findings.md.
 
     Raises
     ------
@@ -146,6 +165,7 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
         write_text(docs / "rules.md", rules_page(recipes)),
         write_text(docs / "scoreboard.md", scoreboard_page(recipes, found)),
         write_text(docs / "gallery.md", gallery_page(recipes, found)),
+        write_text(docs / "findings.md", findings_page(recipes, found)),
     ]
 
 

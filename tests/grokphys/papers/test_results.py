@@ -9,7 +9,7 @@ from scipy import stats
 
 from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import judge
-from grokphys.papers.publish import gallery_page, rules_page, scoreboard_page, stored_results
+from grokphys.papers.publish import findings_page, gallery_page, rules_page, scoreboard_page, stored_results
 from grokphys.papers.recipe import Statement
 from grokphys.papers.results import rules_digest
 
@@ -32,6 +32,7 @@ def test_the_pages_are_functions_of_recipes_and_results():
     assert text("rules.md") == rules_page(RECIPES).rstrip("\n")
     assert text("scoreboard.md") == scoreboard_page(RECIPES, RESULTS)
     assert text("gallery.md") == gallery_page(RECIPES, RESULTS)
+    assert text("findings.md") == findings_page(RECIPES, RESULTS)
 
 
 def test_every_result_has_a_recipe():
