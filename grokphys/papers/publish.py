@@ -115,8 +115,8 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
         "# Findings",
         "",
         "What GrokPhys says that the papers do not. Every number below is read from",
-        "[the results](results/README.md) and judged by [the rules](rules.md). A finding whose recipe has not",
-        "run at its full setting is a conjecture until it has.",
+        "[the results](results/README.md) and judged by [the rules](rules.md). A finding whose recipe has",
+        "not run at its full setting is a conjecture until it has.",
         "",
     ]
     for finding in FINDINGS:
