@@ -25,7 +25,7 @@ LOADED = (
     "report.survival",
     "explorer.films.export",
     "phases",
-    "papers.registry",
+    "papers.catalogue",
 )
 """Modules that commands load when they are called: loaded before, none can be cut short by the alarm."""
 HANGS_AFTER = 120
