@@ -9,7 +9,8 @@ def test_a_spread_is_median_least_and_most():
 
 
 def test_the_bench_compares():
-    result = bench_particles.measure((5, 9), runs=3, steps=2, rounds=2, sizes=(30, 60))
+    parts = bench_particles.parts((5, 9), runs=3, steps=2, rounds=2, sizes=(30, 60))
+    result = {name: part() for name, part in parts.items()}
     assert {(row["tokens"], row["reference"]) for row in result["comparisons"]} == {
         (tokens, reference) for tokens in (5, 9) for reference in ("numba", "numpy", "torch")
     }

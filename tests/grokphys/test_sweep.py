@@ -629,6 +629,8 @@ def test_a_file_that_another_process_writes_is_waited_for(tmp_path, monkeypatch)
 FULL = """
 import resource, signal, sys
 from grokphys.cli.main import main
+from physics.trajectory import writer
+writer.BLOCK_BYTES = 50_000
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 sys.exit(main(["sweep", sys.argv[1], "--directory", sys.argv[2], "--retries", "1"]))

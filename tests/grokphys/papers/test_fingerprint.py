@@ -86,7 +86,7 @@ def test_what_changes_a_fingerprint(tree, monkeypatch):
     before = now(THEORY)
     networks = now("grokphys.papers.musat.table_1")
     append(tree / "grokphys/explorer/session.py", "\nx = 1\n")
-    append(tree / "grokphys/papers/claims.py", "\nx = 1\n")
+    append(tree / "grokphys/papers/judge.py", "\nx = 1\n")
     append(tree / "grokphys/papers/liu/theory.py", "\n\n# a comment\n")
     assert now(THEORY) == before
     kernel = tree / "physics/theory/closure_kernels.py"
@@ -116,6 +116,7 @@ def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose():
             "xarray",
             "pyarrow",
             "safetensors",
+            "pandas",
         ),  # optional
         *(
             "h5py",

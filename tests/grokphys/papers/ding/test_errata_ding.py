@@ -23,7 +23,7 @@ from grokphys.papers.ding import figure_06
 from grokphys.papers.ding.training import Circles, Size
 from grokphys.papers.recipe import Run
 
-RECORDED = Path(__file__).parents[3] / "data" / "ding_p59_d128_seed0.h5"
+RECORDED = Path(__file__).parents[4] / "data" / "ding_p59_d128_seed0.h5"
 
 
 # -- The text ----------------------------------------------------------------------------------
