@@ -135,7 +135,11 @@ LONGEST_NAME = 200
 
 
 def sentence(error: Exception) -> str:
-    """The sentence of an error, without the number of the system."""
+    """The sentence of an error, on one line, without the number of the system."""
+    return " ".join(_said(error).split("\n"))  # a name may hold a line break
+
+
+def _said(error: Exception) -> str:
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     if error.filename is None:

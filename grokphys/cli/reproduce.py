@@ -55,10 +55,10 @@ def reproduce(
         for name in names or known:
             print(f"{name:{width}}  {known[name].shows} ({known[name].cost})")
         return 0
-    places = [place for place in (directory, publish) if place is not None]
-    for place in places:
-        refuse_unwritable(place)
-    make_directory(*places)
+    if publish is not None:
+        refuse_unwritable(publish, parents=False)
+    refuse_unwritable(directory)
+    make_directory(directory)
     chosen = names or (tuple(known) if all_ else ())
     failed = run_recipes(chosen, known, directory, budget, again=again or bool(names))
     if publish is not None:

@@ -120,7 +120,8 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
         "",
     ]
     for finding in FINDINGS:
-        rows = [row for name in finding.recipes for row in _rows(recipes[name], results)]
+        chosen = [recipes[name] for name in finding.recipes if name in recipes]
+        rows = [row for recipe in chosen for row in _rows(recipe, results)]
         lines += [f"## {finding.title}", "", finding.words, ""]
         lines += [*table(("recipe", "claim", "of what", "here", "of", "verdict"), rows), ""]
     return "\n".join(lines).rstrip()

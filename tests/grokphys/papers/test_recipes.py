@@ -331,6 +331,9 @@ def test_the_command_runs_what_is_named_and_refuses_the_rest(tmp_path, monkeypat
     assert "names must say which recipes to run" in capsys.readouterr().err
     assert main(["reproduce", "coin", "--all"]) == 2
     assert "names must be left out with --all" in capsys.readouterr().err
+    assert main(["reproduce", "coin", "--directory", "made", "--publish", "docs"]) == 1
+    assert "the directory docs does not exist" in capsys.readouterr().err
+    (tmp_path / "docs").mkdir()
     assert main(["reproduce", "coin", "--directory", "made", "--publish", "docs"]) == 0
     assert read_result(tmp_path / "made" / "coin").about["budget"] == "quick"
     assert not (tmp_path / "docs" / "results" / "coin").exists()  # a toy setting is not published
