@@ -76,10 +76,10 @@ def write_json(path: Path, content: Any) -> Path:
     return write_text(path, json_text(content))
 
 
-def save_figure(figure: "Figure", path: Path) -> Path:
-    """Write a figure as PNG."""
+def save_figure(figure: "Figure", path: Path, *, dpi: float | None = None) -> Path:
+    """Write a figure as PNG, at the style's resolution by default."""
     picture = io.BytesIO()
-    figure.savefig(picture, format="png")
+    figure.savefig(picture, format="png", dpi=dpi)
     return write_bytes(path, picture.getvalue())
 
 

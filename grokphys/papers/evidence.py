@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.stats.intervals import Interval
+from analysis.stats.intervals import difference as difference  # recipes take all evidence from here
 
 Array = NDArray[np.float64]
 
@@ -59,14 +60,6 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
     half = float(stats.t.ppf((1 + level) / 2, len(array) - 1) * stats.sem(array))
     centre = float(array.mean())
     return Interval(centre, centre - half, centre + half, len(array))
-
-
-def difference(first: Interval, second: Interval) -> Interval:
-    """First minus second of two independent estimates, from their intervals (Newcombe 1998, Zou 2007)."""
-    value = first.estimate - second.estimate
-    low = float(np.hypot(first.estimate - first.low, second.high - second.estimate))
-    high = float(np.hypot(first.high - first.estimate, second.estimate - second.low))
-    return Interval(value, value - low, value + high, first.count + second.count)
 
 
 def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:

@@ -5,7 +5,6 @@
 """
 
 import hashlib
-import io
 import json
 import os
 import platform
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.output import make_directory, write_bytes, write_text
+from grokphys.output import make_directory, save_figure, write_text
 from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Result, Rule
 from physics.errors import FileFormatError
 from physics.trajectory.provenance import made_with, plain
@@ -87,7 +86,8 @@ def write_result(
         if budget == "quick":
             badge = {"boxstyle": "round", "facecolor": "#ffe3a8", "edgecolor": "#8a5a00"}
             figure.text(0.995, 0.995, "toy setting", ha="right", va="top", fontsize=9, bbox=badge)
-        written.append(_save(figure, folder / f"{name}.png"))
+        dpi = WIDTH / figure.get_size_inches()[0]
+        written.append(save_figure(figure, folder / f"{name}.png", dpi=dpi))
     about = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -177,10 +177,3 @@ def _column(values: Sequence[Any]) -> NDArray[Any]:
     if any(value is None or isinstance(value, str) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values])
     return np.array(values)
-
-
-def _save(figure: Any, path: Path) -> Path:
-    """Write a figure in full colour, 1600 pixels wide."""
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=WIDTH / figure.get_size_inches()[0])
-    return write_bytes(path, picture.getvalue())

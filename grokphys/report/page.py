@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from grokphys.output import make_directory, save_figure, write_csv, write_text
+from grokphys.output import make_directory, write_text
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,3 @@ def write_report(path: Path, title: str, subtitle: str, sections: Sequence[Secti
     page = environment.get_template("report.html").render(title=title, subtitle=subtitle, sections=sections)
     make_directory(path.parent)
     write_text(path, page)
-
-
-def publish(out: Path, name: str, table: Table, picture: Picture) -> list[Path]:
-    """Print a table, and write it as CSV beside its figure; columns of one name are numbered."""
-    print(table.text())
-    header = list(table.header)
-    columns = [
-        f"{column} {header[:k].count(column) + 1}" if header.count(column) > 1 else column
-        for k, column in enumerate(header)
-    ]
-    rows = [dict(zip(columns, row, strict=True)) for row in table.rows]
-    return [write_csv(out / f"{name}.csv", rows), save_figure(picture.figure, out / f"{name}.png")]

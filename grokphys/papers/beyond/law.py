@@ -14,6 +14,7 @@ from analysis.laws.ode import PUBLISHED, fit_trajectories
 from analysis.laws.scores import Law, fit_law
 from analysis.plots.style import style
 from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.beyond.predictability import agreement as common
 from grokphys.papers.ding.figure_09 import LASSO, LINEAR, Fits, fit_networks, law_of
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, show_intervals
 from grokphys.papers.evidence import mean, share, shuffled, where
@@ -148,7 +149,7 @@ def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) ->
             path, _ = law.rollout(pieces[run, 0], np.arange(pieces.shape[1]))
             sound = np.isfinite(path).all()
             alive = survives(path[-1]) if sound else np.zeros_like(final[run])
-            agreement[run] = _agreement(alive, final[run])
+            agreement[run] = common(alive, final[run])
             miss = float(np.linalg.norm(path - pieces[run]) / np.linalg.norm(pieces[run])) if sound else WILD
             error[run] = np.log10(min(miss, WILD))
     return agreement, error
@@ -162,12 +163,8 @@ def _rank(start: Array, final: Booleans) -> Array:
         others = round(float(np.delete(counts, run).mean()))
         alive = np.zeros_like(final[run])
         alive[np.argsort(-signals)[:others]] = True
-        found.append(_agreement(alive, final[run]))
+        found.append(common(alive, final[run]))
     return np.array(found)
-
-
-def _agreement(first: Booleans, second: Booleans) -> float:
-    return float((first & second).sum() / max((first | second).sum(), 1))
 
 
 # -- forward in time ----------------------------------------------------------------------------------------
