@@ -16,7 +16,7 @@ from nets.checkpoint import SECONDS, replace_as_a_whole
 from nets.recording import due
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
-from physics.trajectory.layout import Layout, observable_name
+from physics.trajectory.header import Layout, observable_name
 from physics.trajectory.log import Log, is_log
 from physics.trajectory.writer import FileRecorder
 

@@ -23,7 +23,7 @@ from physics.errors import InputError
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import Seed, numbers_of_runs
 from physics.trajectory import Trajectory
-from physics.trajectory.layout import Layout
+from physics.trajectory.header import Layout
 from physics.trajectory.recording import recorder
 from physics.trajectory.writer import FileRecorder
 

@@ -14,7 +14,7 @@ from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import Seed, describe_seed, parent_seed
 from physics.system import System, advance, describe, measured, measures_of, name_of, size_of, starts
 from physics.trajectory import Trajectory
-from physics.trajectory.layout import Layout, measured_types
+from physics.trajectory.header import Layout, measured_types
 from physics.trajectory.recording import recorder, require_memory
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from physics.errors import InputError
 MOST_CELLS = 1000
 """Coarse cells of an axis: more could not be told apart in a figure."""
 Span = tuple[float, float]
-"""Part of an axis, in units of its length; ends are halves of halves, so that equal ends are the same."""
+"""Begin and end of a cell, as fractions of its axis: k / cells, then midpoints. Neighbors share the exact number."""
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,10 @@ def fingerprint(*modules: str) -> str:
     Parameters
     ----------
     *modules : str
-        Names such as "grokphys.papers.liu.theory". All modules of ours that they import count, wherever the
-        import stands, by their code without comments and docstrings; and so do the versions of those among
-        `LIBRARIES` that any of them imports; and the examples, where `physics.examples` is among them.
+        Names such as "grokphys.papers.liu.figures_04a_05a". All modules of ours that they import count,
+        wherever the import stands, by their code without comments and docstrings; and so do the versions of
+        those among `LIBRARIES` that any of them imports; and the examples, where `physics.examples` is among
+        them.
     """
     found, libraries = dependencies(*modules)
     digest = hashlib.sha256()

@@ -18,7 +18,7 @@ from grokphys.sweeps.config import Declaration, canonical
 from grokphys.sweeps.pack import Pack, program
 from grokphys.sweeps.work import Finals, Stamp, stamp_of
 from physics.errors import FileFormatError
-from physics.trajectory.file import attach, scale
+from physics.trajectory.h5md import attach, scale
 from physics.trajectory.locks import claim
 
 if TYPE_CHECKING:

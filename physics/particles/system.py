@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from physics.checks import choice, flag, number, point_sets, whole_number
 from physics.errors import InputError
+from physics.particles import convolution, lanes
 from physics.particles import direct as kernels
-from physics.particles import grid as convolution
-from physics.particles import lanes
 from physics.particles.adaptive import checked_tolerance, integrate
 from physics.particles.pair_sums import class_layout, pair_layout
 from physics.particles.potential import clustering

@@ -5,7 +5,7 @@ comes from. What does not: what moves the points (`physics.particles`, `nets`), 
 (`analysis`).
 """
 
-from physics.trajectory.layout import Path
+from physics.trajectory.header import Path
 from physics.trajectory.opening import load
 from physics.trajectory.trajectory import Clock, Trajectory
 

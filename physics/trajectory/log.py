@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.layout import Header, Layout
+from physics.trajectory.header import Header, Layout
 
 HEAD, ARRAY, FRAMES, END = b"GPhd", b"GPar", b"GPfr", b"GPen"
 HEADER = struct.Struct("<4sIQ")  # kind, CRC-32 of the payload, length of the payload

@@ -2,7 +2,7 @@
 
 from pathlib import Path as FilePath
 
-from physics.trajectory.layout import Path
+from physics.trajectory.header import Path
 from physics.trajectory.trajectory import Trajectory
 
 

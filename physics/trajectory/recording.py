@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError
-from physics.trajectory.layout import Layout, Path
+from physics.trajectory.header import Layout, Path
 from physics.trajectory.trajectory import Trajectory
 
 

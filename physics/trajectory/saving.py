@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.trajectory.file import write_file
-from physics.trajectory.layout import Header, Layout, Path
+from physics.trajectory.h5md import write_file
+from physics.trajectory.header import Header, Layout, Path
 from physics.trajectory.locks import wait_for
 from physics.trajectory.provenance import made_with
 from physics.trajectory.target import Target

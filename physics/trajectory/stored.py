@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.layout import (
+from physics.trajectory.header import (
     Layout,
     Path,
     check_parameters,

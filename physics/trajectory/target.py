@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from physics.errors import InUseError, OutputError
-from physics.trajectory.layout import Path
+from physics.trajectory.header import Path
 from physics.trajectory.locks import claim
 
 

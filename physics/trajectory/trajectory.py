@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from physics.checks import finite_array, whole_number
 from physics.errors import InputError
 from physics.trajectory import views
-from physics.trajectory.layout import Path, check_parameters, checked_start, observable_name, observable_type
+from physics.trajectory.header import Path, check_parameters, checked_start, observable_name, observable_type
 
 Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError, OutputError
-from physics.trajectory.file import write_file
-from physics.trajectory.layout import Header, Layout, Path, checked_start
+from physics.trajectory.h5md import write_file
+from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import signals_deferred, wait_for
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
 from physics.trajectory.provenance import DECIDE_BITS, made_with

@@ -11,7 +11,7 @@ from grokphys.explorer.films import export, films
 from grokphys.explorer.runs import circles as circle_run
 from grokphys.explorer.runs.circles import open_run
 from grokphys.files import embedded_trajectory
-from physics.trajectory.layout import Layout
+from physics.trajectory.header import Layout
 from physics.trajectory.writer import FileRecorder
 
 REAL = embedded_trajectory()

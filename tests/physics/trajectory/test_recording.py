@@ -14,7 +14,7 @@ import pytest
 import physics
 from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
 from physics.trajectory import file, log, saving, writer
-from physics.trajectory.layout import Layout
+from physics.trajectory.header import Layout
 from physics.trajectory.log import Log
 from physics.trajectory.writer import FileRecorder
 

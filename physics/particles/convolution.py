@@ -17,12 +17,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.particles import grid_kernels as kernels
+from physics.particles import convolution_kernels as kernels
 
 Array = NDArray[np.float64]
 
 SAFETY = 3.0
-"""Part of the tolerance that the spacing may use up; tested on many configurations."""
+"""The grid is designed for `tolerance / SAFETY`; tested on many configurations."""
 TASKS = 8
 """Grids that charges are spread on side by side."""
 SHARPEST = 1e-12

@@ -16,7 +16,7 @@ from analysis.plots.palette import FRAME, SERIES, class_colors
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
-from grokphys.papers.liu.transformer import EMBEDDING, SMALL
+from grokphys.papers.liu.figure_07 import EMBEDDING, SMALL
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw

@@ -1,4 +1,4 @@
-"""What is recorded of a run, and where it comes from: what a recorder is given and a file begins with."""
+"""The header of a trajectory: sizes and types of its frames, its parameters, and its provenance."""
 
 import json
 import os

@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.trajectory.layout import SCHEMA, SCHEMA_VERSION, Header
+from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, Header
 
 CHUNK_BYTES = 2**19
 FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
