@@ -11,7 +11,7 @@ from physics.errors import InputError
 MOST_CELLS = 1000
 """Coarse cells of an axis: more could not be told apart in a figure."""
 Span = tuple[float, float]
-"""Begin and end of a cell, as fractions of its axis: k / cells, then midpoints. Neighbors share the exact number."""
+"""Ends of a cell, as fractions of its axis: k / cells, then midpoints. Neighbors share the exact number."""
 
 
 @dataclass(frozen=True)
