@@ -133,15 +133,15 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
         "# Findings",
         "",
         "What GrokPhys has found that is not in the papers. Every number below is read from",
-        "[the results](results/README.md) and judged by [the rules](rules.md). A finding is a conjecture "
-        "until",
-        "its recipe has run at its full setting.",
+        "[the results](results/README.md) and judged by [the rules](rules.md). As long as no recipe of a",
+        "finding has run at its full setting, its title says that it is a conjecture.",
         "",
     ]
     for finding in FINDINGS:
         chosen = [recipes[name] for name in finding.recipes if name in recipes]
         rows = [row for recipe in chosen for row in _rows(recipe, results)]
-        lines += [f"## {finding.title}", "", finding.words, ""]
+        title = finding.title if results.keys() & set(finding.recipes) else f"Conjecture: {finding.title}"
+        lines += [f"## {title}", "", finding.words, ""]
         lines += [*table(("recipe", "claim", "of what", "here", "of", "verdict"), rows), ""]
     return "\n".join(lines).rstrip()
 
