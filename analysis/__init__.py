@@ -1,4 +1,4 @@
-"""What trajectories say: signals, laws of motion, survival, comparison, figures. Reads and never trains."""
+"""Analysis of trajectories: signals, laws of motion, survival, comparison and figures. It never trains."""
 
 from analysis.circles.fourier import (
     agreement,

@@ -67,7 +67,7 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
 def signals_and_final(
     trajectory: Trajectory, megabytes: float = 32.0
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Do the same, and keep the last frame (runs, tokens, dim), which is read on the way, block by block."""
+    """Return the signals, and the last frame (runs, tokens, dim), from one pass over the trajectory."""
     parts, final = [], np.empty(0)
     for _, block in trajectory.blocks(megabytes):
         parts.append(_block_signals(block))
@@ -84,10 +84,10 @@ def signals_and_final(
 
 
 def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
-    """Signals of a block by products with the real Fourier matrix.
+    """Return the signals of a block by products with the real Fourier matrix.
 
-    A product of (p, p) and (p, d) uses the processor as it likes: several times as fast as transforms of a
-    length as short, and often prime, as p.
+    A product of (p, p) and (p, d) uses the processor well: it is several times as fast as fast Fourier
+    transforms, whose length p is short and often prime.
     """
     tokens = block.shape[2]
     count = tokens // 2
@@ -95,7 +95,7 @@ def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
     basis = np.concatenate([np.cos(angle), np.sin(angle)]).astype(block.dtype)
     squares = np.empty((*block.shape[:2], 2 * count), block.dtype)
     for run, frames in enumerate(block):
-        for first in range(0, len(frames), 32):  # what stays in the cache
+        for first in range(0, len(frames), 32):  # numbers that stay in the cache
             part = basis @ frames[first : first + 32]
             np.einsum("fkd,fkd->fk", part, part, out=squares[run, first : first + 32])
     return np.sqrt((squares[..., :count] + squares[..., count:]).astype(np.float64))
@@ -141,7 +141,7 @@ def agreement(first: Any, second: Any) -> float:
 
 
 def frequency_shares(E: Any) -> NDArray[np.float64]:
-    """Return the part of the variance of an embedding that belongs to each frequency.
+    """Return the fraction of the variance of an embedding that belongs to each frequency.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (..., p // 2)
-        Parts for k = 1 … ⌊p/2⌋. They add up to 1, or are all 0 if the tokens coincide.
+        Fractions for k = 1 … ⌊p/2⌋. They add up to 1, or are all 0 if the tokens coincide.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     """
     power = fourier_signals(E, kind="square")
     if np.shape(E)[-2] % 2 == 0:
-        power[..., -1] /= 2  # its own conjugate, where the others stand for two
+        power[..., -1] /= 2  # its own conjugate, whereas every other frequency stands for two
     total = power.sum(axis=-1, keepdims=True)
     rounding = 1e-24 * np.shape(E)[-2] * np.sum(np.square(E), axis=(-2, -1))[..., None]
     return np.where(total > rounding, power / np.where(total > 0, total, 1.0), 0.0)

@@ -76,19 +76,19 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
 
 @dataclass(frozen=True)
 class Classifier:
-    """How well a rule tells the circles that survive.
+    """How well a rule predicts which circles survive.
 
     Attributes
     ----------
     left_out : Interval
-        Accuracy on groups that the fit has not seen: what it is worth. Like the other intervals, that of
-        whole groups.
+        Accuracy on groups that the fit has not seen, which measures its value. Like all intervals here, its
+        interval is that of whole groups.
     in_sample : Interval
         Accuracy on the circles that it was fitted to, as the paper reports it.
     balanced : float
-        Mean of the accuracies among survivors and among the dead, left out: 1/2 by chance.
+        Mean of the accuracies among survivors and among dead circles of the left-out groups; 1/2 by chance.
     area : float
-        Probability that a survivor is ranked above a dead circle, left out: 1/2 by chance.
+        Probability that a survivor is ranked above a dead circle in the left-out groups; 1/2 by chance.
     """
 
     left_out: Interval
@@ -99,23 +99,23 @@ class Classifier:
 
 @dataclass(frozen=True)
 class Fitness:
-    """What the initial signal and gradient of a circle say about its survival.
+    """Relation of the initial signal and gradient of a circle to its survival.
 
     Attributes
     ----------
     groups : int
-        How many there are; intervals have them for their unit.
+        Number of groups, which are the units of all intervals.
     signal_correlation, gradient_correlation : Interval
-        Pearson's, with survival.
+        Pearson correlations with survival.
     majority : float
-        Accuracy of calling every circle dead: what an accuracy must beat.
+        Accuracy of predicting that every circle dies, which a useful rule must exceed.
     svm : Classifier
-        Linear support vector machine on both, the paper's.
+        Linear support vector machine on signal and gradient, as in the paper.
     logistic : Classifier
-        Logistic model on both, the better tool: it gives probabilities.
+        Logistic model on signal and gradient, which also gives probabilities.
     odds : ndarray, shape (2, 3)
-        Estimate, low and high of the logistic coefficients: by how much the log odds rise for one standard
-        deviation of signal and of gradient. Intervals by drawing groups again.
+        Estimate, lower and upper bound of the logistic coefficients: the increase of the log odds for one
+        standard deviation of signal and of gradient. The intervals resample groups.
     """
 
     groups: int
@@ -135,7 +135,7 @@ def fitness(
     Parameters
     ----------
     signals, gradients : array_like, shape (runs, K), or (n,)
-        Initial signal, and its difference over the first recorded steps.
+        Initial signal of each circle, and its change over the first recorded steps.
     survived : array_like of bool, the shape of `signals`
     groups : array_like, shape (runs,) or (n,), optional
         Group of each run, such as the runs that share an initial embedding. Groups are left out as a whole;
@@ -186,7 +186,7 @@ def fitness(
 
 
 def _names(groups: Any, circles: Array) -> NDArray[Any]:
-    """Name the group of every circle (n,), from names of the runs or of the circles."""
+    """Return the group of every circle (n,), from groups of the runs or of the circles."""
     names = np.asarray(groups).ravel()
     if len(names) != len(circles) and len(names) and len(circles) % len(names) == 0:
         names = np.repeat(names, len(circles) // len(names))
@@ -196,7 +196,7 @@ def _names(groups: Any, circles: Array) -> NDArray[Any]:
 
 
 def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
-    """How often something is true of circles, with the interval of whole groups."""
+    """Return the fraction of circles for which something is true, with the interval of whole groups."""
     group = np.unique(names, return_inverse=True)[1]
     return clustered_proportion(np.bincount(group, weights=true), np.bincount(group))
 
@@ -209,7 +209,7 @@ def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int)
     for _ in range(resamples):
         rows = np.concatenate([members[k] for k in generator.integers(len(members), size=len(members))])
         if 0 < y[rows].sum() < len(rows):
-            # A trace of ridge keeps a draw that separates perfectly finite.
+            # A small ridge penalty keeps the coefficients finite if a resample separates perfectly.
             draws.append(LogisticRegression(C=1e4, max_iter=1000).fit(X[rows], y[rows]).coef_[0])
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
@@ -217,7 +217,7 @@ def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int)
 
 
 def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Tabulate the number of circles against parameters such as p, d, weight decay (Ding, Figs. 5, 10, 14).
+    """Tabulate the number of circles by parameters such as p, d and weight decay (Ding, Figs. 5, 10, 14).
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     Returns
     -------
     list of dict
-        One row for each combination, sorted: its values, and ``circles``, the mean as an `Interval`.
+        One row for each combination, sorted, with its values and the mean ``circles`` as an `Interval`.
 
     Raises
     ------
@@ -249,12 +249,12 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Rule that says when the survivors of a run are known, so that training may stop.
+    """A rule that decides when the survivors of a run are known, so that training may stop.
 
     A run is decided at a recorded step if two things hold over the last `hold` steps. The set of survivors,
     by the rule of `factor` times the mean signal, has been the same and not empty; and no signal has come
-    closer to that limit than the part `margin` of it. A callback of a training run may call `decided` at each
-    record, and `decision_error` measures how often a rule is wrong.
+    closer to that limit than the fraction `margin` of it. A callback of a training run may call `decided` at
+    each record, and `decision_error` measures how often a rule is wrong.
 
     A decision may still turn out wrong later. For eight networks (p = 59, d = 128) trained for 6000 steps,
     the default decides at step 1200 on average, and is right up to step 2000. By step 6000, four of 232
@@ -278,7 +278,7 @@ class StoppingRule:
         whole_number("hold", self.hold, 0)
 
     def decided(self, steps: Any, signals: Any) -> bool:
-        """Whether the survivors are decided at the last record.
+        """Return whether the survivors are decided at the last record.
 
         Parameters
         ----------
@@ -318,20 +318,20 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class DecisionError:
-    """What a stopping rule costs, measured on runs of full length.
+    """Errors and savings of a stopping rule, measured on runs of full length.
 
     Attributes
     ----------
     wrong : Interval
-        Part of the runs that it decides whose set of survivors differs from the final one.
+        Fraction of the decided runs whose set of survivors differs from the final one.
     circles : Interval
-        Part of the circles of these runs that it takes for the wrong kind.
+        Fraction of the circles of these runs whose fate the rule predicts wrongly.
     undecided : Interval
-        Part of the runs that it never decides, which go on to the end.
+        Fraction of the runs that the rule never decides, which continue to the end.
     steps : Interval
         Mean number of steps taken.
     saved : float
-        Part of all steps that it saves.
+        Fraction of all steps that the rule saves.
     """
 
     wrong: Interval
@@ -348,7 +348,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     ----------
     steps : array_like of int, shape (frames,)
     signals : array_like, shape (runs, frames, K)
-        Of runs of full length.
+        Signals of runs of full length.
     rule : StoppingRule, optional
 
     Returns

@@ -36,8 +36,8 @@ def survival(
             the mean of all signals.
         signal_threshold: Final signal above which a circle survives, instead of the factor. The paper takes
             10 for its study of gradients.
-        groups: What is left out together to judge predictions: a run, or a file whose runs start from the
-            same embedding.
+        groups: Unit that is left out to judge predictions: a run, or a file whose runs start from the same
+            embedding.
         bins: Number of bins for the survival rates. All bins hold equally many circles.
         table: Table to write, as CSV or Parquet. It has one row for each circle: file, run, parameters,
             signals, gradient and survival.

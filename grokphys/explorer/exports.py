@@ -1,4 +1,4 @@
-"""What leaves a page as a file: the run, a picture, a film with its progress."""
+"""Exports of a page as files: the run, a picture, or a film with its progress."""
 
 import tempfile
 import threading
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from grokphys.explorer.session import Session
 
 TELL_EVERY = 0.3
-"""Seconds between two words on how far a film is."""
+"""Seconds between two progress messages of a film."""
 
 
 class Canceled(Exception):  # noqa: N818 - no error, but a wish
-    """The page no longer wants what a worker makes."""
+    """The page has canceled the work of a worker."""
 
 
 class Exports:
-    """Makes the files of a session in a worker, and hands them to the browser.
+    """Creates the files of a session in a worker, and sends them to the browser.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Exports:
         self._cancel = threading.Event()
 
     def orders(self) -> dict[str, Callable[[], Any]]:
-        """What a page may order, by name."""
+        """Commands that a page may send, by name."""
         return {
             "save": lambda: self._make("h5", "application/x-hdf5", partial(file_bytes, self._trajectory())),
             "png": lambda: self._make("png", "image/png", partial(export.png, self._view.film(still=True))),
@@ -55,7 +55,7 @@ class Exports:
         return kept
 
     def _film(self, ending: str, kind: str, make: Callable[..., bytes]) -> None:
-        """Make a film, say how far it is, and let it be canceled."""
+        """Make a film, report its progress, and allow the page to cancel it."""
         self._cancel.clear()
         session, name, told = self._session, f"{self._view.slug}.{ending}", 0.0
 
@@ -71,7 +71,7 @@ class Exports:
         self._make(ending, kind, partial(make, self._view.film(), progress=progress), "progress")
 
     def _make(self, ending: str, kind: str, make: Callable[[], bytes], said: str = "note") -> None:
-        """Let a worker make a file, and hand it to the browser."""
+        """Let a worker make a file, and send it to the browser."""
         session, name = self._session, f"{self._view.slug}.{ending}"
         session.say(f"Making {name} …", said)
 

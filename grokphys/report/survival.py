@@ -1,4 +1,4 @@
-"""What `grokphys survival` reports: the circles of many runs, and what predicts their survival."""
+"""Output of `grokphys survival`: the circles of many runs, and what predicts their survival."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

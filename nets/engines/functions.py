@@ -39,8 +39,8 @@ LAST_LOGARITHM, ROOT_HALF = F(7.0376836292e-2), F(0.707106781186547524)
 def activate(states: Array, slopes: Array, activation: int, even: float, room: Array, bits: Integers) -> None:
     """Apply the activation in place, and put its derivative into `slopes`.
 
-    With h = x/2 and t = tanh h, which `room` keeps, the even part is h t and its derivative
-    (t + h (1 - t²)) / 2.
+    With h = x/2 and t = tanh h, which is kept in `room`, the even part is h t, and its derivative is (t + h
+    (1 - t²)) / 2.
     """
     one, half = states.dtype.type(1), states.dtype.type(0.5)
     halves, tangents = room[0, : len(states)], room[1, : len(states)]
@@ -80,8 +80,8 @@ def activate(states: Array, slopes: Array, activation: int, even: float, room: A
 def exponential(x: Array, bits: Integers) -> None:
     """Exponential in place; in float32 by Cephes' polynomial, which the compiler vectorizes.
 
-    x = n ln 2 + r with |r| <= ln 2 / 2; the relative error stays below 2e-7, and arguments are held between
-    -87 and 88, where float32 ends. No sum is reordered: ln 2 is taken in two parts.
+    x = n ln 2 + r with |r| <= ln 2 / 2; the relative error stays below 2e-7, and arguments are clipped to the
+    range of float32, from -87 to 88. No sum is reordered: ln 2 is split into two parts.
     """
     if x.itemsize != 4:
         for i in range(len(x)):
@@ -155,7 +155,7 @@ def inverse_hyperbolic_sine(x: Array, bits: Integers) -> None:
 
 @kernel(reorder=True)
 def cross_entropy(logits: Array, labels: Integers, room: Array, bits: Integers) -> tuple[float, int]:
-    """Sum of the cross-entropies, and how often the largest logit, the first of equals, is right."""
+    """Return the sum of the cross-entropies, and how often the (first) largest logit is correct."""
     rows, width = logits.shape
     powers = matrix(room, 0, rows, width)
     total, hits = 0.0, 0
@@ -181,7 +181,7 @@ def cross_entropy(logits: Array, labels: Integers, room: Array, bits: Integers) 
 
 @kernel(reorder=True)
 def squared_error(outputs: Array, labels: Integers, targets: Array) -> tuple[float, int]:
-    """Sum of the mean squared errors, and how often the nearest target, the first of equals, is right."""
+    """Return the sum of the mean squared errors, and how often the (first) nearest target is correct."""
     rows, width = outputs.shape
     total, hits = 0.0, 0
     for n in range(rows):
@@ -203,7 +203,7 @@ def squared_error(outputs: Array, labels: Integers, targets: Array) -> tuple[flo
 def squared_error_gradient(
     outputs: Array, labels: Integers, targets: Array, batch: Integers, start: int, total: int, out: Array
 ) -> None:
-    """Gradient of the mean squared error of `total` examples by the outputs of those from `start`."""
+    """Gradient of the mean squared error over `total` examples, with respect to the outputs from `start`."""
     rows, width = outputs.shape
     share = outputs.dtype.type(2 / (total * width))
     for n in range(rows):

@@ -167,7 +167,7 @@ class FusedEngine:
         self._training = np.flatnonzero(~members)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that a resumed run needs."""
+        """Return all that a resumed run needs."""
         return {
             "parameters": self._parameters.copy(),
             "first": self._first.copy(),
@@ -175,7 +175,7 @@ class FusedEngine:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         self._parameters[:] = state["parameters"]
         self._first[:] = state["first"]
         self._second[:] = state["second"]

@@ -16,7 +16,7 @@ Integers = NDArray[Any]
 
 TILE_ROWS = 6
 VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
-"""Of a register: with AVX2, vectors of 64 bytes would be two registers each, and the sums of a tile spill."""
+"""Size of a register: with AVX2, a vector of 64 bytes takes two, and the sums of a tile spill."""
 
 
 @kernel()
@@ -26,13 +26,13 @@ def matrix(numbers: Array, start: int, rows: int, columns: int) -> Array:
 
 
 def tile(vectors: int, *, masked: bool = True) -> Any:
-    """Make what adds A @ B to a tile of `out`: TILE_ROWS rows from `i`, `vectors` vectors from column `j`.
+    """Generate the code that adds A @ B to a tile of `out`: TILE_ROWS rows, and `vectors` vectors of columns.
 
     Twelve vectors of sums stay in registers while the loop goes over the inner dimension; each turn loads two
     vectors of B and six numbers of A for twelve fused products, so that arithmetic is the bound. Rows beyond
-    the last are computed as the last, and stored as it; columns beyond the last are masked, unless there are
-    none: masked stores are slow where few products precede them. The order of the sum is fixed, whatever the
-    vectors.
+    the last one repeat it; columns beyond the last one are masked. Without such columns the masks are
+    omitted, because masked stores are slow if few products precede them. The order of the sum is fixed,
+    whatever the vectors.
 
     Measured against `np.dot` within Numba (OpenBLAS, one thread by threadpoolctl; AMD EPYC with AVX2, busy),
     on the products of the networks here, such as (59, 128) by (128, 100) and (128, 32) by (32, 17): OpenBLAS
@@ -172,7 +172,8 @@ def add_product(A: Array, B: Array, out: Array) -> None:
 def transpose_weights(row: Array, start: int, halves: int, sizes: Integers, out: Array) -> None:
     """Transpose the weights that gradients go back through, from `start` of a member's row.
 
-    Those of the first layer in one piece, in two `halves` where it takes a concatenation, or not at all.
+    The weights of the first layer are transposed in one piece, in two `halves` if its input is a
+    concatenation, or not at all.
     """
     for layer in range(len(sizes) - 1):
         inputs, width = sizes[layer], sizes[layer + 1]
@@ -206,6 +207,6 @@ def add_rows(rows: Array, out: Array) -> None:
 
 @kernel()
 def multiply(numbers: Array, factors: Array) -> None:
-    """Multiply the first numbers by as many factors as there are."""
+    """Multiply the first numbers by the factors, one by one."""
     for i in range(len(factors)):
         numbers[i] *= factors[i]

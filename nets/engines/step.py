@@ -2,12 +2,12 @@
 
 A member's parameters are one row of numbers: the embedding (tokens, dim), then weights (inputs, outputs) and
 biases of each dense layer. Examples go through the network in blocks whose activations stay in the second
-level of cache. Several members run at once, each in a thread of its own that holds no lock. Everything is
-generic in sizes, activation, loss and the way two tokens are combined, and in the number type.
+level of cache. Several members run at once, each in its own thread without the interpreter lock. The code is
+generic in the sizes, the activation, the loss, the way two tokens are combined, and the number type.
 
-Why it is fast: no graph, no allocation and no dispatch within a step; products that are tuned to matrices of
-a few dozen columns; and where tokens are added or concatenated, the first layer is linear in each token, so
-it is computed once a token, `E W_a` and `E W_b`, and gathered, not once an example.
+It is fast for three reasons. A step builds no graph, allocates nothing and dispatches nothing. Products are
+tuned to matrices of a few dozen columns. If tokens are added or concatenated, the first layer is linear in
+each token, so `E W_a` and `E W_b` are computed once for each token instead of once for each example.
 """
 
 import math
@@ -37,7 +37,7 @@ BLOCK = 128
 
 
 class Shape(NamedTuple):
-    """What a network is; `encoded` counts the numbers at the head of a row that the encoder owns."""
+    """Description of a network; the first `encoded` numbers of a row belong to the encoder."""
 
     combine: int
     activation: int
@@ -50,7 +50,7 @@ class Shape(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """What is learned: tokens (runs, n, 2) or rows of `data` (runs, n, 1), labels (runs, n), targets."""
+    """Training data: tokens (runs, n, 2) or rows of `data` (runs, n, 1), labels (runs, n), and targets."""
 
     inputs: Integers
     labels: Integers
@@ -59,15 +59,15 @@ class Examples(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one block, and for what is computed once a step."""
+    """Working memory for one block, and for quantities that are computed once in each step."""
 
     states: Array  # activations of each layer, one after the other, BLOCK rows each
     slopes: Array  # their derivatives
-    inputs: Array  # input of the first layer, where it is not tabulated
-    flows: Array  # gradients by the states of two neighboring layers
+    inputs: Array  # input of the first layer, if it is not tabulated
+    flows: Array  # gradients with respect to the states of two neighboring layers
     tables: Array  # the first layer of each token, at the first and at the second place
-    drifts: Array  # gradients by the tables
-    turned: Array  # weights, transposed, at the places they have in the row
+    drifts: Array  # gradients with respect to the tables
+    turned: Array  # transposed weights, at the same places as in the row
     bits: Integers
 
 
@@ -114,7 +114,7 @@ def train_members(
 def gradients(
     members: Integers, parameters: Array, out: Array, shape: Shape, sizes: Integers, examples: Examples
 ) -> None:
-    """Gradient of the full training loss of some members, into `out` (runs, numbers)."""
+    """Write the gradient of the full training loss of some members to `out` (runs, numbers)."""
     scratch = _scratch(shape, sizes, parameters)
     everything = np.empty(0, np.int32)
     for member in members:
@@ -131,7 +131,7 @@ def evaluate(
     loss: Array,
     accuracy: Array,
 ) -> None:
-    """Mean loss and accuracy of some members, into (runs,) arrays of float64."""
+    """Write the mean loss and the accuracy of some members to (runs,) arrays of float64."""
     scratch = _scratch(shape, sizes, parameters)
     everything, size = np.empty(0, np.int32), examples.labels.shape[1]
     for member in members:
@@ -155,7 +155,7 @@ def evaluate(
 
 @kernel()
 def _scratch(shape: Shape, sizes: Integers, like: Array) -> Scratch:
-    """Allocate what a task of any number of steps needs."""
+    """Allocate the working memory of a task of any number of steps."""
     widest, total = 0, 0
     for width in sizes[1:]:
         widest = max(widest, width)
@@ -198,7 +198,7 @@ def _forward(
     rows: int,
     scratch: Scratch,
 ) -> Array:
-    """Outputs (rows, outputs) of the examples from `start`; states and slopes of all layers are kept."""
+    """Compute the outputs (rows, outputs) of the examples from `start`; keep all states and slopes."""
     layers = len(sizes) - 1
     at = shape.tokens * shape.dim
     kept = 0
@@ -258,7 +258,7 @@ def _gather(
 def _combine(
     member: int, row: Array, shape: Shape, examples: Examples, batch: Integers, start: int, out: Array
 ) -> None:
-    """Products of embedding matrices, or rows of data, into `out` (rows, sizes[0])."""
+    """Write products of embedding matrices, or rows of data, to `out` (rows, sizes[0])."""
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)
     for n in range(len(out)):
@@ -289,7 +289,7 @@ def _gradient(
     batch: Integers,
     scratch: Scratch,
 ) -> None:
-    """Gradient of the mean loss of a batch (of all examples, if it is empty) by a member's parameters."""
+    """Compute the gradient of a member's mean loss over a batch, or over all examples if it is empty."""
     layers = len(sizes) - 1
     labels = examples.labels[member]
     total = len(batch) if len(batch) else len(labels)
@@ -343,7 +343,7 @@ def _first_layer(
     flow: Array,
     scratch: Scratch,
 ) -> None:
-    """Pass a block's gradient through the first layer; to the tables where it is tabulated."""
+    """Pass a block's gradient through the first layer, or to the tables if the layer is tabulated."""
     rows, width = flow.shape
     tokens, dim = shape.tokens, shape.dim
     at = tokens * dim
@@ -384,7 +384,7 @@ def _first_layer(
 
 @kernel()
 def _from_tables(row: Array, gradient: Array, shape: Shape, sizes: Integers, scratch: Scratch) -> None:
-    """Turn the gradients by the tables into those by first-layer weights and embedding."""
+    """Turn the gradients of the tables into those of the first layer and of the embedding."""
     tokens, dim, width = shape.tokens, shape.dim, sizes[1]
     embedding, by_embedding = matrix(row, 0, tokens, dim), matrix(gradient, 0, tokens, dim)
     for part in range(1 if shape.combine == SUM else 2):

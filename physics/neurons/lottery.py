@@ -17,7 +17,7 @@ Complex = NDArray[np.complex128]
 
 @dataclass(frozen=True)
 class FourierLottery:
-    """Gradient flow of quadratic neurons at small weights: each frequency of each neuron moves by itself.
+    """Gradient flow of quadratic neurons at small weights, in which every frequency moves independently.
 
     The network ``Σ_m W_out[m] (W_in[a, m] + W_in[b, m])²`` learns (a + b) mod p by cross-entropy on all
     pairs. As long as its logits are small, the softmax is 1/p for each class, and the gradient is a
@@ -27,8 +27,8 @@ class FourierLottery:
 
         dθ/dt = 2c conj(θ) ξ,    dξ/dt = c θ²,    c = 1/p.
 
-    Both grow beyond all bounds at a finite time t*. The frequency with the smallest t* wins: it has outgrown
-    the others when the logits become large, and the flow ends.
+    Both diverge at a finite time t*. The frequency with the smallest t* wins: it has outgrown the others when
+    the logits become large, where the approximation by this flow ends.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class FourierLottery:
         c, greater than 0; 1/p by default, for the mean loss over pairs and a learning rate of 1. Time is the
         number of steps of gradient descent times the learning rate.
     scale : float, default 0.1
-        Weights start normal, with the standard deviation scale/√p, as those of the paper.
+        The initial weights are normal with the standard deviation scale/√p, as in the paper.
 
     Raises
     ------
@@ -51,7 +51,7 @@ class FourierLottery:
     -----
     As a system of `simulate`, a run has a point for each token, and the axes of point a are the real weights
     (W_in[a, 0], …, W_out[0, a], …): `pack` and `unpack` go from θ and ξ to positions (runs, tokens,
-    2 neurons) and back. Mean weights stand still. Any step size is exact.
+    2 neurons) and back. The mean weights do not move. Every step size gives the exact flow.
 
     ``C = |θ|² - 2|ξ|²`` and ``M = Im(θ² conj ξ)`` are conserved, and the module `physics.neurons.three_waves`
     derives the solution from them, by elliptic functions. Its limits: with θ = 0 nothing moves; with M = 0
@@ -60,12 +60,12 @@ class FourierLottery:
     There are K = ⌊p/2⌋ frequencies. For even p the last one, p/2, has real θ and ξ, a sign in place of a
     phase, and twice the coupling; for p = 3 there is one frequency, and no competition.
 
-    The page that comes with the authors' code writes the flow in α, β, φ and ψ, with the signs of dφ/dt and
-    dψ/dt turned, so that 2φ - ψ = 0 would be unstable. Their code has them right.
+    The web page of the authors' code states the flow in α, β, φ and ψ with dφ/dt and dψ/dt of the opposite
+    sign, so that 2φ - ψ = 0 would be unstable. The signs in their code are correct.
 
     References
     ----------
-    He, Wang, Chen and Yang 2026, arXiv 2602.16849, who integrate it by Euler steps.
+    He, Wang, Chen and Yang 2026, arXiv 2602.16849, who integrate the flow by Euler steps.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class FourierLottery:
         return self.scale * self.tokens**-0.5 * generator.standard_normal((self.tokens, self.dim))
 
     def pack(self, theta: Any, xi: Any) -> Array:
-        """Weights (..., tokens, 2 neurons) of θ and ξ (..., neurons, K), with means of zero."""
+        """Return the weights (..., tokens, 2 neurons), of mean zero, for θ and ξ (..., neurons, K)."""
         first, second = self._checked(theta, xi)
         if first.ndim < 2 or first.shape[-2] != self.neurons:
             wanted = f"(..., {self.neurons}, {self.frequencies})"
@@ -123,7 +123,7 @@ class FourierLottery:
         return np.ascontiguousarray((wave @ both.swapaxes(-1, -2)).real)
 
     def unpack(self, positions: Any) -> tuple[Complex, Complex]:
-        """θ and ξ (..., neurons, K) of weights (..., tokens, 2 neurons)."""
+        """Return θ and ξ (..., neurons, K) of weights (..., tokens, 2 neurons)."""
         array = finite_array("positions", positions)
         if array.shape[-2:] != (self.tokens, self.dim):
             raise InputError(
@@ -133,7 +133,7 @@ class FourierLottery:
         return both[..., : self.neurons, :], both[..., self.neurons :, :]
 
     def velocity(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        """dθ/dt and dξ/dt of states (..., K)."""
+        """Return dθ/dt and dξ/dt at states (..., K)."""
         first, second = self._checked(theta, xi)
         return 2 * self._couplings * first.conj() * second, self._couplings * first**2
 
@@ -143,12 +143,12 @@ class FourierLottery:
         return C, M
 
     def blowup_times(self, theta: Any, xi: Any) -> Array:
-        """Time t* (..., K) at which each frequency leaves the numbers; infinite where it never does."""
+        """Return the time t* (..., K) at which each frequency diverges; infinite if it never does."""
         waves = three_waves(*self._checked(theta, xi))
         return waves.ahead / self._rate(waves)
 
     def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
-        """Return the frequency (...), from 1, with the smallest t* of each neuron; 0 where none blows up."""
+        """Return the frequency (...), from 1, with the smallest t* of each neuron; 0 if none diverges."""
         times = self.blowup_times(theta, xi)
         return np.where(np.isfinite(times).any(axis=-1), times.argmin(axis=-1) + 1, 0)
 
@@ -160,17 +160,17 @@ class FourierLottery:
         theta, xi : array_like, complex, shape (..., K)
             State at time 0, such as (neurons, K) or (runs, neurons, K).
         times : array_like, shape (n,), or a number
-            Of either sign, in any order, between the blow-up of the past and that of the future.
+            Times of either sign, in any order, between the divergence in the past and the one in the future.
 
         Returns
         -------
         tuple of ndarray of complex128, shape (n, ..., K)
-            θ and ξ; without the first axis for a single time.
+            θ and ξ, without the first axis for a single time.
 
         Raises
         ------
         InputError
-            If a time is not before every t*, or not after every blow-up of the past; the message names the
+            If a time is not between the divergences in the past and in the future; the message names the
             neuron. If shapes do not agree or a value is not finite.
         """
         first, second = self._checked(theta, xi)
@@ -180,7 +180,7 @@ class FourierLottery:
         waves = three_waves(first, second)
         problem = self._beyond(waves, clock)
         if problem:
-            raise InputError(f"times must lie within every blow-up, got {problem}")
+            raise InputError(f"times must be before every state diverges, got {problem}")
         return self._after(waves, clock.reshape(*clock.shape, *[1] * first.ndim))
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
@@ -189,19 +189,19 @@ class FourierLottery:
         Raises
         ------
         SimulationError
-            If a frequency of a neuron blows up before.
+            If a frequency of a neuron diverges within this time.
         """
         theta, xi = self.unpack(positions)
         waves = three_waves(theta, xi)
         time = np.array(step_size * steps)
         problem = self._beyond(waves, time)
         if problem:
-            raise SimulationError(f"the state blows up in a step of {problem}")
+            raise SimulationError(f"the state diverges in a step of {problem}")
         moved = self.pack(*self._after(waves, time))
         positions[:] = positions.mean(axis=1, keepdims=True) + moved
 
     def observables(self, positions: Array) -> dict[str, Array]:
-        """Measure what `simulate` records, (runs, neurons, K) each: C, M, and "time_left" until t*."""
+        """Measure what `simulate` records: C, M, and the "time_left" until t*, each (runs, neurons, K)."""
         theta, xi = self.unpack(positions)
         C, M = self.conserved(theta, xi)
         return {"C": C, "M": M, "time_left": self.blowup_times(theta, xi)}
@@ -240,7 +240,7 @@ class FourierLottery:
         return first, second
 
     def _beyond(self, waves: ThreeWaves, times: Array) -> str:
-        """Say which neuron blows up within these times, the first one; or nothing."""
+        """Describe the first neuron that diverges within these times; empty if there is none."""
         if not times.size or not waves.theta.size:
             return ""
         rate = self._rate(waves)
@@ -254,7 +254,7 @@ class FourierLottery:
                 *place, k = map(int, at)
                 neuron = f"neuron {place[-1]}" if place else "the neuron"
                 run = f" of run {', '.join(map(str, place[:-1]))}" if len(place) > 1 else ""
-                return f"{time:g}: {neuron}{run} blows up at t* = {end:.6g} in frequency {k + 1}"
+                return f"{time:g}: {neuron}{run} diverges at t* = {end:.6g} in frequency {k + 1}"
         return ""
 
 

@@ -1,4 +1,4 @@
-"""From a path to a trajectory; HDF5 is loaded when the first file is read."""
+"""Opening a trajectory by its path. HDF5 is loaded when the first file is read."""
 
 from pathlib import Path as FilePath
 

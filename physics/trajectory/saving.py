@@ -72,7 +72,7 @@ def save(trajectory: "Trajectory", path: Path, *, overwrite: bool = False) -> No
         finally:
             target.close()
 
-    # No signal comes between the calls of HDF5 of a thread that is not the main one.
+    # Signals reach the main thread only, so none can interrupt the HDF5 calls of another thread.
     thread = threading.Thread(target=write, name="grokphys writer")
     wait_for(thread, cancelled, start=True)
     if failures:

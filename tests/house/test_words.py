@@ -30,6 +30,15 @@ PRIVATE = {
     r"is not all there|come to exist": "say what happens",
     r"not of that kind": "invalid",
     r"(row|panel|value|member|file|run|pack) an? (run|cell|target|circle|command|thread)\b": "one for each",
+    r"what stands? there|stands? in (`|\[)|belongs? here\b|here belongs?": "is in, or this package holds",
+    r"\b(goes|go|went) on\b(?! (all|every|any|each|the|one|a) )": "continue",
+    r"\banew\b|begins? again": "again, or start again",
+    r"blows? up\b|blown up": "diverge",
+    r"leaves? the numbers|within the numbers": "overflow",
+    r"looked at every|is looked at|are looked at": "check",
+    r"comes? of (it|them)\b|became of|becomes of": "result, or fate",
+    r"beside (it|them|each)\b": "next to",
+    r"part of the (runs|circles|frames|variance|examples|steps)\b": "fraction of",
 }
 BRITISH = re.compile(
     r"\bcolour\w*|\bneighbour\w*|\bbehaviou\w+|\bfavour\w*|\bgrey\b|\bper cent\b|\blearnt\b"

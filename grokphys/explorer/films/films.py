@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (1.2, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1)))
-"""What tells survivors apart without their color."""
+"""Dashes that distinguish survivors without their color."""
 DEAD = "#b5b5b5"
 
 
@@ -27,7 +27,7 @@ def circles_film(
     limit: float,
     fitted: Fitted | None = None,
 ) -> Film:
-    """Film tokens on a plane, and beside them the signals, those of `survivors` named."""
+    """Film tokens on a plane next to their signals, with the names of the `survivors`."""
 
     def begin(figure: "Figure") -> Move:
         left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (1, 1.2)})
@@ -96,7 +96,7 @@ def show_signals(
 
 
 def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
-    """Draw the samples on the grid (i, j): filled where trained, ringed where they follow, sums joined."""
+    """Draw the samples on the grid (i, j): trained ones filled, implied ones as rings, equal sums joined."""
     (i, j), label = chosen.operation.samples.T, chosen.operation.label
     colors = _colors(chosen.classes)[label]
     size = (190 / chosen.operation.tokens) ** 2 / 2
@@ -109,11 +109,11 @@ def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
     ax.scatter(i[chosen.follows], j[chosen.follows], marker="o", edgecolors=EDGE, **look)
     ax.set_aspect("equal")
     ax.set(xlabel="i", ylabel="j", title=f"{chosen.measures.pairs} of {chosen.measures.samples} pairs")
-    ax.legend(loc="lower right", fontsize=7.5)  # where there are no pairs
+    ax.legend(loc="lower right", fontsize=7.5)  # if there are no pairs
 
 
 def parallelograms(ax: "Axes", chosen: TrainingSet) -> Move:
-    """Draw the parallelograms: arcs over the line that share a middle, or quadrilaterals in the plane."""
+    """Draw the parallelograms: arcs with a common center on a line, or quadrilaterals in the plane."""
     from matplotlib.collections import LineCollection, PolyCollection
 
     label, colors = chosen.operation.label, _colors(chosen.classes)

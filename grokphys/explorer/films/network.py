@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
-    """Return the film of a network beside its particles, from copies of what is kept of them."""
+    """Return the film of a network and its particles, from copies of the frames that are kept."""
     frames, task, held_out, count = run.history.frames(), run.model.task, run.held_out, run.classes
     pairs, labels = np.asarray(task.inputs), np.asarray(task.labels)
     steps = np.array([step for step, _ in frames])
     kept = [values for _, values in frames]
     axes = {name: plane_axes(kept[-1][name], plane) for name in ("embedding", "particles")}
     paths = {name: np.array([values[name] @ axes[name].T for values in kept]) for name in axes}
-    # The map of a plane that has turned since, as components do, belongs to no plane of the film.
+    # The map of a plane that has since rotated, as components do, does not match any plane of the film.
     mapped = all(np.allclose(values.get("axes", axes["embedding"]), axes["embedding"]) for values in kept)
     words = {
         "embedding": lambda frame: f"network, step {steps[frame]}",
@@ -59,7 +59,7 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
 
 
 def _map(ax: "Axes", kept: list[dict[str, np.ndarray]], count: int) -> Move:
-    """Draw which class the network sees where, for the frames in which that was asked."""
+    """Draw the map of the classifier, for the frames in which it was computed."""
     from matplotlib.colors import ListedColormap
 
     from analysis.plots.palette import class_colors

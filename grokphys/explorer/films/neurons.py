@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def neuron_film(run: NeuronRun, neuron: int) -> Film:
-    """Return the film of a network's neurons, from copies of what is kept of them."""
+    """Return the film of a network's neurons, from copies of the frames that are kept."""
     history = run.history
     steps, magnitude, accuracy = history.steps, history["magnitude"], history["train_accuracy"]
     size, angle = magnitude.max(axis=2), np.nan_to_num(history["misalignment"])

@@ -27,14 +27,14 @@ def particle_film(
     Parameters
     ----------
     trajectory : Trajectory
-        Its observables circle_ratio and grid_imperfections are drawn below, where there are any.
+        Trajectory to film; its observables circle_ratio and grid_imperfections, if recorded, are drawn below.
     run : int, default 0
     modulus : int, optional
         The class of (i, j) is (i + j) mod `modulus`; the number of tokens by default.
     plane : str
-        One of `planes.planes`.
+        Name of the plane, one of `planes.planes`.
     reach : float, optional
-        What is shown to either side of the origin; by default what all frames need.
+        Largest coordinate that is shown; by default the one that all frames need.
     """
     positions, steps = trajectory.positions[run].astype(np.float64), trajectory.steps
     operation = ParticleSystem(trajectory.tokens, trajectory.dim, modulus=modulus).operation

@@ -242,7 +242,7 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
         recorder.flush()
         session = make_session(tmp_path / "run.h5.partial")
         view = session.view
-        assert (said(session)["step"], said(session)["recording"]) == ("0", "goes on")
+        assert (said(session)["step"], said(session)["recording"]) == ("0", "continues")
         assert view._watching is not None
         view._go(5)
         for frame in range(20, 40):

@@ -284,16 +284,16 @@ def test_times_beyond_a_blow_up_name_the_neuron():
     theta, xi = race.unpack(race.start(np.random.default_rng(7)))
     times = race.blowup_times(theta, xi)
     m, k = np.unravel_index(times.argmin(), times.shape)
-    sentence = rf"neuron {m} blows up at t\* = {times[m, k]:.6g} in frequency {k + 1}"
+    sentence = rf"neuron {m} diverges at t\* = {times[m, k]:.6g} in frequency {k + 1}"
     with pytest.raises(InputError, match=sentence):
         race.solve(theta, xi, [0.0, times[m, k]])
     race.solve(theta, xi, 0.999 * times[m, k])
-    with pytest.raises(InputError, match=r"neuron \d+ of run 0 blows up at t\* = -"):
+    with pytest.raises(InputError, match=r"neuron \d+ of run 0 diverges at t\* = -"):
         race.solve(theta[None], xi[None], -1e9)
-    with pytest.raises(InputError, match=r"the neuron blows up at t\* = "):
+    with pytest.raises(InputError, match=r"the neuron diverges at t\* = "):
         race.solve(theta[0], xi[0], 1e9)
     with pytest.raises(
-        SimulationError, match=r"between step 0 and step 1, the state blows up in a step of 1e\+07"
+        SimulationError, match=r"between step 0 and step 1, the state diverges in a step of 1e\+07"
     ):
         simulate(race, steps=3, step_size=1e7)
 
