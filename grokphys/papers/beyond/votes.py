@@ -294,8 +294,8 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     item="votes: the lottery in Ding's network",
     shows="What t* foretells of neurons that share an embedding, and what their votes tell of survivors.",
     quick=Setting((Place(23, 48, 150),), (4,)),
-    paper_setting=Setting((Place(31, 64, 1500), Place(59, 128, 2000)), (200, 30)),
-    cost="half an hour",
+    paper_setting=Setting((Place(31, 64, 1500), Place(59, 128, 1500)), (120, 16)),
+    cost="ten minutes",
     rules=(*_rules(31), *_rules(59)),
 )
 def votes(run: Run) -> Result:
