@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.neurons.spectrum import neuron_spectrum
-from physics.neurons.three_waves import ThreeWaves, invariants, three_waves
+from physics.neurons.three_waves import ThreeWaves, blowups, invariants, three_waves
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -139,13 +139,12 @@ class FourierLottery:
 
     def conserved(self, theta: Any, xi: Any) -> tuple[Array, Array]:
         """Return C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ) of states (..., K), which do not change in time."""
-        C, _, M = invariants(*self._checked(theta, xi))
-        return C, M
+        return invariants(*self._checked(theta, xi))
 
     def blowup_times(self, theta: Any, xi: Any) -> Array:
         """Time t* (..., K) at which each frequency leaves the numbers; infinite where it never does."""
-        waves = three_waves(*self._checked(theta, xi))
-        return waves.ahead / self._rate(waves)
+        ahead, size = blowups(*self._checked(theta, xi))
+        return ahead / self._rate(size)
 
     def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
         """Return the frequency (...), from 1, with the smallest t* of each neuron; 0 where none blows up."""
@@ -216,14 +215,14 @@ class FourierLottery:
 
     def _after(self, waves: ThreeWaves, times: Array) -> tuple[Complex, Complex]:
         """θ and ξ at times that broadcast to them."""
-        theta, xi = (waves.size * state for state in waves.at(times * self._rate(waves)))
+        theta, xi = (waves.size * state for state in waves.at(times * self._rate(waves.size)))
         if self.tokens % 2 == 0:
             theta[..., -1].imag = xi[..., -1].imag = 0.0
         return theta, xi
 
-    def _rate(self, waves: ThreeWaves) -> Array:
-        """Units of time of the solution in a unit of t."""
-        return 2 * self._couplings * waves.size
+    def _rate(self, size: Array) -> Array:
+        """Units of time of the solution in a unit of t, for its unit of size."""
+        return 2 * self._couplings * size
 
     def _checked(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
         first, second = _complex("theta", theta), _complex("xi", xi)
@@ -243,7 +242,7 @@ class FourierLottery:
         """Say which neuron blows up within these times, the first one; or nothing."""
         if not times.size or not waves.theta.size:
             return ""
-        rate = self._rate(waves)
+        rate = self._rate(waves.size)
         for time, ends in (
             (float(times.max()), waves.ahead / rate),
             (float(times.min()), -waves.behind / rate),
