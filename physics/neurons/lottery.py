@@ -14,6 +14,9 @@ from physics.neurons.three_waves import ThreeWaves, blowups, invariants, three_w
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
+LEAST = 1e-145
+"""Smallest |θ/ξ| but 0 whose square is a number that sums can hold."""
+
 
 @dataclass(frozen=True)
 class FourierLottery:
@@ -143,8 +146,7 @@ class FourierLottery:
 
     def blowup_times(self, theta: Any, xi: Any) -> Array:
         """Time t* (..., K) at which each frequency leaves the numbers; infinite where it never does."""
-        ahead, size = blowups(*self._checked(theta, xi))
-        return ahead / self._rate(size)
+        return self._times(*blowups(*self._begun(theta, xi)))
 
     def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
         """Return the frequency (...), from 1, with the smallest t* of each neuron; 0 where none blows up."""
@@ -170,9 +172,9 @@ class FourierLottery:
         ------
         InputError
             If a time is not before every t*, or not after every blow-up of the past; the message names the
-            neuron. If shapes do not agree or a value is not finite.
+            neuron. If shapes do not agree, a value is not finite, or a θ is not 0 and below 1e-145 of ξ.
         """
-        first, second = self._checked(theta, xi)
+        first, second = self._begun(theta, xi)
         clock = finite_array("times", times)
         if clock.ndim > 1:
             raise InputError(f"times must be a number or have the shape (n,), got {clock.shape}")
@@ -190,8 +192,7 @@ class FourierLottery:
         SimulationError
             If a frequency of a neuron blows up before.
         """
-        theta, xi = self.unpack(positions)
-        waves = three_waves(theta, xi)
+        waves = three_waves(*self._begun(*self.unpack(positions)))
         time = np.array(step_size * steps)
         problem = self._beyond(waves, time)
         if problem:
@@ -224,6 +225,11 @@ class FourierLottery:
         """Units of time of the solution in a unit of t, for its unit of size."""
         return 2 * self._couplings * size
 
+    def _times(self, z: Array, size: Array) -> Array:
+        """Times z of the solution in units of t; infinite where they are too long for a number."""
+        with np.errstate(over="ignore", divide="ignore"):
+            return z / self._rate(size)
+
     def _checked(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
         first, second = _complex("theta", theta), _complex("xi", xi)
         if first.shape != second.shape or first.shape[-1:] != (self.frequencies,):
@@ -238,14 +244,22 @@ class FourierLottery:
             )
         return first, second
 
+    def _begun(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
+        """A state from which the flow can be solved."""
+        first, second = self._checked(theta, xi)
+        small = (np.abs(first) < LEAST * np.abs(second)) & (first != 0)
+        if small.any():
+            one = f"{np.abs(first[small][0]):g} beside {np.abs(second[small][0]):g}"
+            raise InputError(f"theta must be 0 or at least {LEAST:g} of xi in size, got {one}")
+        return first, second
+
     def _beyond(self, waves: ThreeWaves, times: Array) -> str:
         """Say which neuron blows up within these times, the first one; or nothing."""
         if not times.size or not waves.theta.size:
             return ""
-        rate = self._rate(waves.size)
         for time, ends in (
-            (float(times.max()), waves.ahead / rate),
-            (float(times.min()), -waves.behind / rate),
+            (float(times.max()), self._times(waves.ahead, waves.size)),
+            (float(times.min()), -self._times(waves.behind, waves.size)),
         ):
             at = np.unravel_index(int(np.abs(ends).argmin()), ends.shape)
             end = float(ends[at])

@@ -67,7 +67,7 @@ def _invariants(s: Array) -> None:
         shift = 2.0**-100 if largest > 1.0 else 2.0**100
         spread = largest * shift * UNIT
         size = abs(spread - spread * (1 - 2.0**-53)) / shift
-        size = size if size > 0 else 1.0
+        size = max(size, 2.0**-1000) if size > 0 else 1.0  # whose inverse is a number
         a, b, c, d = a / size, b / size, c / size, d / size
         aa, aa_rest = _product(a, a)
         bb, bb_rest = _product(b, b)

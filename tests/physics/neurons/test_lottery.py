@@ -159,6 +159,28 @@ def test_a_start_gives_the_same_bits_wherever_it_stands(count):
     )
 
 
+def test_numbers_at_the_ends_of_their_range():
+    for size in (1e-300, 1e-150, 1e150, 1e300):
+        a, b = pair(size, 0.3j * size)
+        np.testing.assert_allclose(
+            RACE.blowup_times(a, b) * size, RACE.blowup_times(*pair(1, 0.3j)), rtol=1e-14
+        )
+        later = RACE.solve(a, b, 0.5 / size)
+        wanted = RACE.solve(*pair(1, 0.3j), 0.5)
+        assert_same((later[0] / size, later[1] / size), wanted, 1e-13)
+    assert np.isinf(RACE.blowup_times(*pair(5e-324, 5e-324))).all()  # too long for a number
+    assert (RACE.solve(*pair(5e-324, 0), 1.0)[0] == 5e-324).all()
+    # θ far below ξ grows as exp(z), until it is seen.
+    for theta, xi, growth in ((1e-144, 1, np.exp(1)), (1e-140, -1, np.exp(-1))):
+        later = RACE.solve(*pair(theta, xi), 1.0)
+        np.testing.assert_allclose(later[0], theta * growth, rtol=1e-12)
+        np.testing.assert_allclose(later[1], xi, rtol=1e-15)
+    with pytest.raises(
+        InputError, match="theta must be 0 or at least 1e-145 of xi in size, got 1e-200 beside 1"
+    ):
+        RACE.blowup_times(*pair(1e-200, 1))
+
+
 def test_bits_do_not_depend_on_threads():
     race = FourierLottery(23, neurons=900)
     start = race.unpack(race.start(np.random.default_rng(9)))
