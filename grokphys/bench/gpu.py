@@ -57,6 +57,7 @@ def _models() -> dict[str, Model]:
         "group decoder": nets.GroupDecoder(),
         "image MLP": nets.ImageMLP(),
         "token transformer": nets.TokenTransformer(23, 64, heads=2, width=64),
+        "two layers": nets.TwoLayer(),
     }
 
 

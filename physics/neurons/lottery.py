@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.neurons.spectrum import neuron_spectrum
-from physics.neurons.three_waves import ThreeWaves, invariants, three_waves
+from physics.neurons.three_waves import ThreeWaves, blowups, invariants, three_waves
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
+
+LEAST = 1e-145
+"""Smallest |θ/ξ| but 0 whose square is a number that sums can hold."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +142,11 @@ class FourierLottery:
 
     def conserved(self, theta: Any, xi: Any) -> tuple[Array, Array]:
         """Return C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ) of states (..., K), which do not change in time."""
-        C, _, M = invariants(*self._checked(theta, xi))
-        return C, M
+        return invariants(*self._checked(theta, xi))
 
     def blowup_times(self, theta: Any, xi: Any) -> Array:
         """Return the time t* (..., K) at which each frequency diverges; infinite if it never does."""
-        waves = three_waves(*self._checked(theta, xi))
-        return waves.ahead / self._rate(waves)
+        return self._times(*blowups(*self._begun(theta, xi)))
 
     def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
         """Return the frequency (...), from 1, with the smallest t* of each neuron; 0 if none diverges."""
@@ -171,9 +172,10 @@ class FourierLottery:
         ------
         InputError
             If a time is not between the divergences in the past and in the future; the message names the
-            neuron. If shapes do not agree or a value is not finite.
+            neuron. If shapes do not agree, a value is not finite, or a θ is smaller than 1e-145 of its ξ
+            without being 0.
         """
-        first, second = self._checked(theta, xi)
+        first, second = self._begun(theta, xi)
         clock = finite_array("times", times)
         if clock.ndim > 1:
             raise InputError(f"times must be a number or have the shape (n,), got {clock.shape}")
@@ -191,8 +193,7 @@ class FourierLottery:
         SimulationError
             If a frequency of a neuron diverges within this time.
         """
-        theta, xi = self.unpack(positions)
-        waves = three_waves(theta, xi)
+        waves = three_waves(*self._begun(*self.unpack(positions)))
         time = np.array(step_size * steps)
         problem = self._beyond(waves, time)
         if problem:
@@ -216,14 +217,19 @@ class FourierLottery:
 
     def _after(self, waves: ThreeWaves, times: Array) -> tuple[Complex, Complex]:
         """θ and ξ at times that broadcast to them."""
-        theta, xi = (waves.size * state for state in waves.at(times * self._rate(waves)))
+        theta, xi = (waves.size * state for state in waves.at(times * self._rate(waves.size)))
         if self.tokens % 2 == 0:
             theta[..., -1].imag = xi[..., -1].imag = 0.0
         return theta, xi
 
-    def _rate(self, waves: ThreeWaves) -> Array:
-        """Units of time of the solution in a unit of t."""
-        return 2 * self._couplings * waves.size
+    def _rate(self, size: Array) -> Array:
+        """Units of time of the solution in a unit of t, for its unit of size."""
+        return 2 * self._couplings * size
+
+    def _times(self, z: Array, size: Array) -> Array:
+        """Times z of the solution in units of t; infinite where they are too long for a number."""
+        with np.errstate(over="ignore", divide="ignore"):
+            return z / self._rate(size)
 
     def _checked(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
         first, second = _complex("theta", theta), _complex("xi", xi)
@@ -239,14 +245,22 @@ class FourierLottery:
             )
         return first, second
 
+    def _begun(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
+        """A state from which the flow can be solved."""
+        first, second = self._checked(theta, xi)
+        small = (np.abs(first) < LEAST * np.abs(second)) & (first != 0)
+        if small.any():
+            one = f"{np.abs(first[small][0]):g} beside {np.abs(second[small][0]):g}"
+            raise InputError(f"theta must be 0 or at least {LEAST:g} of xi in size, got {one}")
+        return first, second
+
     def _beyond(self, waves: ThreeWaves, times: Array) -> str:
         """Describe the first neuron that diverges within these times; empty if there is none."""
         if not times.size or not waves.theta.size:
             return ""
-        rate = self._rate(waves)
         for time, ends in (
-            (float(times.max()), waves.ahead / rate),
-            (float(times.min()), -waves.behind / rate),
+            (float(times.max()), self._times(waves.ahead, waves.size)),
+            (float(times.min()), -self._times(waves.behind, waves.size)),
         ):
             at = np.unravel_index(int(np.abs(ends).argmin()), ends.shape)
             end = float(ends[at])

@@ -126,8 +126,8 @@ def test_twins_agree_and_agreement_is_of_those_that_survive_in_either(monkeypatc
 def test_a_predictor_that_sees_the_end_is_right_and_one_that_sees_nothing_is_not():
     rng = np.random.default_rng(0)
     final = np.array([rng.permutation(np.arange(15) < 4) for _ in range(200)])
-    knows = predictability.agreement(predictability._strongest(final + 0.0, final), final)
-    guesses = predictability.agreement(predictability._strongest(rng.normal(size=final.shape), final), final)
+    knows = predictability.agreement(predictability.strongest(final + 0.0, final), final)
+    guesses = predictability.agreement(predictability.strongest(rng.normal(size=final.shape), final), final)
     assert knows.min() == 1.0
     assert 0.1 < guesses.mean() < 0.25
 
