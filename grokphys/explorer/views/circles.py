@@ -33,7 +33,7 @@ class CirclesView(FrameView):
     """Signals and survivors of a run, its tokens on a plane through time, and a linear ODE beside them."""
 
     slug, name = "circles", "Circles"
-    needs = ("analysis",)
+    needs = ("analysis.circles.signals", "analysis.circles.geometry")
     reads_files = True
     terms = ("signal", "survivors", "limit", "plane", "linear ODE", "rollout R²", "step")
     presets = (
