@@ -43,7 +43,7 @@ class Exports:
         """What a page may order, by name."""
         return {
             "save": lambda: self._make("h5", "application/x-hdf5", partial(file_bytes, self._trajectory())),
-            "png": lambda: self._make("png", "image/png", partial(export.png, self._view.film(still=True))),
+            "png": lambda: self._make("png", "image/png", partial(export.png, self._view.still())),
             "gif": lambda: self._film("gif", "image/gif", export.gif),
             "mp4": lambda: self._film("mp4", "video/mp4", export.mp4),
             "cancel": self._cancel.set,

@@ -162,6 +162,15 @@ def bounds(plane: Any) -> tuple[float, float, float, float]:
     return -top * aspect, top * aspect, -top, top
 
 
+def limits(shown: Any) -> tuple[float, float, float, float] | None:
+    """Left, right, bottom and top of what a figure shows; None where only the page knows."""
+    if shown.tags:
+        return bounds(shown)
+    found = shown.x_range.start, shown.x_range.end, shown.y_range.start, shown.y_range.end
+    known = all(isinstance(end, int | float) and np.isfinite(end) for end in found)
+    return (float(found[0]), float(found[1]), float(found[2]), float(found[3])) if known else None
+
+
 def quiet_legend(plot: Any, columns: int = 4) -> None:
     """Put the legend of a figure above it, where it hides no curve."""
     legend = plot.legend

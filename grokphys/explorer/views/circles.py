@@ -72,6 +72,7 @@ class CirclesView(FrameView):
         self._ring = ColumnDataSource({"x": [], "y": []})
         ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
         ring.level = "underlay"
+        self.figures = {"tokens": self._tokens.figure, "signals": self._signals.figure}
         self._path: Path | None = None
         self._watching: Any = None
         self._reading = False
@@ -181,7 +182,7 @@ class CirclesView(FrameView):
         self._show_fit()
         self._look()
 
-    def film(self, *, still: bool = False) -> Film:
+    def film(self) -> Film:
         """Tokens on the plane, and signals."""
         fitted = self._fitted if self._rollout.active else None
         limit = self._run.limit(**self._rules)

@@ -4,11 +4,12 @@ import contextlib
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bokeh.models import Checkbox
 
+from grokphys.explorer import theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.guard import checked
 from grokphys.explorer.runs.planes import planes
@@ -76,6 +77,7 @@ class View(ABC):
         self._run: Any = None
         self.widgets: dict[str, Any] = {}
         self._usual: dict[str, Any] = {}
+        self.figures: dict[str, Any] = {}
 
     def hold(self, **widgets: Any) -> None:
         """Take the widgets that make up the state which links and presets name."""
@@ -187,11 +189,21 @@ class View(ABC):
         return kept
 
     @abstractmethod
-    def film(self, *, still: bool = False) -> Film:
-        """Return the run as figures, from copies: the page goes on while a worker draws it.
+    def film(self) -> Film:
+        """Return the run as figures, from copies: the page goes on while a worker draws it."""
 
-        A `still` one is a picture of what is on screen, within its limits.
+    def still(self) -> Film:
+        """Return a picture of what is on screen, within its limits and with its numbers.
+
+        The limits are those of `figures`, the figures on screen by the labels of the film's axes.
         """
+        found = {name: theme.limits(shown) for name, shown in self.figures.items()}
+        numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
+        return replace(
+            self.film(),
+            limits={name: limits for name, limits in found.items() if limits is not None},
+            caption=f"{self.verdict()}\n{numbers}",
+        )
 
 
 def _value(widget: Any) -> Any:
