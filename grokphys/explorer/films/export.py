@@ -33,8 +33,8 @@ LAST = 1.5
 """Seconds for which a GIF shows its last picture before it begins again."""
 Move = Callable[[int], None]
 """Moves what moves to a frame."""
-Limits = tuple[float, float, float, float]
-"""Left, right, bottom and top of what axes show."""
+Limits = tuple[float | None, float | None, float | None, float | None]
+"""Left, right, bottom and top of what axes show; None where their data say it."""
 LETTERS = 15
 """Letters of a caption in an inch."""
 Progress = Callable[[int, int], None]

@@ -197,13 +197,9 @@ class View(ABC):
 
         The limits are those of `figures`, the figures on screen by the labels of the film's axes.
         """
-        found = {name: theme.limits(shown) for name, shown in self.figures.items()}
+        limits = {name: theme.limits(shown) for name, shown in self.figures.items()}
         numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
-        return replace(
-            self.film(),
-            limits={name: limits for name, limits in found.items() if limits is not None},
-            caption=f"{self.verdict()}\n{numbers}",
-        )
+        return replace(self.film(), limits=limits, caption=f"{self.verdict()}\n{numbers}")
 
 
 def _value(widget: Any) -> Any:
