@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import entropy
 
 from analysis.circles.fourier import fourier_signals
 from physics.checks import point_sets, whole_number
@@ -192,6 +191,8 @@ def effective_dimension(E: Any) -> Array:
     ----------
     Liu et al. 2022, §4.2 and Fig. 7.
     """
+    from scipy.stats import entropy  # half a second that planes do without
+
     array = point_sets("E", E)
     centred = array - array.mean(axis=-2, keepdims=True)
     values = np.linalg.svd(centred, compute_uv=False) ** 2

@@ -162,6 +162,17 @@ def bounds(plane: Any) -> tuple[float, float, float, float]:
     return -top * aspect, top * aspect, -top, top
 
 
+def limits(shown: Any) -> tuple[float | None, float | None, float | None, float | None]:
+    """Left, right, bottom and top of what a figure shows; None where the page finds them from the data."""
+    if shown.tags:
+        return bounds(shown)
+    ends = shown.x_range.start, shown.x_range.end, shown.y_range.start, shown.y_range.end
+    left, right, bottom, top = (
+        float(end) if isinstance(end, int | float) and np.isfinite(end) else None for end in ends
+    )
+    return left, right, bottom, top
+
+
 def quiet_legend(plot: Any, columns: int = 4) -> None:
     """Place the legend of a figure above it, where it hides no curve."""
     legend = plot.legend

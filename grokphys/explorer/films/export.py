@@ -6,8 +6,9 @@ import itertools
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ LAST = 1.5
 """Seconds for which a GIF shows its last picture before it repeats."""
 Move = Callable[[int], None]
 """Function that moves the animated artists to a frame."""
+Limits = tuple[float | None, float | None, float | None, float | None]
+"""Left, right, bottom and top of what axes show; None where their data decide."""
+LETTERS = 15
+"""Letters of a caption in an inch."""
 Progress = Callable[[int, int], None]
 """Function that is called with (pictures done, all pictures) after each; an exception ends the work."""
 
@@ -52,12 +57,18 @@ class Film:
         Width and height in inches.
     shown : int
         Frame that is on screen and that a picture shows; the last one by default.
+    limits : mapping of str to tuple of float
+        What axes show, by their labels (``ax.set_label(name)``), where that is not what all frames need.
+    caption : str
+        Words below the axes.
     """
 
     frames: int
     begin: "Callable[[Figure], Move]"
     size: tuple[float, float] = (7.0, 5.0)
     shown: int = -1
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    caption: str = ""
 
 
 def png(film: Film, frame: int | None = None, *, dpi: float = 160) -> bytes:
@@ -181,6 +192,13 @@ def _pictures(film: Film, frames: list[int], dpi: float) -> Iterator["Image"]:
         figure = Figure(figsize=film.size, dpi=dpi)
         canvas = FigureCanvasAgg(figure)
         move = film.begin(figure)
+        for ax in figure.axes:
+            if str(ax.get_label()) in film.limits:
+                left, right, bottom, top = film.limits[str(ax.get_label())]
+                ax.set(xlim=(left, right), ylim=(bottom, top))
+        if film.caption:
+            lines = [textwrap.fill(line, round(LETTERS * film.size[0])) for line in film.caption.splitlines()]
+            figure.supxlabel("\n".join(lines), fontsize=8, color="#5c6773")
         move(frames[0])
         canvas.draw()  # without the animated artists
     still = canvas.copy_from_bbox(figure.bbox)

@@ -31,8 +31,9 @@ def circles_film(
 
     def begin(figure: "Figure") -> Move:
         left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (1, 1.2)})
-        parts.plane(left, parts.extent(projection.points), projection.names)
+        parts.plane(left, parts.extent(projection.points), projection.names, label="tokens")
         show_signals(right, run, survivors, limit, fitted)
+        right.set_label("signals")
         return parts.together(
             parts.title(left, lambda frame: f"step {run.steps[frame]}"),
             parts.tokens(left, projection.points, order=projection.order, cycle=projection.cycle),
@@ -52,7 +53,8 @@ def flow_film(chosen: TrainingSet) -> Film:
         for token, color in enumerate(_colors(chosen.operation.tokens)):
             lines.plot(chosen.times, chosen.embeddings[:, token, 0], color=color, linewidth=1)
         lines.set(xlabel="time", ylabel="E, axis 1" if chosen.dim > 1 else "E", xlim=(0, chosen.times[-1]))
-        quality.set_ylim(-0.03, 1.03)
+        lines.set_label("embeddings")
+        quality.set(ylim=(-0.03, 1.03), label="quality")
         figure.suptitle(
             f"{chosen.operation.name}: n₀ = {found.ground_state_dimension}, "
             f"λ₃ = {found.grokking_rate:.4g}, ideal accuracy {100 * found.ideal_accuracy:.1f} %",
@@ -119,7 +121,7 @@ def parallelograms(ax: "Axes", chosen: TrainingSet) -> Move:
     label, colors = chosen.operation.label, _colors(chosen.classes)
     on_line = chosen.dim == 1
     paths = np.pad(chosen.embeddings, ((0, 0), (0, 0), (0, 2 - chosen.dim)))
-    parts.plane(ax, parts.extent(paths), ("E", "") if on_line else ("E, axis 1", "axis 2"))
+    parts.plane(ax, parts.extent(paths), ("E", "") if on_line else ("E, axis 1", "axis 2"), label="tokens")
     if on_line:
         sums: Any = LineCollection([], colors=colors[label[chosen.linked]], linewidths=0.9)
     else:

@@ -36,8 +36,8 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
         moves: list[Move] = []
         for (name, path), (left, right, _) in zip(paths.items(), cells, strict=True):
             side = parts.extent(path)
-            parts.plane(left, side)
-            parts.plane(right, 2 * side)
+            parts.plane(left, side, label=name)
+            parts.plane(right, 2 * side, label=f"{name} sums")
             right.set_title("pair sums, by class")
 
             def added(frame: int, path: np.ndarray = path) -> np.ndarray:
@@ -51,7 +51,7 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
             for part, style, color in (("train", "-", FIRST), ("validation", "--", SECOND)):
                 curve = np.array([values[f"{part}_{what}"] for values in kept])
                 moves.append(parts.grown(ax, steps, curve, color, linestyle=style, label=part))
-            ax.set(title=what, xlabel="step", yscale="log" if what == "loss" else "linear")
+            ax.set(title=what, xlabel="step", yscale="log" if what == "loss" else "linear", label=what)
             parts.legend(ax)
         return parts.together(*moves)
 
@@ -73,8 +73,9 @@ def _map(ax: "Axes", kept: list[dict[str, np.ndarray]], count: int) -> Move:
     def move(frame: int) -> None:
         seen.set_visible("map" in kept[frame])
         if "map" in kept[frame]:
+            shown = ax.get_xlim(), ax.get_ylim()  # an image takes its extent for the limits
             seen.set_data(kept[frame]["map"])
             seen.set_extent(tuple(kept[frame]["bounds"]))
-            ax.set(xlim=limits[0], ylim=limits[1])
+            ax.set(xlim=shown[0], ylim=shown[1])
 
     return move

@@ -20,7 +20,6 @@ def particle_film(
     run: int = 0,
     modulus: int | None = None,
     plane: str = "axes 1, 2",
-    reach: float | None = None,
 ) -> Film:
     """Return the film of one run of particles.
 
@@ -33,8 +32,6 @@ def particle_film(
         The class of (i, j) is (i + j) mod `modulus`; the number of tokens by default.
     plane : str
         Name of the plane, one of `planes.planes`.
-    reach : float, optional
-        Largest coordinate that is shown; by default the one that all frames need.
     """
     positions, steps = trajectory.positions[run].astype(np.float64), trajectory.steps
     operation = ParticleSystem(trajectory.tokens, trajectory.dim, modulus=modulus).operation
@@ -44,13 +41,13 @@ def particle_film(
         if name in trajectory.observables
     ]
     paths = positions @ plane_axes(positions[-1], plane).T
-    side = reach or parts.extent(paths)
+    side = parts.extent(paths)
 
     def begin(figure: "Figure") -> Move:
         grid = figure.add_gridspec(2 if measured else 1, 2, height_ratios=[3, 1] if measured else [1])
         left, right = (figure.add_subplot(grid[0, k]) for k in range(2))
-        parts.plane(left, side)
-        parts.plane(right, 2 * side)
+        parts.plane(left, side, label="tokens")
+        parts.plane(right, 2 * side, label="sums")
         right.set_title("pair sums, by class")
         moves = [
             parts.title(left, lambda frame: f"particles, step {steps[frame]}"),
@@ -63,7 +60,7 @@ def particle_film(
             ),
         ]
         for k, (name, values) in enumerate(measured):
-            ax = figure.add_subplot(grid[1, k])
+            ax = figure.add_subplot(grid[1, k], label=name)
             ax.set(title=name, xlabel="step", yscale="log" if "ratio" in name else "linear")
             moves.append(parts.grown(ax, steps, np.where(np.isfinite(values), values, np.nan), "#0b6e99"))
         return parts.together(*moves)

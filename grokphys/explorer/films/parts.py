@@ -59,12 +59,13 @@ def grown(ax: "Axes", x: Any, y: Any, color: Any, **look: Any) -> Move:
     return lambda frame: line.set_data(x[: frame + 1], y[: frame + 1])
 
 
-def plane(ax: "Axes", extent: float, names: tuple[str, str] = ("", "")) -> None:
-    """Show [-extent, extent] on both axes, without ticks, in a thin frame."""
+def plane(ax: "Axes", extent: float, names: tuple[str, str] = ("", ""), *, label: str = "") -> None:
+    """Show [-extent, extent] on both axes, without ticks, in a thin frame; `Film.limits` knows the label."""
     from analysis.plots.style import framed
 
     framed(ax).set(xlim=(-extent, extent), ylim=(-extent, extent), xlabel=names[0], ylabel=names[1])
     ax.set_aspect("equal", adjustable="box")
+    ax.set_label(label)
 
 
 def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) -> Move:

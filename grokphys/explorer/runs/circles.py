@@ -116,7 +116,7 @@ class CircleRun:
         frames of the embeddings.
         """
         from analysis.circles.fourier import fourier_signals
-        from grokphys.report.circles import OBSERVABLE
+        from analysis.circles.signals import OBSERVABLE
 
         own = fourier_signals(self.embeddings)
         if OBSERVABLE not in self.trajectory.observables:
@@ -267,7 +267,7 @@ class CircleRun:
         return "\n".join([*lines, *(self._python_of(fitted) if fitted else []), ""])
 
     def _python_of(self, fitted: Fitted) -> list[str]:
-        from grokphys.report.circles import OBSERVABLE
+        from analysis.circles.signals import OBSERVABLE
 
         signals, steps = "analysis.fourier_signals(positions)", "run.steps"
         lines = [f"steps, signals = {steps}, {signals}"]

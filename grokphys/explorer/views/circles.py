@@ -33,7 +33,7 @@ class CirclesView(FrameView):
     """Signals and survivors of a run, its tokens on a plane over time, and a fitted linear ODE."""
 
     slug, name = "circles", "Circles"
-    needs = ("analysis",)
+    needs = ("analysis.circles.signals", "analysis.circles.geometry")
     reads_files = True
     terms = ("signal", "survivors", "limit", "plane", "linear ODE", "rollout R²", "step")
     presets = (
@@ -72,6 +72,7 @@ class CirclesView(FrameView):
         self._ring = ColumnDataSource({"x": [], "y": []})
         ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
         ring.level = "underlay"
+        self.figures = {"tokens": self._tokens.figure, "signals": self._signals.figure}
         self._path: Path | None = None
         self._watching: Any = None
         self._reading = False
@@ -182,7 +183,7 @@ class CirclesView(FrameView):
         self._show_fit()
         self._look()
 
-    def film(self, *, still: bool = False) -> Film:
+    def film(self) -> Film:
         """Return a film of the tokens on the plane, and the signals."""
         fitted = self._fitted if self._rollout.active else None
         limit = self._run.limit(**self._rules)

@@ -87,6 +87,14 @@ class NetworksView(View):
         self._particle_sums = SumPlot("Particles: pair sums", height=HEIGHT)
         self._loss = Curves("Loss", ["train", "validation"], height=HEIGHT, y_axis_type="log")
         self._accuracy = Curves("Accuracy", ["train", "validation"], height=HEIGHT, y_range=(-0.04, 1.04))
+        self.figures = {
+            "embedding": self._embedding.figure,
+            "embedding sums": self._sums.figure,
+            "particles": self._particles.figure,
+            "particles sums": self._particle_sums.figure,
+            "loss": self._loss.figure,
+            "accuracy": self._accuracy.figure,
+        }
         self._map = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
         self._colors = LinearColorMapper(palette=["#ffffff"], low=-0.5, high=0.5)
         seen = self._sums.figure.image(
@@ -212,7 +220,7 @@ class NetworksView(View):
         self._as_numbers(self._numbers.value == "numbers")
         self._renew()
 
-    def film(self, *, still: bool = False) -> Film:
+    def film(self) -> Film:
         """Return a film with the network above and the particles below."""
         from grokphys.explorer.films.network import network_film
 

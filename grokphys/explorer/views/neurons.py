@@ -63,6 +63,11 @@ class NeuronsView(View):
         self._race = FlowCurves("The race of its frequencies; dashed: the exact flow", x_axis_label="step")
         self._logits = HeatMap("Logits: rows are a + b, columns answers", HEIGHT)
         self._accuracy = Curves("Accuracy", ["accuracy"], height=210, y_range=(-0.04, 1.04))
+        self.figures = {
+            "phases": self._phases.figure,
+            "race": self._race.figure,
+            "accuracy": self._accuracy.figure,
+        }
         self._fresh, self._colored = True, np.empty(0, np.int64)
         self._run: Any = self._begin()
         start = (self._tokens, self._hidden, self._activation, self._rate, self._scale, self._seed)
@@ -160,7 +165,7 @@ class NeuronsView(View):
         turn = {"ArrowRight": 1, "ArrowDown": 1, "ArrowLeft": -1, "ArrowUp": -1}.get(name, 0)
         self._neuron.value = (self._chosen + turn) % self._run.model.hidden
 
-    def film(self, *, still: bool = False) -> Film:
+    def film(self) -> Film:
         """Return a film of the phases, the race of the chosen neuron, and the accuracy."""
         from grokphys.explorer.films.neurons import neuron_film
 

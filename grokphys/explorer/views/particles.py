@@ -93,6 +93,12 @@ class ParticlesView(View):
         self._ratio.figure.yaxis.ticker = [1, 2, 5, 10, 20, 50, 100, 1000, 10_000]
         self._imperfections = Curves("Grid imperfections", ["imperfections"])
         self._imperfections.figure.yaxis.ticker = BasicTicker(min_interval=1)
+        self.figures = {
+            "tokens": self._particles.figure,
+            "sums": self._sums.figure,
+            "circle ratio": self._ratio.figure,
+            "grid imperfections": self._imperfections.figure,
+        }
         self._let_drag()
         self._axes: Array | None = None
         self._dragging = False
@@ -208,14 +214,10 @@ class ParticlesView(View):
         moves = "" if self._held is not None else verdicts.motion(history, "positions")
         return f"{verdicts.shape(E, history.last['imperfections'])[1]} {moves}".strip()
 
-    def film(self, *, still: bool = False) -> Film:
+    def film(self) -> Film:
         """Return a film of particles, pair sums and curves."""
-        return particle_film(
-            self._run.trajectory(),
-            modulus=self._run.system.modulus,
-            plane=self._plane.value,
-            reach=float(self._particles.figure.y_range.end) if still else None,
-        )
+        law, plane = self._run.system, self._plane.value
+        return particle_film(self._run.trajectory(), modulus=law.modulus, plane=plane)
 
     def python(self) -> str:
         """Return the calls of `physics.simulate`; a second start is named `second`."""

@@ -65,6 +65,11 @@ class TheoryView(FrameView):
         self._shape = ParallelogramPlot()
         self._embedding = FlowCurves("Embeddings E against time, a curve a symbol")
         self._quality = FlowCurves("Quality and predicted accuracy, δ = 0.01", ("RQI", "accuracy"))
+        self.figures = {
+            "tokens": self._shape.figure,
+            "embeddings": self._embedding.figure,
+            "quality": self._quality.figure,
+        }
         self._chosen, self._end = TrainingSet.drawn(10, size=45, seed=3), FRAMES - 1
         self._shown: TrainingSet | None = None
         self._picked, self._cursor = False, (0, 0)
@@ -192,7 +197,7 @@ class TheoryView(FrameView):
         self._cursor = min(max(i + right, 0), last), min(max(j + up, 0), last)
         self._grid.point(*self._cursor)
 
-    def film(self, *, still: bool = False) -> Film:
+    def film(self) -> Film:
         """Return a film of the training set, the parallelograms and the curves."""
         return replace(flow_film(self._chosen), shown=self._frame)
 

@@ -4,11 +4,12 @@ import contextlib
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bokeh.models import Checkbox
 
+from grokphys.explorer import theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.guard import checked
 from grokphys.explorer.runs.planes import planes
@@ -76,6 +77,7 @@ class View(ABC):
         self._run: Any = None
         self.widgets: dict[str, Any] = {}
         self._usual: dict[str, Any] = {}
+        self.figures: dict[str, Any] = {}
 
     def hold(self, **widgets: Any) -> None:
         """Set the widgets that define the state for links and presets."""
@@ -188,11 +190,17 @@ class View(ABC):
         return kept
 
     @abstractmethod
-    def film(self, *, still: bool = False) -> Film:
-        """Return the run as figures, from copies, so that a worker can draw it while the page continues.
+    def film(self) -> Film:
+        """Return the run as figures, from copies, so that a worker can draw it while the page continues."""
 
-        A `still` film is a picture of what is on screen, within its limits.
+    def still(self) -> Film:
+        """Return a picture of what is on screen, within its limits and with its numbers.
+
+        The limits are those of `figures`, the figures on screen by the labels of the film's axes.
         """
+        limits = {name: theme.limits(shown) for name, shown in self.figures.items()}
+        numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
+        return replace(self.film(), limits=limits, caption=f"{self.verdict()}\n{numbers}")
 
 
 def _value(widget: Any) -> Any:
