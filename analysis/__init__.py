@@ -5,14 +5,7 @@ from typing import TYPE_CHECKING
 from physics.lazy import lazy
 
 if TYPE_CHECKING:
-    from analysis.circles.fourier import (
-        agreement,
-        fourier_signals,
-        frequency_shares,
-        survives,
-        surviving_frequencies,
-        trajectory_signals,
-    )
+    from analysis.circles.fourier import fourier_signals, frequency_shares, trajectory_signals
     from analysis.circles.geometry import (
         Plane,
         PrincipalComponents,
@@ -23,9 +16,10 @@ if TYPE_CHECKING:
         principal_components,
     )
     from analysis.circles.neurons import Diversification, diversification, neuron_ablation
+    from analysis.circles.prediction import circle_counts, decision_error, fitness, survival_rates
     from analysis.circles.signals import Circles, Signals, circles_of, signals_of
     from analysis.circles.structures import Structures, structures
-    from analysis.circles.survival import StoppingRule, circle_counts, decision_error, fitness, survival_rates
+    from analysis.circles.survival import StoppingRule, agreement, survives, surviving_frequencies
     from analysis.compare.comparison import Comparison, compare
     from analysis.compare.motion import Motion
     from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets, onsets
@@ -231,11 +225,11 @@ HOMES = {
     "affine_maps": "analysis.compare.relabelling",
     "affine_rollout": "analysis.laws.flow",
     "affine_solution": "analysis.laws.flow",
-    "agreement": "analysis.circles.fourier",
+    "agreement": "analysis.circles.survival",
     "automorphisms": "analysis.compare.relabelling",
     "batch_lasso": "analysis.laws.lasso",
     "calibrate": "analysis.stats.calibration",
-    "circle_counts": "analysis.circles.survival",
+    "circle_counts": "analysis.circles.prediction",
     "circle_delta": "analysis.circles.geometry",
     "circles_of": "analysis.circles.signals",
     "circularity": "analysis.circles.geometry",
@@ -247,7 +241,7 @@ HOMES = {
     "compare_proportions": "analysis.stats.effects",
     "compare_values": "analysis.stats.effects",
     "correlation": "analysis.stats.intervals",
-    "decision_error": "analysis.circles.survival",
+    "decision_error": "analysis.circles.prediction",
     "diversification": "analysis.circles.neurons",
     "effective_dimension": "analysis.circles.geometry",
     "exclude_logits": "physics.neurons.logits",
@@ -258,7 +252,7 @@ HOMES = {
     "fit_law": "analysis.laws.scores",
     "fit_trajectories": "analysis.laws.ode",
     "fit_transition": "analysis.stats.transitions",
-    "fitness": "analysis.circles.survival",
+    "fitness": "analysis.circles.prediction",
     "fixed_points": "analysis.laws.flow",
     "fourier_signals": "analysis.circles.fourier",
     "frequency_ablation": "physics.neurons.logits",
@@ -286,9 +280,9 @@ HOMES = {
     "signals_of": "analysis.circles.signals",
     "stability": "analysis.laws.flow",
     "structures": "analysis.circles.structures",
-    "survival_rates": "analysis.circles.survival",
-    "survives": "analysis.circles.fourier",
-    "surviving_frequencies": "analysis.circles.fourier",
+    "survival_rates": "analysis.circles.prediction",
+    "survives": "analysis.circles.survival",
+    "surviving_frequencies": "analysis.circles.survival",
     "symmetry_of": "analysis.compare.relabelling",
     "to_generator": "analysis.laws.flow",
     "to_increment": "analysis.laws.flow",

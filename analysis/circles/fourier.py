@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, number, point_sets
+from physics.checks import choice, point_sets
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -101,45 +101,6 @@ def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
     return np.sqrt((squares[..., :count] + squares[..., count:]).astype(np.float64))
 
 
-def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = None) -> NDArray[np.bool_]:
-    """Return which frequencies have survived the training.
-
-    Parameters
-    ----------
-    signals : array_like, shape (..., frequencies)
-        Final signals, as norms.
-    factor : float, default 2.0
-        A circle survives if its signal exceeds `factor` times the mean signal, the rule of the paper.
-    threshold : float, optional
-        Signal above which a circle survives, instead of the factor. The paper takes 10 for its study of
-        gradients.
-
-    Returns
-    -------
-    ndarray of bool, the shape of `signals`
-
-    Raises
-    ------
-    InputError
-        If a limit is not greater than 0.
-    """
-    array = np.asarray(signals, np.float64)
-    if threshold is not None:
-        return array > number("threshold", threshold, above=0.0)
-    return array > number("factor", factor, above=0.0) * array.mean(axis=-1, keepdims=True)
-
-
-def agreement(first: Any, second: Any) -> float:
-    """Return how far two sets of survivors (arrays of bool) agree: their Jaccard index, from 0 to 1.
-
-    The index is the number of frequencies in both sets over the number in at least one; NaN if both are
-    empty.
-    """
-    a, b = np.asarray(first, bool), np.asarray(second, bool)
-    either = int((a | b).sum())
-    return int((a & b).sum()) / either if either else float("nan")
-
-
 def frequency_shares(E: Any) -> NDArray[np.float64]:
     """Return the fraction of the variance of an embedding that belongs to each frequency.
 
@@ -165,30 +126,3 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     total = power.sum(axis=-1, keepdims=True)
     rounding = 1e-24 * np.shape(E)[-2] * np.sum(np.square(E), axis=(-2, -1))[..., None]
     return np.where(total > rounding, power / np.where(total > 0, total, 1.0), 0.0)
-
-
-def surviving_frequencies(
-    E: Any, *, factor: float = 2.0, threshold: float | None = None
-) -> NDArray[np.int64]:
-    """Return the frequencies whose circles have survived in one embedding.
-
-    Parameters
-    ----------
-    E : array_like, shape (p, d)
-        Final embedding. `survives` takes many at once.
-    factor, threshold : float
-        Rule of survival, as in `survives`.
-
-    Returns
-    -------
-    ndarray of int64
-        Frequencies between 1 and ⌊p/2⌋, increasing; empty if none survives.
-
-    Raises
-    ------
-    InputError
-        If `E` is not a single finite embedding.
-    """
-    if np.ndim(E) != 2:
-        raise InputError(f"E must be one embedding (p, d), got the shape {np.shape(E)}; see survives")
-    return 1 + np.flatnonzero(survives(fourier_signals(E), factor=factor, threshold=threshold))

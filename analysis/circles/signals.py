@@ -1,18 +1,16 @@
 """The circles of a trajectory: the signals of its runs in a window of steps, and the circles that survive."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives, trajectory_signals
+from analysis.circles.fourier import fourier_signals, trajectory_signals
+from analysis.circles.survival import StoppingRule, survives
 from physics.checks import whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from analysis.circles.survival import StoppingRule
 
 Array = NDArray[np.float64]
 OBSERVABLE = "fourier_signals"
@@ -84,10 +82,8 @@ class Circles:
         change = self.signals[:, place] - self.signals[:, place - 1]
         return np.asarray(change / (self.steps[place] - self.steps[place - 1]))
 
-    def decided(self, rule: "StoppingRule | None" = None) -> Array:
+    def decided(self, rule: StoppingRule | None = None) -> Array:
         """Return the step (runs,) at which a rule decides the survivors of each run, or NaN."""
-        from analysis.circles.survival import StoppingRule  # scikit-learn takes seconds
-
         rule = rule or StoppingRule()
         first = [rule.first(self.steps, run) for run in self.signals]
         return np.array([np.nan if step is None else step for step in first], np.float64)

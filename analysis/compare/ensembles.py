@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import effective_dimension
 from analysis.circles.structures import class_names, class_options, recorded_operation
+from analysis.circles.survival import survives
 from analysis.compare.onsets import Onsets, onsets
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from sklearn.base import BaseEstimator, clone
 
-from analysis.circles.fourier import agreement, survives
+from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
 from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared
 from physics.checks import choice, finite_array, number

@@ -3,7 +3,8 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from analysis.circles.fourier import fourier_signals, surviving_frequencies
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import surviving_frequencies
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST
 from analysis.plots.signals import show_signals

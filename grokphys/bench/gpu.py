@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 import nets
-from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import survives
 from analysis.stats.intervals import mean
 from grokphys.bench.gpu_tables import (
     BOUNDS,

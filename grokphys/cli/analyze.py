@@ -70,9 +70,9 @@ def analyze(
 
 def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, Any]]]:
     """Return the summary line of a file, and the columns of each of its runs."""
-    from analysis.circles.fourier import signals_and_final, survives
+    from analysis.circles.fourier import signals_and_final
     from analysis.circles.geometry import effective_dimension
-    from analysis.circles.survival import StoppingRule
+    from analysis.circles.survival import StoppingRule, survives
     from physics.particles.structures import circle_ratio, is_circle
 
     signals, final = signals_and_final(trajectory)

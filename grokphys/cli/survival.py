@@ -30,7 +30,7 @@ def survival(
 
     Args:
         files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
-        at: Number of the step up to which the change of the signal is the initial gradient, at least 1. If
+        at: The initial gradient is the change of the signal from the start to this step, at least 1. If
             that step is not recorded, the next one is used.
         factor: Factor that decides survival. A circle survives if its final signal exceeds this many times
             the mean of all signals.
@@ -43,7 +43,7 @@ def survival(
             signals, gradient and survival.
         overwrite: Replace files that exist.
     """
-    from grokphys.report import survival as told
+    from grokphys.report import survival as survival_report
 
     whole_number("at", at, 1)
     whole_number("bins", bins, 1)
@@ -53,13 +53,13 @@ def survival(
     if table is not None:
         refuse_table(table, overwrite)
     failed: list[Path] = []
-    circles = told.read_circles(files, at, factor, signal_threshold, failed)
+    circles = survival_report.read_circles(files, at, factor, signal_threshold, failed)
     if not circles:
         return 1
-    parts = told.report(circles, groups, bins, signal_threshold, factor)
+    parts = survival_report.report(circles, groups, bins, signal_threshold, factor)
     for part in progress(parts, "survival", "table", 4):
         print(f"{part}\n")
     if table is not None:
-        rows = told.rows(circles)
+        rows = survival_report.rows(circles)
         print(f"{write_table(table, rows)}: {len(rows)} circles")
     return 1 if failed else 0

@@ -11,7 +11,7 @@ from tornado.web import OutputTransform, RequestHandler, stream_request_body
 
 LIBRARIES = re.compile(r"/static/js/[\w-]+(\.min)?\.js")
 """Routes of Bokeh's scripts, which reveal nothing about the pages and are sent without the token."""
-NO_LINK = "This server answers to the link that `grokphys explore` has printed, and to nothing else."
+NO_LINK = "Open the full link that `grokphys explore` printed: it contains the access token."
 
 
 class Door:
@@ -45,7 +45,7 @@ class Door:
         if origin is not None and origin.lower() not in {
             f"{scheme}://{request.host.lower()}" for scheme in ("http", "https")
         }:
-            return "Pages of other origins are not answered."
+            return "Requests from pages of other origins are refused."
         if LIBRARIES.fullmatch(request.path):
             return None
         given = request.query_arguments.get("token", [b""])[-1]

@@ -2,8 +2,8 @@
 
 Starts are taken in blocks, and each step of the way is a loop over a block without a call or a branch, which
 the compiler turns into vector instructions. That is why it is fast: SciPy's `elliprf` takes one number at a
-time and decides for each how long to go on. Here Carlson's duplication and the arithmetic-geometric mean take
-a number of steps that serves nearly every start, and only the few next to a separatrix go on one by one. What
+time and decides for each how long to continue. Here Carlson's duplication and the arithmetic-geometric mean take
+a number of steps that serves nearly every start, and only the few next to a separatrix continue one by one. What
 is found of a start depends on nothing else, so that the bits do not depend on the number of threads.
 
 Duplication ends where the largest X = 1 - x/mean is at most `NEAR`. The series goes to degree 7, and the

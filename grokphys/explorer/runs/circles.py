@@ -140,7 +140,7 @@ class CircleRun:
 
     def survivors(self, *, factor: float = 2.0, threshold: float | None = None) -> list[int]:
         """Frequencies that survive, by either rule of `analysis.surviving_frequencies`."""
-        from analysis.circles.fourier import surviving_frequencies
+        from analysis.circles.survival import surviving_frequencies
 
         return surviving_frequencies(self.embeddings[-1], factor=factor, threshold=threshold).tolist()
 

@@ -154,14 +154,14 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
     single = (spectrum.kind == "single").mean()
     mine = int(spectrum.frequency[chosen])
     aligned = np.degrees(np.nanmedian(np.abs(spectrum.misalignment)))
-    sent, whither = "", ""
+    sent, flow = "", ""
     if predicted is not None:
         sent = f"; {100 * (spectrum.frequency == predicted).mean():.0f} % are where the flow sends them"
         foreseen = int(predicted[chosen])
-        whither = ", as the flow foretold" if mine == foreseen else f"; the flow foretold {foreseen}"
+        flow = ", as the exact flow predicts" if mine == foreseen else f"; the exact flow predicts {foreseen}"
     return (
         f"{100 * single:.0f} % of neurons are of one frequency, phases are aligned to {aligned:.0f}° "
-        f"(median){sent}. Neuron {chosen} {f'is at frequency {mine}' if mine else 'is dead'}{whither}."
+        f"(median){sent}. Neuron {chosen} {f'is at frequency {mine}' if mine else 'is dead'}{flow}."
     )
 
 

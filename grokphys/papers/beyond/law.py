@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import survives, trajectory_signals
+from analysis.circles.fourier import trajectory_signals
+from analysis.circles.survival import survives
 from analysis.laws.nonlinear import MeanFieldRegressor
 from analysis.laws.ode import PUBLISHED, fit_trajectories
 from analysis.laws.scores import Law, fit_law

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import survives
-from analysis.circles.survival import StoppingRule
+from analysis.circles.survival import StoppingRule, survives
 from analysis.compare.comparison import Comparison, compare
 from analysis.compare.motion import frame_mean
 from analysis.compare.relabelling import no_relabelling

@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from analysis.circles.fourier import fourier_signals, survives, trajectory_signals
+from analysis.circles.fourier import fourier_signals, trajectory_signals
+from analysis.circles.survival import survives
 from analysis.laws.nonlinear import MeanFieldRegressor
 from analysis.laws.ode import PUBLISHED, fit_trajectories
 from analysis.laws.scores import fit_law

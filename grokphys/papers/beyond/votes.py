@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import elliprf
 
-from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import survives
 from analysis.plots.palette import REFERENCE
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives
-from analysis.circles.survival import StoppingRule
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import StoppingRule, survives
 from analysis.stats.intervals import Interval
 from grokphys.papers.recipe import Run
 from nets.models import EmbeddingMLP

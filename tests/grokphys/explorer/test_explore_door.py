@@ -163,7 +163,7 @@ async def _greeted(server, session=None, arguments=None, **headers):
 def test_pages_of_other_origins_get_no_answer(server, origin):
     for address in (server.link, server.url + f"upload?token={server.token}&name=x.h5"):
         status, headers, text = asked(address, Origin=origin)
-        assert (status, text) == (403, "Pages of other origins are not answered.\n")
+        assert (status, text) == (403, "Requests from pages of other origins are refused.\n")
         assert "Access-Control-Allow-Origin" not in headers
     with pytest.raises(HTTPClientError, match="403"):
         apart(_greeted(server, Origin=origin))
