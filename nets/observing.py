@@ -160,26 +160,32 @@ def _inside(
     ensemble: Ensemble, parameters: Mapping[str, NDArray[Any]], wanted: set[str]
 ) -> dict[str, NDArray[Any]]:
     """Return the observables in `wanted` of neurons and logits; NaN for members that are not finite."""
-    values: dict[str, NDArray[Any]] = {}
-    sound = np.all(
-        [np.isfinite(value).all(tuple(range(1, value.ndim))) for value in parameters.values()], axis=0
-    )
-    members = {name: value[sound] for name, value in parameters.items()}
     found: dict[str, NDArray[Any]] = {}
-    if wanted & set(NEURONS) and sound.any():
-        weights = neuron_weights(ensemble.model, members)
-        spectrum = neuron_spectrum(weights["W_in"], weights.get("W_out"), second=weights.get("second"))
-        found |= {"neuron_frequency": spectrum.frequency, "neuron_purity": spectrum.purity}
-    if wanted & set(PROGRESS) and sound.any():
-        logits = all_logits(ensemble.model, members)
+    members, sound = _finite(parameters)
+    if wanted & set(NEURONS):
+        with np.errstate(over="ignore", invalid="ignore"):  # of a member that is about to diverge
+            weights, fine = _finite(neuron_weights(ensemble.model, members))
+            spectrum = neuron_spectrum(weights["W_in"], weights.get("W_out"), second=weights.get("second"))
+            measured = {"neuron_frequency": spectrum.frequency, "neuron_purity": spectrum.purity}
+        found |= {name: np.where((sound & fine)[:, None], value, np.nan) for name, value in measured.items()}
+    if wanted & set(PROGRESS):
+        whole, fine = _finite({"logits": all_logits(ensemble.model, members)})
+        logits, known = whole["logits"], sound & fine
         keys = logit_spectrum(logits).key_frequencies()
-        seen = ensemble.model.task.inputs[ensemble.train[sound]]
-        found["restricted_loss"] = restricted_loss(logits, keys)
-        found["excluded_loss"] = excluded_loss(logits, keys, examples=seen)
-    for name, value in found.items():
-        values[name] = np.full((len(sound), *value.shape[1:]), np.nan)
-        values[name][sound] = value
-    return {name: value for name, value in values.items() if name in wanted}
+        seen = ensemble.model.task.inputs[ensemble.train]
+        found["restricted_loss"] = np.where(known, restricted_loss(logits, keys), np.nan)
+        found["excluded_loss"] = np.where(known, excluded_loss(logits, keys, examples=seen), np.nan)
+    return {name: value for name, value in found.items() if name in wanted}
+
+
+def _finite(
+    arrays: Mapping[str, NDArray[Any]],
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+    """Put zeros for the members (runs,) that are not finite, and return which are."""
+    sound = np.all([np.isfinite(value).all(tuple(range(1, value.ndim))) for value in arrays.values()], axis=0)
+    return {
+        name: np.where(sound.reshape(-1, *[1] * (value.ndim - 1)), value, 0) for name, value in arrays.items()
+    }, sound
 
 
 def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:

@@ -261,22 +261,14 @@ def neuron_spectrum(
 
 
 def weights(name: str, value: Any, axes: tuple[str, str]) -> Array:
-    """Return checked weights with these two last axes, neither of them empty.
-
-    float32 stays what it is, unless fourth powers of the weights would leave its range.
-    """
-    if isinstance(value, np.ndarray) and value.dtype == np.float32 and value.size and _moderate(value):
+    """Return checked weights with these two last axes, neither of them empty; float32 stays what it is."""
+    if isinstance(value, np.ndarray) and value.dtype == np.float32 and np.isfinite(value).all():
         array: Array = value
     else:
         array = finite_array(name, value)
     if array.ndim < 2 or not array.size:
         raise InputError(f"{name} must have the shape (..., {', '.join(axes)}), got {array.shape}")
     return array
-
-
-def _moderate(values: Array) -> bool:
-    largest = max(float(values.max()), -float(values.min()))  # NaN stays NaN
-    return 1e-9 <= largest <= 1e9 or largest == 0
 
 
 def _coefficients(values: Array) -> Complex:

@@ -143,15 +143,6 @@ def test_tokens_that_are_read_apart():
     np.testing.assert_allclose(same.misalignment, neuron_spectrum(first, first.T).misalignment, rtol=1e-12)
 
 
-@pytest.mark.parametrize("size", [1e-25, 1e25])
-def test_float32_weights_whose_powers_leave_its_range_are_not_dead(size):
-    W_in, W_out = layer(3, 11)
-    wanted = neuron_spectrum(W_in, W_out)
-    found = neuron_spectrum(*((size * part).astype(np.float32) for part in (W_in, W_out)))
-    np.testing.assert_allclose(found.purity, wanted.purity, rtol=1e-5)
-    np.testing.assert_array_equal(found.kind, wanted.kind)
-
-
 def test_float32_weights_stay_float32():
     W_in, W_out = layer(3, 23, 512)
     wide, narrow = (neuron_spectrum(W_in.astype(t), W_out.astype(t)) for t in ("f8", "f4"))

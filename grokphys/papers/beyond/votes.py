@@ -1,13 +1,14 @@
 """Beyond both papers: the lottery of He et al. among the neurons of Ding's network, and a vote of them.
 
-A neuron of Ding's network reads its two tokens by weights of their own, of the embedding that all neurons
-share. For σ(x) = x², small weights, and an embedding and other neurons that stand still, the weights θ₁ and
-θ₂ by which it reads a frequency, and ξ by which it votes for the answer, would follow
+A neuron of Ding's network reads its two tokens by effective weights E @ W of an embedding that all neurons
+share. If these were its own, as those of `TwoLayer` are, then for σ(x) = x² and small weights those by which
+it reads a frequency, θ₁ and θ₂, and ξ, by which it votes for the answer, would follow
 
-    dθ₁/dt = c conj(θ₂) ξ,    dθ₂/dt = c conj(θ₁) ξ,    dξ/dt = c θ₁θ₂,
+    dθ₁/dt = c conj(θ₂) ξ,    dθ₂/dt = c conj(θ₁) ξ,    dξ/dt = c θ₁θ₂:
 
-three waves, of which `FourierLottery` is the case θ₁ = θ₂. What is left of this where nothing stands still?
-The rules were written after a pilot at p = 23 (24 networks, of other seeds), and before any run at 31 and 59.
+three waves, of which `FourierLottery` is the case θ₁ = θ₂, in other units. What is left of this where the
+embedding is shared and moves? The rules were written after a pilot at p = 23 (24 networks, of other seeds)
+and before any run at 31 and 59.
 """
 
 from collections.abc import Callable, Sequence
