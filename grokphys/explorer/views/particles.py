@@ -192,6 +192,10 @@ class ParticlesView(View):
         self._run.reset()
         if self._twin is not None:
             self._twin.reset()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin the trails anew."""
         self._shown_law = None
 
     def status(self) -> dict[str, str]:

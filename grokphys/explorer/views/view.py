@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from grokphys.explorer.session import Session
 
 
+REPLAYED = 300
+"""Frames of a replay, at most."""
+
+
 @dataclass(frozen=True)
 class Preset:
     """A state that shows something, by its name.
@@ -151,6 +155,16 @@ class View(ABC):
     @abstractmethod
     def advance(self, steps: int) -> None:
         """Move the state on by `steps` steps, and touch no model: a frame while it plays, or one step."""
+
+    def replay(self, steps: int, stride: int) -> None:
+        """Advance as play does, by `stride` steps a frame or more, so that curves have their past."""
+        stride = max(stride, -(-steps // REPLAYED))
+        for taken in range(0, steps, stride):
+            self.advance(min(stride, steps - taken))
+        self.forget()
+
+    def forget(self) -> None:  # noqa: B027 - some views show no trails
+        """Show what comes next without a trail from what was shown before."""
 
     @abstractmethod
     def show(self, *, whole: bool = True) -> None:
