@@ -199,11 +199,10 @@ class Session:
     def _restore(self, speed: Any, settings: dict[str, Any]) -> None:
         self._set_speed(speed)
         self.view.restore(settings)
-        steps = settings.get("step", 0)
-        if whole_number("step", steps, 0) > LONGEST_REPLAY:
+        if whole_number("step", steps := settings.get("step", 0), 0) > LONGEST_REPLAY:
             raise InputError(f"step must be at most {LONGEST_REPLAY} in a link, got {steps}")
         if steps:
-            self._run(lambda: self._move(steps))
+            self._run(lambda: self._move(steps, self.bridge.speed))
 
     def _begin_with(self, kind: type[View]) -> None:
         """Choose the first view, for which the page waits."""
@@ -318,12 +317,13 @@ class Session:
             await self._move(self.bridge.speed)
             self._schedule()
 
-    async def _move(self, steps: int) -> None:
-        """Advance the view in the worker while the document is locked, and show it."""
+    async def _move(self, *steps: int) -> None:
+        """Advance in the worker while the document is locked, or replay steps at a speed, and show the view."""
         try:
             view = self.view
             if not view.finished:
-                await IOLoop.current().run_in_executor(WORK, view.advance, steps)
+                work = view.advance if len(steps) == 1 else view.replay
+                await IOLoop.current().run_in_executor(WORK, work, *steps)
             if self._closed:
                 return
             if view.finished:

@@ -56,7 +56,8 @@ label, .bk-slider-title { font-size: 12.5px; color: var(--ink); margin-bottom: 1
 .bk-input { border: 1px solid var(--line); border-radius: 5px; background: var(--paper); color: var(--ink);
   font-size: 13px; height: 30px; min-height: 30px; padding: 2px 8px; }
 select.bk-input { padding-right: 22px; appearance: auto; background-image: none; }
-@media (prefers-color-scheme: dark) { .bk-spin-btn { filter: invert(0.8); } }
+@media (prefers-color-scheme: dark) { .bk-spin-btn { filter: invert(0.8); }
+  select.bk-input { color-scheme: dark; } }
 .bk-input:focus { border-color: var(--accent); box-shadow: none;
   outline: 2px solid var(--accent); outline-offset: 1px; }
 .bk-btn:focus-visible, input[type=checkbox]:focus-visible {

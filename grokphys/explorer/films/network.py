@@ -52,6 +52,8 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
                 curve = np.array([values[f"{part}_{what}"] for values in kept])
                 moves.append(parts.grown(ax, steps, curve, color, linestyle=style, label=part))
             ax.set(title=what, xlabel="step", yscale="log" if what == "loss" else "linear", label=what)
+            if what == "loss":
+                parts.plain_ticks(ax)
             parts.legend(ax)
         return parts.together(*moves)
 

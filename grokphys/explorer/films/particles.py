@@ -13,6 +13,9 @@ from physics.trajectory import Trajectory
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+CIRCLE = 1.2
+"""Ratio below which tokens form a circle (Musat, Appendix A.1)."""
+
 
 def particle_film(
     trajectory: Trajectory,
@@ -62,6 +65,9 @@ def particle_film(
         for k, (name, values) in enumerate(measured):
             ax = figure.add_subplot(grid[1, k], label=name)
             ax.set(title=name, xlabel="step", yscale="log" if "ratio" in name else "linear")
+            if "ratio" in name:
+                ax.axhline(CIRCLE, color="#c2502f", linestyle="--", linewidth=1)
+                parts.plain_ticks(ax)
             moves.append(parts.grown(ax, steps, np.where(np.isfinite(values), values, np.nan), "#0b6e99"))
         return parts.together(*moves)
 

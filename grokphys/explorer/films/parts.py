@@ -153,6 +153,15 @@ def curves(ax: "Axes", x: Any, named: Sequence[tuple[str, Array]], label: str) -
     return now(ax, x)
 
 
+def plain_ticks(ax: "Axes") -> None:
+    """Write 1, 2, 5, 10, … along a logarithmic axis, not powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
 def legend(ax: "Axes", columns: int = 2) -> None:
     """Draw the legend above the axes, where it hides nothing."""
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1}

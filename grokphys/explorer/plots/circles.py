@@ -31,6 +31,8 @@ class SignalPlot:
             x_axis_type="log", y_axis_type="log", x_axis_label="step + 1",
             y_axis_label="Fourier signal ‖Fₖ‖",
         )  # fmt: skip
+        # Left to itself Bokeh writes 50 and 100 where an axis goes from 8 to 110.
+        self.figure.yaxis.ticker = [digit * 10.0**power for power in range(-6, 6) for digit in (1, 2, 5)]
         empty: dict[str, list[Any]] = {"xs": [], "ys": [], "name": []}
         self._dead, self._rollouts = ColumnDataSource(empty), ColumnDataSource(empty)
         self._alive = ColumnDataSource(empty | {"line": [], "dash": []})

@@ -55,7 +55,7 @@ class ParticleRun:
             raise InputError(
                 f"start must have the shape {(system.tokens, system.dim)}, got {self._begin.shape}"
             )
-        self._history, self._measured = History(), False
+        self._history = History()
         self.segments = [Segment(system, step_size)]
         self.reset()
 
@@ -85,17 +85,18 @@ class ParticleRun:
         self.segments = [Segment(self.system, self.step_size)]
         self.positions = self._begin.copy()
         self._history.clear()
-        self._measured = False
+        self._measured = self._passing = False
 
-    def advance(self, steps: int) -> None:
-        """Take steps.
+    def advance(self, steps: int, *, keep: bool = True) -> None:
+        """Take steps, and `keep` where they led: many pair sums take as long to measure as to move.
 
         Raises
         ------
         SimulationError
             If the state overflows; the run stays as it was before these steps.
         """
-        self._measure()
+        if not self._passing:
+            self._measure()
         moved = self.positions[None].copy()
         self.system.advance(moved, self.step_size, steps)
         if not np.isfinite(moved).all():
@@ -106,8 +107,9 @@ class ParticleRun:
             )
         self.positions = moved[0]
         self.segments[-1].steps += steps
-        self._measured = False
-        self._measure()
+        self._measured, self._passing = False, not keep
+        if keep:
+            self._measure()
 
     def change(self, system: ParticleSystem, step_size: float) -> None:
         """Change the law from now on; the number of particles stays the same."""
@@ -121,7 +123,7 @@ class ParticleRun:
         self._open().moved[token] = np.array(place, np.float64)
         self.positions = self.positions.copy()
         self.positions[token] = place
-        self._measured = False
+        self._measured = self._passing = False
 
     def python(self) -> str:
         """Return a program that reproduces this run; `E` is its present state."""

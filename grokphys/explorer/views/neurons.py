@@ -129,6 +129,10 @@ class NeuronsView(View):
     def reset(self) -> None:
         """Start again with the same network."""
         self._run.reset()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin the trails anew."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:

@@ -25,7 +25,7 @@ from physics.particles.system import ParticleSystem, forces
 Array = NDArray[np.float64]
 FROM_FILE = "file"
 MANY = 600
-"""Number of pair sums above which only every third frame is shown during play."""
+"""Number of pair sums above which only every third frame is shown, and kept, during play."""
 NUDGE = 0.06
 """Distance by which a key moves a particle, relative to the largest coordinate shown."""
 SWEEP = 40
@@ -69,7 +69,7 @@ class ParticlesView(View):
         }
         sweeps = {"nothing": "", **{widget.title: name for name, widget in self._law.items()}}
         self._sweep = theme.chooser("sweep while it plays", sweeps)
-        self._upwards, self._beat = True, 0
+        self._upwards, self._beat, self._turn = True, 0, 0
         self._step_size = theme.slider("step η", 0.001, 0.1, 0.02, 0.001, format="0.000")
         self._modulus = theme.number("modulus (0: the tokens)", 0, 0, 200)
         self._tokens = theme.slider("tokens N", 3, 64, 17)
@@ -153,7 +153,9 @@ class ParticlesView(View):
 
     def advance(self, steps: int) -> None:
         """Take steps of the simulation."""
-        self._run.advance(steps)
+        self._turn = (self._turn + 1) % 3
+        few = len(self._run.system.operation.samples) <= MANY
+        self._run.advance(steps, keep=few or self._turn == 0)
         if self._twin is not None:
             self._twin.advance(steps)
 
@@ -192,6 +194,10 @@ class ParticlesView(View):
         self._run.reset()
         if self._twin is not None:
             self._twin.reset()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin the trails anew."""
         self._shown_law = None
 
     def status(self) -> dict[str, str]:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from grokphys.explorer.session import Session
 
 
+REPLAYED = 300
+"""Frames of a replay, at most."""
+
+
 @dataclass(frozen=True)
 class Preset:
     """A named state that shows an effect.
@@ -151,6 +155,16 @@ class View(ABC):
     @abstractmethod
     def advance(self, steps: int) -> None:
         """Advance the state by `steps` steps, for a frame of play or a single step; touch no model."""
+
+    def replay(self, steps: int, stride: int) -> None:
+        """Advance as play does, by `stride` steps a frame or more, so that curves have their past."""
+        stride = max(stride, -(-steps // REPLAYED))
+        for taken in range(0, steps, stride):
+            self.advance(min(stride, steps - taken))
+        self.forget()
+
+    def forget(self) -> None:  # noqa: B027 - some views show no trails
+        """Show what comes next without a trail from what was shown before."""
 
     @abstractmethod
     def show(self, *, whole: bool = True) -> None:

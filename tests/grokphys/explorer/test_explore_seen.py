@@ -195,6 +195,48 @@ def test_a_link_holds_the_state():
     np.testing.assert_array_equal(other.view._run.positions, view._run.positions)
 
 
+def test_of_many_pair_sums_every_third_frame_is_measured():
+    """The state is measured whenever it is asked for; where a hand has put it, it is kept."""
+    page = opened(PARTICLES)
+    view = page.view
+    view.restore({"tokens": 36, "dim": 3})
+    for _ in range(7):
+        view.advance(1)
+    run = view._run
+    assert [step for step, _ in run._history.frames()] == [0, 3, 6]
+    assert run.history.steps.tolist() == [0, 3, 6, 7]
+    np.testing.assert_array_equal(run.history.last["positions"], run.positions)
+    assert run.history.last["imperfections"] == physics.grid_imperfections(run.positions)
+    run.advance(1, keep=False)
+    run.move(0, np.ones(3))
+    run.advance(1, keep=False)
+    assert run.history.steps.tolist() == [0, 3, 6, 7, 8, 9]
+    np.testing.assert_array_equal(run.history["positions"][4][0], np.ones(3))
+    kept = opened(PARTICLES).view
+    kept.advance(4)
+    kept.advance(4)
+    assert kept._run._history.steps.tolist() == [0, 4, 8], "of few, all are"
+
+
+@pytest.mark.parametrize("speed", [1, 8])
+def test_a_link_brings_back_the_past_too(speed):
+    """The curves of a replay are those of a run that was watched, and no trail leads from its start."""
+    kept = opened(PARTICLES).view
+    for _ in range(40 // speed):
+        kept.advance(speed)
+    view = opened(PARTICLES).view
+    view.show()
+    view.replay(40, speed)
+    view.show()
+    for name in ("positions", "circle_ratio"):
+        np.testing.assert_array_equal(view._run.history[name], kept._run.history[name])
+    trails = view._particles._trails.data
+    assert np.array_equal(trails["x0"], trails["x1"])
+    view.replay(1000, 1)
+    assert len(view._run.history) <= 40 // speed + 1 + 300
+    assert view._run.step == 1040
+
+
 @pytest.mark.parametrize(
     ("state", "words"),
     [
