@@ -97,7 +97,7 @@ class CirclesView(FrameView):
         self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
 
     def panel(self) -> Any:
-        """Controls; tokens with the time, and signals; coefficients and scores."""
+        """Return controls, tokens on a plane, signals, coefficients and scores."""
         controls = [
             theme.heading("File"),
             *self._file.panel,
