@@ -88,8 +88,7 @@ class FusedEngine:
         self._training = np.arange(ensemble.runs)
         self._threads = ThreadPoolExecutor(numba.get_num_threads())
 
-    # -- the interface of an engine
-    # ----------------------------------------------------------------------------
+    # -- the interface of an engine ------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
         """Take `count` optimizer steps, beginning with number `step`, with every member that still trains."""
@@ -181,7 +180,7 @@ class FusedEngine:
         self._first[:] = state["first"]
         self._second[:] = state["second"]
 
-    # -- implementation ----------------------------------------------------------------------------------
+    # -- implementation ------------------------------------------------------------------------------------
 
     def _spread(self, members: NDArray[np.int64], task: Callable[[NDArray[np.int64]], None]) -> None:
         """Run a task for all members, in pieces that free threads take one by one."""

@@ -122,8 +122,7 @@ class CirclesView(FrameView):
             theme.grid(theme.card(self._scores), self._map),
         )
 
-    # -- interface for the session
-    # ----------------------------------------------------------------------------
+    # -- interface for the session -------------------------------------------------------------------------
 
     def show(self, *, whole: bool = True) -> None:
         """Move the tokens and the line of the step."""
@@ -189,7 +188,7 @@ class CirclesView(FrameView):
         film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
         return replace(film, shown=self._frame)
 
-    # -- interaction ------------------------------------------------------------------------------
+    # -- interaction ---------------------------------------------------------------------------------------
 
     def _open(self, path: Path, name: str, index: int) -> None:
         """Read a run; if that fails, the previous one stays."""
@@ -308,7 +307,7 @@ class CirclesView(FrameView):
         limit = self._run.limit(**self._rules)
         self._signals.show(self._run, self._survivors(), limit, self._frequency)
 
-    # -- the law -----------------------------------------------------------------------------------------
+    # -- the law -------------------------------------------------------------------------------------------
 
     def _start_fit(self) -> None:
         """Fit the law in a worker, while the page stays responsive."""
