@@ -271,7 +271,7 @@ def train(
     record : int, str or sequence of int, default 20
         When to record; see `recording_steps`.
     observables : sequence of str
-        What to record in addition to the embeddings: "train_loss", "train_accuracy", "validation_loss",
+        What to record besides the embeddings: "train_loss", "train_accuracy", "validation_loss",
         "validation_accuracy" (the default), "weight_norm" and "bias_norm" (mean absolute value of the first
         hidden layer, Musat Fig. 6), "quality" (representation quality index), "gradient" (of the training
         loss with respect to the embedding), "layers" (all other parameters, for `networks`), and, for

@@ -252,10 +252,10 @@ def phase_diagram(
     x, y : Axis
         The two hyper-parameters, with their coarse cells.
     evaluate : callable
-        ``evaluate(points, first)`` makes a new run at each point (x, y) of a list, which names a point once
-        for each run, and returns numbers (runs, 3): the run's number, by which it can be made again, and its
-        steps to the training and to the validation threshold, NaN for never. `first` is the first number
-        that is free: the calls before have made that many runs.
+        Function ``evaluate(points, first)`` that makes a new run at each point (x, y) of a list. A point
+        occurs once for each of its runs. The function returns an array (runs, 3): the number of the run, by
+        which it can be reproduced, and its steps to the training and to the validation threshold, NaN for
+        never. `first` is the first free number, which is the count of runs so far.
     refinement : Refinement, optional
         Seeds, levels and budget.
     delay : float, default 1000

@@ -24,7 +24,7 @@ TELL_EVERY = 0.3
 
 
 class Canceled(Exception):  # noqa: N818 - no error, but a wish
-    """The page has canceled the work of a worker."""
+    """Raised in a worker whose work the page has canceled."""
 
 
 class Exports:

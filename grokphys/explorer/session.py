@@ -52,8 +52,7 @@ class Session:
     ----------
     document : bokeh.document.Document
     kinds : sequence of View classes
-        Views in the order of their tabs. The first one is visible, or the first that reads files if there are
-        any.
+        Views in the order of their tabs. The page begins with the first, or with the first that reads files.
     files : sequence of Path
         Trajectory files from the command line.
     uploads : Uploads, optional
@@ -99,8 +98,7 @@ class Session:
             self._begin_with(kinds[0])
             self.fail(error)
 
-    # -- interface for views
-    # ----------------------------------------------------------------------------------
+    # -- interface for views -------------------------------------------------------------------------------
 
     def reaction(self, function: Callable[..., Any]) -> Callable[..., None]:
         """Return `function` as a callback of widgets and models that shows errors and updates the status."""
@@ -139,7 +137,7 @@ class Session:
         """Whether the view is playing."""
         return bool(self.bridge.playing)
 
-    # -- commands of the page -------------------------------------------------------------------------------
+    # -- commands of the page ------------------------------------------------------------------------------
 
     def _command(self, name: str, value: Any) -> None:
         orders: dict[str, Callable[[], Any]] = {
@@ -294,7 +292,7 @@ class Session:
         self.view.reset()
         self.view.show()
 
-    # -- play --------------------------------------------------------------------------------------------
+    # -- play ----------------------------------------------------------------------------------------------
 
     def _shown(self, _name: str, _old: int, _new: int) -> None:
         """Note that a frame is on screen."""
@@ -353,7 +351,7 @@ class Session:
             return 0.0
         return (len(self._drawn) - 1) / max(self._drawn[-1] - self._drawn[0], 1e-9)
 
-    # -- output -----------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------------------
 
     def _say_status(self) -> None:
         words = {**self.view.status(), "fps": f"{self.frames_a_second:.0f}"}

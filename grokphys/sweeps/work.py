@@ -88,7 +88,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
 
 
 def load(packs: list[Pack]) -> None:
-    """Import what these packs need."""
+    """Import the modules that these packs need."""
     if any(pack.kind == "train" for pack in packs):
         importlib.import_module("nets")
 

@@ -294,7 +294,7 @@ def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]])
 
 
 def batch_size_of(value: int | None, size: int) -> int | None:
-    """Return a checked batch size, or None for the full batch."""
+    """Check a batch size and return it; None stands for the full batch."""
     if value is None:
         return None
     value = whole_number("batch_size", value, 1)

@@ -217,7 +217,7 @@ def squared_error_gradient(
 def cross_entropy_gradient(
     logits: Array, labels: Integers, batch: Integers, start: int, total: int, out: Array, bits: Integers
 ) -> None:
-    """Gradient of the mean cross-entropy of `total` examples by the logits of those from `start`."""
+    """Gradient of the mean cross-entropy over `total` examples, with respect to the logits from `start`."""
     rows, width = logits.shape
     for n in range(rows):
         largest = logits[n, 0]
@@ -250,8 +250,8 @@ def adamw(
 ) -> None:
     """One step of decoupled AdamW, in PyTorch's order; the scalars are computed in float64.
 
-    At a rate of 0 the values stay and the moments move, as PyTorch's do. An epsilon of 0 stands for SGD,
-    whose weight decay shrinks the values as AdamW's does.
+    At a rate of 0, the values stay and the moments change, as in PyTorch. An epsilon of 0 stands for SGD,
+    whose weight decay shrinks the values as in AdamW.
     """
     real = values.dtype.type
     if betas[2] == 0:
@@ -281,7 +281,7 @@ def update(
     rates: Array,
     betas: Array,
 ) -> None:
-    """Let `adamw` take step `number` with one member, whose first `head` values have rates of their own.
+    """Let `adamw` take step `number` with one member, whose first `head` values have separate rates.
 
     `rates` (4,) are learning rate and weight decay of these, the encoder, and then of the decoder.
     """

@@ -1,8 +1,8 @@
 """The fused step of the two-layer network `W_out σ(W_in[a] + W_in[b])`: no product in the first layer.
 
 A member's parameters are one row of numbers: the input weights (tokens, hidden), then the output weights
-(hidden, outputs). The pairs (a, b) and (b, a) go through the same numbers, so that a full batch takes each
-unordered pair once and counts it as often as it occurs: of all p² pairs, p (p + 1) / 2 are computed.
+(hidden, outputs). The pairs (a, b) and (b, a) have the same activations, so a full batch computes each
+unordered pair once and weights it by its multiplicity: of all p² pairs, p (p + 1) / 2 are computed.
 """
 
 from typing import Any, NamedTuple
@@ -19,13 +19,13 @@ Array = NDArray[Any]
 Integers = NDArray[Any]
 
 QUADRATIC, ABSOLUTE = 4, 5
-"""Activations beside those of `nets.engines.functions`, which end at 3."""
+"""Activations in addition to those of `nets.engines.functions`, whose numbers end at 3."""
 NUMBERS = 24000
-"""Numbers of a block of activations, about: 96 kB in float32, and a step needs three such in cache."""
+"""Approximate count of numbers in a block: 96 kB in float32; a step needs three blocks in cache."""
 
 
 class Pairs(NamedTuple):
-    """What is learned, as it is given and with pairs that are the same to the network taken together.
+    """Training data, as given and with pairs combined that are equal for the network.
 
     Tokens (runs, n, 2) and labels (runs, n) of all examples; then tokens and label (runs, m, 3) of the
     distinct ones, how often each occurs (runs, m), and how many they are (runs,).
@@ -39,7 +39,7 @@ class Pairs(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one block, and for the output weights and their gradient, transposed."""
+    """Working memory for one block, and for the transposed output weights and their gradient."""
 
     states: Array
     slopes: Array
@@ -104,7 +104,7 @@ def train_members(
 def gradients(
     members: Integers, parameters: Array, out: Array, shape: Shape, sizes: Integers, pairs: Pairs
 ) -> None:
-    """Gradient of the full training loss of some members, into `out` (runs, numbers)."""
+    """Write the gradient of the full training loss of some members to `out` (runs, numbers)."""
     scratch = _scratch(shape, sizes, parameters)
     everything = np.empty(0, np.int32)
     for member in members:
@@ -121,7 +121,7 @@ def evaluate(
     loss: Array,
     accuracy: Array,
 ) -> None:
-    """Mean loss and accuracy of some members, into (runs,) arrays of float64; NaN where nothing validates."""
+    """Write the mean loss and the accuracy of some members to (runs,) arrays; NaN for an empty set."""
     scratch = _scratch(shape, sizes, parameters)
     size, block = pairs.labels.shape[1], len(scratch.weights)
     for member in members:
@@ -145,7 +145,7 @@ _add_whole_tile = tile(2, masked=False)
 
 @kernel()
 def _add_wide_product(A: Array, B: Array, out: Array) -> None:
-    """Add A @ B to `out` as `add_product` does; faster where `out` is wide and the inner dimension small."""
+    """Add A @ B to `out` as `add_product` does; faster if `out` is wide and the inner dimension small."""
     lanes = VECTOR_BYTES // out.itemsize
     whole = out.shape[1] - out.shape[1] % (2 * lanes)
     for column in range(0, whole, 2 * lanes):
@@ -157,7 +157,7 @@ def _add_wide_product(A: Array, B: Array, out: Array) -> None:
 
 @kernel()
 def _scratch(shape: Shape, sizes: Integers, like: Array) -> Scratch:
-    """Allocate what a task of any number of steps needs; blocks are whole tiles of the products."""
+    """Allocate the working memory of a task; blocks are whole tiles of the products."""
     width, outputs = sizes[0], sizes[1]
     block = min(32, max(1, NUMBERS // (TILE_ROWS * width))) * TILE_ROWS
     return Scratch(
@@ -176,7 +176,7 @@ def _scratch(shape: Shape, sizes: Integers, like: Array) -> Scratch:
 
 @kernel()
 def _forward(row: Array, rows: int, shape: Shape, sizes: Integers, scratch: Scratch) -> Array:
-    """Logits (rows, outputs) of the pairs that stand in the scratch; their states and slopes are kept."""
+    """Compute the logits (rows, outputs) of the pairs in the scratch; keep their states and slopes."""
     width, outputs = sizes[0], sizes[1]
     weights = matrix(row, 0, shape.tokens, width)
     states, slopes = scratch.states[: rows * width], scratch.slopes[: rows * width]
@@ -212,7 +212,7 @@ def _gradient(
     batch: Integers,
     scratch: Scratch,
 ) -> None:
-    """Gradient of the mean loss of a batch (of all examples, if it is empty) by a member's parameters."""
+    """Compute the gradient of a member's mean loss over a batch, or over all examples if it is empty."""
     width, outputs = sizes[0], sizes[1]
     at, size, block = shape.tokens * width, len(batch), len(scratch.weights)
     total = size if size else pairs.labels.shape[1]

@@ -79,8 +79,7 @@ class BatchedEngine:
         self.chunk = chunk or self._affordable()
         self.set_rates(optimiser)
 
-    # -- the interface of an engine
-    # ----------------------------------------------------------------------------
+    # -- the interface of an engine ------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
         """Take `count` optimizer steps, beginning with number `step`, with every member that still trains."""
@@ -154,7 +153,7 @@ class BatchedEngine:
             for name in tensors:
                 tensors[name].copy_(torch.as_tensor(state[f"{kind}/{name}"]))
 
-    # -- implementation ----------------------------------------------------------------------------------
+    # -- implementation ------------------------------------------------------------------------------------
 
     def _gradients(self, step: int | None, batch: Tensor | None) -> dict[str, Tensor]:
         """Compute the gradients of the members that train, with dropout if a step is given."""

@@ -222,7 +222,7 @@ class EmbeddingMLP(DenseModel):
         choice("activation", self.activation, get_args(Activation))
         if self.even and self.activation not in ODD:
             raise InputError(
-                f"even must be 0 for the activation {self.activation!r}, which has an even part of its own; "
+                f"even must be 0 for the activation {self.activation!r}, which already has an even part; "
                 f"{' and '.join(ODD)} take one, got {self.even:g}"
             )
 

@@ -98,7 +98,7 @@ class CirclesView(FrameView):
         self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
 
     def panel(self) -> Any:
-        """Controls; tokens with the time, and signals; coefficients and scores."""
+        """Return controls, tokens on a plane, signals, coefficients and scores."""
         controls = [
             theme.heading("File"),
             *self._file.panel,
@@ -123,8 +123,7 @@ class CirclesView(FrameView):
             theme.grid(theme.card(self._scores), self._map),
         )
 
-    # -- interface for the session
-    # ----------------------------------------------------------------------------
+    # -- interface for the session -------------------------------------------------------------------------
 
     def show(self, *, whole: bool = True) -> None:
         """Move the tokens and the line of the step."""
@@ -190,7 +189,7 @@ class CirclesView(FrameView):
         film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
         return replace(film, shown=self._frame)
 
-    # -- interaction ------------------------------------------------------------------------------
+    # -- interaction ---------------------------------------------------------------------------------------
 
     def _open(self, path: Path, name: str, index: int) -> None:
         """Read a run; if that fails, the previous one stays."""
@@ -309,7 +308,7 @@ class CirclesView(FrameView):
         limit = self._run.limit(**self._rules)
         self._signals.show(self._run, self._survivors(), limit, self._frequency)
 
-    # -- the law -----------------------------------------------------------------------------------------
+    # -- the law -------------------------------------------------------------------------------------------
 
     def _start_fit(self) -> None:
         """Fit the law in a worker, while the page stays responsive."""

@@ -121,7 +121,7 @@ class NetworksView(View):
         )
 
     def panel(self) -> Any:
-        """Controls; the network above, particles below, each with pair sums and a curve."""
+        """Return controls, and the network above the particles, each with pair sums and a curve."""
         controls = [
             theme.heading("Network", terms=("tokens N", "dimensions D", "hidden units")),
             *(self._kind, self._tokens, self._dim, self._hidden, self._seed),

@@ -85,7 +85,7 @@ class NeuronsView(View):
         )
 
     def panel(self) -> Any:
-        """Controls; phases, weights and their spectrum; the race, logits and accuracy."""
+        """Return controls, phases, weights and their spectrum, the race, logits and accuracy."""
         controls = [
             theme.heading("Network", terms=("neuron",)),
             *(self._tokens, self._hidden, self._activation, self._scale, self._seed),

@@ -126,7 +126,7 @@ class ParticlesView(View):
         )
 
     def panel(self) -> Any:
-        """Controls; particles and pair sums; circle ratio and imperfections."""
+        """Return controls, particles and pair sums, and curves of circle ratio and imperfections."""
         forces = ("alignment fₐ", "attraction gₐ", "repulsion gᵣ", "softening ε")
         controls = [
             theme.heading("Forces", terms=forces),

@@ -90,7 +90,7 @@ class TheoryView(FrameView):
         )
 
     def panel(self) -> Any:
-        """Controls; pairs and parallelograms with the time; embeddings and quality against time."""
+        """Return controls, pairs and parallelograms, and embeddings and quality against time."""
         controls = [
             theme.heading("Task", terms=("modulus",)),
             self._tokens,

@@ -52,7 +52,7 @@ def frequency_of(E: NDArray[Any]) -> int:
 
 
 def share_of(E: NDArray[Any], frequency: int) -> float:
-    """Part of the variance of a projection (tokens, axes) that one frequency holds."""
+    """Return the fraction of the variance of a projection (tokens, axes) that belongs to one frequency."""
     power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(2 * power[frequency] / power.sum())
 

@@ -70,7 +70,7 @@ def _linked(operation: str) -> Measure:
 
 
 def structure_of(E: NDArray[np.float64], operation: str) -> float:
-    """Part of the variance of an embedding (p, 2) that is a line of even steps, or one circle."""
+    """Fraction of the variance of an embedding (p, 2) that is an evenly spaced line, or one circle."""
     if operation == "modular addition":
         return share_of(E, frequency_of(E - E.mean(axis=0)))
     steps = np.arange(len(E)) - (len(E) - 1) / 2
