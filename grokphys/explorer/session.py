@@ -316,7 +316,7 @@ class Session:
             self._schedule()
 
     async def _move(self, *steps: int) -> None:
-        """Advance in the worker while the document is locked, or replay steps at a speed, and show the view."""
+        """Advance in the worker while the document is locked, or replay steps at a speed; then show it."""
         try:
             view = self.view
             if not view.finished:
@@ -363,8 +363,7 @@ class Session:
     def fail(self, error: Exception) -> None:
         """Show an error, and pause; the server continues."""
         if isinstance(error, Canceled):
-            self.say(str(error))
-            return
+            return self.say(str(error))
         text = sentence(error)
         if not isinstance(error, EXPECTED):
             traceback.print_exception(error, file=sys.stderr)
@@ -377,8 +376,7 @@ class Session:
 
         def done(future: "Future[Any]") -> None:
             if not self._closed:
-                go_on = self.reaction(lambda: then(future.result()))
-                self.document.add_next_tick_callback(go_on)
+                self.document.add_next_tick_callback(self.reaction(lambda: then(future.result())))
 
         DRAW.submit(work, *arguments).add_done_callback(done)
 

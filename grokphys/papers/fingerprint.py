@@ -29,8 +29,8 @@ def fingerprint(*modules: str) -> str:
     Parameters
     ----------
     *modules : str
-        Names such as "grokphys.papers.liu.figures_04a_05a". The digits depend on the code, without comments and
-        docstrings, of all our modules that these import anywhere. They also depend on the versions of the
+        Names such as "grokphys.papers.liu.figures_04a_05a". The digits depend on the code, without comments
+        and docstrings, of all our modules that these import anywhere. They also depend on the versions of the
         `LIBRARIES` that any of them imports, and on the example data if `physics.examples` is among them.
     """
     found, libraries = dependencies(*modules)

@@ -1,14 +1,14 @@
 """The constants of `three_waves` for thousands of starts, by a kernel.
 
-Starts are taken in blocks, and each step of the way is a loop over a block without a call or a branch, which
-the compiler turns into vector instructions. That is why it is fast: SciPy's `elliprf` takes one number at a
-time and decides for each how long to continue. Here Carlson's duplication and the arithmetic-geometric mean take
-a number of steps that serves nearly every start, and only the few next to a separatrix continue one by one. What
-is found of a start depends on nothing else, so that the bits do not depend on the number of threads.
+Starts are taken in blocks. Each step is a loop over a block without a call or a branch, which the compiler
+turns into vector instructions. That is why the kernel is fast: SciPy's `elliprf` takes one number at a time
+and decides for each how many steps it needs. Here, Carlson's duplication and the arithmetic-geometric mean
+take a number of steps that suffices for nearly every start, and the few next to a separatrix continue one by
+one. The result for a start depends on nothing else, so its bits do not depend on the number of threads.
 
-Duplication ends where the largest X = 1 - x/mean is at most `NEAR`. The series goes to degree 7, and the
-terms of degree 8 that it lacks are below 0.02 X⁸ < 1e-17 (Carlson 1995; DLMF 19.36.1). The mean squares its
-error at each step and ends below 1e-17 as well. So only rounding is left, some 1e-16.
+Duplication ends where the largest X = 1 - x/mean is at most `NEAR`. The series has terms up to degree 7, and
+those of degree 8 are below 0.02 X⁸ < 1e-17 (Carlson 1995; DLMF 19.36.1). The error of the mean is squared at
+each step and also ends below 1e-17. What remains is rounding, about 1e-16.
 """
 
 import math
