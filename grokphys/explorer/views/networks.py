@@ -186,7 +186,7 @@ class NetworksView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Begin the trails anew."""
+        """Start the trails again."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:

@@ -132,7 +132,7 @@ class NeuronsView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Begin the trails anew."""
+        """Start the trails again."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:

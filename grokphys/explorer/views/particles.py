@@ -197,7 +197,7 @@ class ParticlesView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Begin the trails anew."""
+        """Start the trails again."""
         self._shown_law = None
 
     def status(self) -> dict[str, str]:
