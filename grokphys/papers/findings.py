@@ -63,8 +63,11 @@ FINDINGS = (
         "He et al. say that each neuron ends at the frequency with the best phase at the start. Their own "
         "flow has a closed solution, and the frequency that it sends to infinity first is another one, as "
         "magnitude and phase both count. Under gradient descent most neurons end there; under AdamW, with "
-        "ReLU or on partial data fewer do. The best phase alone names the winner of few neurons.",
-        ("lottery",),
+        "ReLU or on partial data fewer do. The best phase alone names the winner of few neurons. In the "
+        "network of Ding et al., whose neurons share an embedding, only a few end there, though more than by "
+        "chance. A vote of the neurons for the smallest times does not tell the surviving circles better "
+        "than the ranking by initial signal.",
+        ("lottery", "votes"),
     ),
     Finding(
         "The linear law does not hold forward in time",
