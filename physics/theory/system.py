@@ -228,12 +228,14 @@ class EffectiveTheory(Value):
 
     @cached_property
     def _nullity(self) -> int:
+        if self.mask.all():
+            return least_nullity(self.operation)  # known for most operations, without a kernel
         return int(nullities(self.operation, self.mask[None])[0])
 
     @cached_property
     def _quadratic_form(self) -> Array:
         """Q of ℓ_0 = tr(EᵀQE), (tokens, tokens); zero where there is no parallelogram."""
-        return _forms(self.operation, self.mask[None])[0]
+        return _form(self.operation, self.mask)
 
     @cached_property
     @one_blas_thread
@@ -333,6 +335,22 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
         chosen = moving[begin : begin + block]
         rates[chosen] = 2 / operation.tokens * np.linalg.eigvalsh(_forms(operation, marked[chosen]))[:, 2]
     return rates
+
+
+def _form(operation: Operation, mask: Mask) -> Array:
+    """Q of one training set, as `_forms` gives it, without a kernel, whose compilation would be felt.
+
+    Sums of whole numbers are exact in any order, so the bits are the same.
+    """
+    (i, j), label = operation.samples[mask].T, operation.label[mask]
+    sizes = np.bincount(label).astype(np.float64)
+    u, Q = np.zeros((len(sizes), operation.tokens)), np.zeros((operation.tokens, operation.tokens))
+    for end in (i, j):
+        np.add.at(u, (label, end), 1.0)
+        for other in (i, j):
+            np.add.at(Q, (end, other), sizes[label])
+    Q -= u.T @ u  # a class of one sample cancels
+    return np.asarray(Q / max((sizes * (sizes - 1)).sum() / 2, 1.0))
 
 
 def _forms(operation: Operation, masks: Mask) -> Array:
