@@ -341,17 +341,20 @@ def adamw(
     real = values.dtype.type
     for start, end, part in ((0, head, 0), (head, len(values), 2)):
         rate, decay = rates[part], rates[part + 1]
+        size = end - start
+        x, slope = piece(values, start, size), piece(gradient, start, size)
+        mean, square = piece(first, start, size), piece(second, start, size)
         if betas[2] == 0:
-            for i in range(start, end):
-                values[i] = real(1 - rate * decay) * values[i] - real(rate) * gradient[i]
+            for i in range(size):
+                x[i] = real(1 - rate * decay) * x[i] - real(rate) * slope[i]
             continue
         keep1, take1 = real(betas[0]), real(1 - betas[0])
         keep2, take2 = real(betas[1]), real(1 - betas[1])
-        shrink, size = real(1 - rate * decay), real(rate / (1 - betas[0] ** number))
+        shrink, reach = real(1 - rate * decay), real(rate / (1 - betas[0] ** number))
         root, epsilon = real(1 / math.sqrt(1 - betas[1] ** number)), real(betas[2])
-        for i in range(start, end):
-            g = gradient[i]
-            m = keep1 * first[i] + take1 * g
-            v = keep2 * second[i] + take2 * (g * g)
-            first[i], second[i] = m, v
-            values[i] = shrink * values[i] - size * (m / (np.sqrt(v) * root + epsilon))
+        for i in range(size):  # from 0: from `start`, where an index could be negative, is not vectorized
+            g = slope[i]
+            m = keep1 * mean[i] + take1 * g
+            v = keep2 * square[i] + take2 * (g * g)
+            mean[i], square[i] = m, v
+            x[i] = shrink * x[i] - reach * (m / (np.sqrt(v) * root + epsilon))

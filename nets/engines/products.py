@@ -23,10 +23,7 @@ VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
 
 
 def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
-    """Allocate an array that begins with a cache line, whose vectors no load takes from two lines.
-
-    NumPy's begin anywhere: products in such an array took up to twice as long.
-    """
+    """Allocate an array that begins with a cache line, so that no load of a vector needs two."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.empty(size + LINE, np.uint8)
     start = -raw.ctypes.data % LINE
@@ -213,3 +210,28 @@ def add_product(A: Array, turned: bool, B: Array, out: Array, column: int) -> No
             else:
                 _add_narrow_tile(A, B, out, row, column)
         column += 2 * lanes if wide else lanes
+
+
+@kernel()
+def fill_rows(row: Array, out: Array) -> None:
+    """Write the same row to every row of `out`."""
+    for n in range(len(out)):
+        target = out[n]  # a vector loop needs a row of its own: `out[n, j]` takes twice as long
+        for j in range(len(row)):
+            target[j] = row[j]
+
+
+@kernel()
+def add_rows(rows: Array, out: Array) -> None:
+    """Add the sum of the rows to `out`."""
+    for n in range(len(rows)):
+        row = rows[n]
+        for j in range(len(out)):
+            out[j] += row[j]
+
+
+@kernel()
+def multiply(numbers: Array, factors: Array) -> None:
+    """Multiply the first numbers by as many factors as there are."""
+    for i in range(len(factors)):
+        numbers[i] *= factors[i]

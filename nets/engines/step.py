@@ -30,7 +30,7 @@ from nets.engines.first_layer import (
     Scratch,
     Shape,
 )
-from nets.engines.products import add_product, matrix, piece, room
+from nets.engines.products import add_product, add_rows, fill_rows, matrix, multiply, piece, room
 from physics.jit import address_of, call, inner_kernel, kernel
 
 Array = NDArray[Any]
@@ -229,10 +229,7 @@ def _forward(
             into = states if tabulated else below
             call(calls.enter, (member, row, shape, sizes, examples, batch, start, scratch, into))
         if layer > 0 or not tabulated:
-            bias = piece(row, at + inputs * width, width)
-            for n in range(rows):
-                for j in range(width):
-                    states[n, j] = bias[j]
+            fill_rows(piece(row, at + inputs * width, width), states)
             call(calls.product, (below, False, matrix(row, at, inputs, width), states, 0))
         if layer < layers - 1:
             size = rows * width
@@ -288,9 +285,7 @@ def _gradient(
             inputs, width = sizes[layer], sizes[layer + 1]
             at = end - (inputs + 1) * width
             by_bias, by_weights = piece(gradient, end - width, width), matrix(gradient, at, inputs, width)
-            for n in range(rows):
-                for j in range(width):
-                    by_bias[j] += flow[n, j]
+            add_rows(flow, by_bias)
             if layer == 0:
                 if not tabulated:
                     below = matrix(scratch.inputs, 0, rows, inputs)
@@ -318,10 +313,7 @@ def _gradient(
             lower = matrix(scratch.flows[layer % 2], 0, rows, inputs)
             lower[:] = 0
             call(calls.product, (flow, False, matrix(scratch.turned, at, width, inputs), lower, 0))
-            slopes = matrix(scratch.slopes, kept, rows, inputs)
-            for n in range(rows):
-                for j in range(inputs):
-                    lower[n, j] *= slopes[n, j]
+            multiply(scratch.flows[layer % 2], piece(scratch.slopes, kept, rows * inputs))
             flow, end = lower, at
     if tabulated:
         call(calls.untabulate, (row, gradient, shape, sizes, scratch, calls.product))
