@@ -1,80 +1,79 @@
-"""What trajectories say: signals, laws of motion, survival, comparison, figures. Reads and never trains."""
+"""Analysis of trajectories: signals, laws of motion, survival, comparison and figures. It never trains."""
 
-from analysis.circles.fourier import (
-    agreement,
-    fourier_signals,
-    frequency_shares,
-    survives,
-    surviving_frequencies,
-    trajectory_signals,
-)
-from analysis.circles.geometry import (
-    Plane,
-    PrincipalComponents,
-    circle_delta,
-    circularity,
-    effective_dimension,
-    frequency_plane,
-    principal_components,
-)
-from analysis.circles.neurons import Diversification, diversification, neuron_ablation
-from analysis.circles.signals import Circles, Signals, circles_of, signals_of
-from analysis.circles.structures import Structures, structures
-from analysis.circles.survival import StoppingRule, circle_counts, decision_error, fitness, survival_rates
-from analysis.compare.comparison import Comparison, compare
-from analysis.compare.motion import Motion
-from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets, onsets
-from analysis.compare.relabelling import (
-    Symmetry,
-    affine_maps,
-    automorphisms,
-    no_relabelling,
-    procrustes_disparity,
-    symmetry_of,
-)
-from analysis.laws.batch import Recipe, fit_batch
-from analysis.laws.flow import (
-    FixedPoints,
-    Stability,
-    affine_rollout,
-    affine_solution,
-    fixed_points,
-    interactions,
-    stability,
-    to_generator,
-    to_increment,
-)
-from analysis.laws.lasso import LassoSolution, batch_lasso
-from analysis.laws.matching import match_trajectories
-from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
-from analysis.laws.ode import PUBLISHED, BatchFit, FitWarning, ODEFit, fit_each, fit_trajectories
-from analysis.laws.regressors import LinearODERegressor
-from analysis.laws.resampling import Resampled, resample_coefficients
-from analysis.laws.scores import HonestScores, Law, RegressorLaw, Score, fit_law, honest_scores
-from analysis.phases.axes import Axis
-from analysis.phases.classification import PHASES, Majority, classify_phases
-from analysis.phases.diagram import Cell, PhaseDiagram, Refinement, phase_diagram
-from analysis.stats.calibration import Calibration, calibrate
-from analysis.stats.effects import (
-    Difference,
-    cliffs_delta,
-    cohens_h,
-    compare_proportions,
-    compare_values,
-    hedges_g,
-)
-from analysis.stats.intervals import Interval, correlation, mean, proportion
-from analysis.stats.transitions import Transition, fit_critical_values, fit_transition, median_crossing
-from physics.neurons.logits import (
-    LogitSpectrum,
-    exclude_logits,
-    excluded_loss,
-    frequency_ablation,
-    logit_spectrum,
-    restrict_logits,
-    restricted_loss,
-)
-from physics.neurons.spectrum import NeuronSpectrum, neuron_spectrum
+from typing import TYPE_CHECKING
+
+from physics.lazy import lazy
+
+if TYPE_CHECKING:
+    from analysis.circles.fourier import fourier_signals, frequency_shares, trajectory_signals
+    from analysis.circles.geometry import (
+        Plane,
+        PrincipalComponents,
+        circle_delta,
+        circularity,
+        effective_dimension,
+        frequency_plane,
+        principal_components,
+    )
+    from analysis.circles.neurons import Diversification, diversification, neuron_ablation
+    from analysis.circles.prediction import circle_counts, decision_error, fitness, survival_rates
+    from analysis.circles.signals import Circles, Signals, circles_of, signals_of
+    from analysis.circles.structures import Structures, structures
+    from analysis.circles.survival import StoppingRule, agreement, survives, surviving_frequencies
+    from analysis.compare.comparison import Comparison, compare
+    from analysis.compare.motion import Motion
+    from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets, onsets
+    from analysis.compare.relabelling import (
+        Symmetry,
+        affine_maps,
+        automorphisms,
+        no_relabelling,
+        procrustes_disparity,
+        symmetry_of,
+    )
+    from analysis.laws.batch import Recipe, fit_batch
+    from analysis.laws.flow import (
+        FixedPoints,
+        Stability,
+        affine_rollout,
+        affine_solution,
+        fixed_points,
+        interactions,
+        stability,
+        to_generator,
+        to_increment,
+    )
+    from analysis.laws.lasso import LassoSolution, batch_lasso
+    from analysis.laws.matching import match_trajectories
+    from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
+    from analysis.laws.ode import PUBLISHED, BatchFit, FitWarning, ODEFit, fit_each, fit_trajectories
+    from analysis.laws.regressors import LinearODERegressor
+    from analysis.laws.resampling import Resampled, resample_coefficients
+    from analysis.laws.scores import HonestScores, Law, RegressorLaw, Score, fit_law, honest_scores
+    from analysis.phases.axes import Axis
+    from analysis.phases.classification import PHASES, Majority, classify_phases
+    from analysis.phases.diagram import Cell, PhaseDiagram, Refinement, phase_diagram
+    from analysis.stats.calibration import Calibration, calibrate
+    from analysis.stats.effects import (
+        Difference,
+        cliffs_delta,
+        cohens_h,
+        compare_proportions,
+        compare_values,
+        hedges_g,
+    )
+    from analysis.stats.intervals import Interval, correlation, mean, proportion
+    from analysis.stats.transitions import Transition, fit_critical_values, fit_transition, median_crossing
+    from physics.neurons.logits import (
+        LogitSpectrum,
+        exclude_logits,
+        excluded_loss,
+        frequency_ablation,
+        logit_spectrum,
+        restrict_logits,
+        restricted_loss,
+    )
+    from physics.neurons.spectrum import NeuronSpectrum, neuron_spectrum
 
 __all__ = [
     "PHASES",
@@ -182,3 +181,113 @@ __all__ = [
     "to_increment",
     "trajectory_signals",
 ]
+
+HOMES = {
+    "PHASES": "analysis.phases.classification",
+    "PUBLISHED": "analysis.laws.ode",
+    "Axis": "analysis.phases.axes",
+    "BatchFit": "analysis.laws.ode",
+    "Calibration": "analysis.stats.calibration",
+    "Cell": "analysis.phases.diagram",
+    "Circles": "analysis.circles.signals",
+    "Comparison": "analysis.compare.comparison",
+    "Difference": "analysis.stats.effects",
+    "Diversification": "analysis.circles.neurons",
+    "FitWarning": "analysis.laws.ode",
+    "FixedPoints": "analysis.laws.flow",
+    "HonestScores": "analysis.laws.scores",
+    "Interval": "analysis.stats.intervals",
+    "LassoSolution": "analysis.laws.lasso",
+    "Law": "analysis.laws.scores",
+    "LinearODERegressor": "analysis.laws.regressors",
+    "LogitSpectrum": "physics.neurons.logits",
+    "Majority": "analysis.phases.classification",
+    "MeanFieldRegressor": "analysis.laws.nonlinear",
+    "Motion": "analysis.compare.motion",
+    "NeuronSpectrum": "physics.neurons.spectrum",
+    "ODEFit": "analysis.laws.ode",
+    "OnsetDifference": "analysis.compare.onsets",
+    "Onsets": "analysis.compare.onsets",
+    "PhaseDiagram": "analysis.phases.diagram",
+    "Plane": "analysis.circles.geometry",
+    "PrincipalComponents": "analysis.circles.geometry",
+    "Recipe": "analysis.laws.batch",
+    "Refinement": "analysis.phases.diagram",
+    "RegressorLaw": "analysis.laws.scores",
+    "Resampled": "analysis.laws.resampling",
+    "Score": "analysis.laws.scores",
+    "Signals": "analysis.circles.signals",
+    "Stability": "analysis.laws.flow",
+    "StoppingRule": "analysis.circles.survival",
+    "Structures": "analysis.circles.structures",
+    "Symmetry": "analysis.compare.relabelling",
+    "Transition": "analysis.stats.transitions",
+    "affine_maps": "analysis.compare.relabelling",
+    "affine_rollout": "analysis.laws.flow",
+    "affine_solution": "analysis.laws.flow",
+    "agreement": "analysis.circles.survival",
+    "automorphisms": "analysis.compare.relabelling",
+    "batch_lasso": "analysis.laws.lasso",
+    "calibrate": "analysis.stats.calibration",
+    "circle_counts": "analysis.circles.prediction",
+    "circle_delta": "analysis.circles.geometry",
+    "circles_of": "analysis.circles.signals",
+    "circularity": "analysis.circles.geometry",
+    "classify_phases": "analysis.phases.classification",
+    "cliffs_delta": "analysis.stats.effects",
+    "cohens_h": "analysis.stats.effects",
+    "compare": "analysis.compare.comparison",
+    "compare_onsets": "analysis.compare.onsets",
+    "compare_proportions": "analysis.stats.effects",
+    "compare_values": "analysis.stats.effects",
+    "correlation": "analysis.stats.intervals",
+    "decision_error": "analysis.circles.prediction",
+    "diversification": "analysis.circles.neurons",
+    "effective_dimension": "analysis.circles.geometry",
+    "exclude_logits": "physics.neurons.logits",
+    "excluded_loss": "physics.neurons.logits",
+    "fit_batch": "analysis.laws.batch",
+    "fit_critical_values": "analysis.stats.transitions",
+    "fit_each": "analysis.laws.ode",
+    "fit_law": "analysis.laws.scores",
+    "fit_trajectories": "analysis.laws.ode",
+    "fit_transition": "analysis.stats.transitions",
+    "fitness": "analysis.circles.prediction",
+    "fixed_points": "analysis.laws.flow",
+    "fourier_signals": "analysis.circles.fourier",
+    "frequency_ablation": "physics.neurons.logits",
+    "frequency_plane": "analysis.circles.geometry",
+    "frequency_shares": "analysis.circles.fourier",
+    "hedges_g": "analysis.stats.effects",
+    "honest_scores": "analysis.laws.scores",
+    "interactions": "analysis.laws.flow",
+    "logit_spectrum": "physics.neurons.logits",
+    "lotka_volterra": "analysis.laws.nonlinear",
+    "match_trajectories": "analysis.laws.matching",
+    "mean": "analysis.stats.intervals",
+    "median_crossing": "analysis.stats.transitions",
+    "neuron_ablation": "analysis.circles.neurons",
+    "neuron_spectrum": "physics.neurons.spectrum",
+    "no_relabelling": "analysis.compare.relabelling",
+    "onsets": "analysis.compare.onsets",
+    "phase_diagram": "analysis.phases.diagram",
+    "principal_components": "analysis.circles.geometry",
+    "procrustes_disparity": "analysis.compare.relabelling",
+    "proportion": "analysis.stats.intervals",
+    "resample_coefficients": "analysis.laws.resampling",
+    "restrict_logits": "physics.neurons.logits",
+    "restricted_loss": "physics.neurons.logits",
+    "signals_of": "analysis.circles.signals",
+    "stability": "analysis.laws.flow",
+    "structures": "analysis.circles.structures",
+    "survival_rates": "analysis.circles.prediction",
+    "survives": "analysis.circles.survival",
+    "surviving_frequencies": "analysis.circles.survival",
+    "symmetry_of": "analysis.compare.relabelling",
+    "to_generator": "analysis.laws.flow",
+    "to_increment": "analysis.laws.flow",
+    "trajectory_signals": "analysis.circles.fourier",
+}
+"""Module of each public name. It is imported when it is first used: scikit-learn and pandas take seconds."""
+
+__getattr__, __dir__ = lazy(__name__, HOMES)

@@ -14,7 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from physics.trajectory.layout import Layout
+from physics.trajectory.header import Layout
 from physics.trajectory.writer import FileRecorder
 
 TOKENS, DIM = 59, 6

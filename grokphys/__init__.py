@@ -1,9 +1,9 @@
 """The application: the command line, the papers reproduced, reports, sweeps, the explorer and benchmarks.
 
-Here belongs what puts `physics`, `nets` and `analysis` side by side. What moves, trains or measures by itself
-is library and stands in one of these three. Two functions are for scripts:
+This package combines `physics`, `nets` and `analysis`. Code that only moves, trains or measures belongs to
+one of these three. Two functions are for scripts:
 
-* `open_sweep` reads what ``grokphys sweep`` has made, as one xarray dataset;
+* `open_sweep` reads the results of ``grokphys sweep`` as one xarray dataset;
 * `phase_diagram_of_networks` maps the phases of learning over two hyper-parameters of any model.
 
 Examples

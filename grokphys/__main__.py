@@ -1,4 +1,4 @@
-"""`python -m grokphys`: the command line, where its script is not on the path."""
+"""`python -m grokphys`: the command line, for environments in which its script is not on the path."""
 
 import sys
 

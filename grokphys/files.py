@@ -1,4 +1,4 @@
-"""Files and patterns that the commands are given."""
+"""The files and patterns that users pass to the commands."""
 
 import glob
 import re
@@ -9,7 +9,7 @@ from physics.errors import InputError
 from physics.examples import example_path
 
 EXAMPLE = "example:"
-"""Begins the name of a trajectory that comes with the package, such as ``example:ding``."""
+"""Prefix of the names of trajectories that come with the package, such as ``example:ding``."""
 
 
 def natural_order(path: Path) -> list[str | int]:
@@ -18,7 +18,7 @@ def natural_order(path: Path) -> list[str | int]:
 
 
 def named(name: str) -> Path:
-    """Return the file that a name stands for: ``example:ding`` is one that comes with the package."""
+    """Return the file that a name denotes; ``example:ding`` comes with the package."""
     if name.startswith(EXAMPLE) and not Path(name).exists():
         return example_path(name.removeprefix(EXAMPLE))
     return Path(name)
@@ -32,7 +32,7 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     InputError
         If a pattern matches no file, or there is no such example.
     FileNotFoundError
-        If a name is no file.
+        If a file does not exist.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:

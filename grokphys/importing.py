@@ -25,11 +25,11 @@ CHECKPOINTS = (".pt", ".pth", ".ckpt", ".safetensors")
 WRAPPERS = ("model_state_dict", "state_dict", "model")
 """Names under which training programs store the state dict of the model in larger checkpoints."""
 BARE = "tensor"
-"""Name of what a file holds that is a tensor, and not a state dict."""
+"""Name of the content of a file that holds a tensor instead of a state dict."""
 DEFLATE = 1032
-"""More than one byte in so many cannot come out of a compressed byte of an .npz file."""
+"""Largest number of bytes that can come out of one compressed byte of an .npz file."""
 FOREIGN_CLASS = re.compile(r"(?:GLOBAL|[Cc]lass) ([\w.]+\.[\w.]+)")
-"""Where PyTorch's refusal names the class that it would have had to import."""
+"""Pattern of the class in PyTorch's message that refuses to import it."""
 
 
 def foreign_trajectory(
@@ -51,10 +51,10 @@ def foreign_trajectory(
         a tensor. In a directory each holds the embedding of its step as a matrix (tokens, dim); one alone may
         also hold an array as above.
     array : str, optional
-        Name of the array, or of the parameter; needed where there are several.
+        Name of the array, or of the parameter; required if there are several.
     steps : str, optional
-        Name of the array of steps in an ``.npz`` file; by default ``steps`` if that is a row of numbers, else
-        0, 1, 2, …. Checkpoints take theirs from the last number in the file name.
+        Name of the array of steps in an ``.npz`` file; by default ``steps`` if that is a row of numbers,
+        otherwise 0, 1, 2, …. Checkpoints take theirs from the last number in the file name.
     dtype : {"float32", "float64"}
         Number type to keep.
     progress : bool, default False
@@ -65,9 +65,9 @@ def foreign_trajectory(
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the source cannot be read as such; nothing that could run code is read.
+        If the source is not in one of these formats, or could run code when it is read.
     InputError
-        If there is no such array, it is not clear which is meant, or its numbers do not fit into `dtype`.
+        If there is no such array, the choice is ambiguous, or its numbers do not fit into `dtype`.
     """
     if not source.exists():
         raise FileNotFoundError(f"there is no file {source}")
@@ -106,11 +106,11 @@ class _Array:
     Attributes
     ----------
     open : callable
-        Returns the file that it stands in, at its beginning.
+        Function that opens the file of the array at its beginning.
     shape, kind
-        What its header says.
+        Shape and kind of numbers that its header states.
     room : int
-        Bytes that the file can hold of it, whatever the header says.
+        Largest number of bytes of the array that the file can hold, whatever its header states.
     """
 
     open: Callable[[], Any]
@@ -120,7 +120,7 @@ class _Array:
 
     @classmethod
     def begin(cls, start: Callable[[], Any], size: int) -> "_Array":
-        """Read the header of an array of at most so many bytes."""
+        """Read the header of an array of at most `room` bytes."""
         with start() as file:
             first = np.lib.format.read_magic(file) == (1, 0)
             read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
@@ -128,7 +128,7 @@ class _Array:
             return cls(start, shape, kind, size - file.tell())
 
     def read(self, where: str) -> NDArray[Any]:
-        """Read the numbers, after a look at whether there are as many as the header says."""
+        """Read the numbers, after checking that the file holds as many as the header states."""
         if self.kind.hasobject:
             raise FileFormatError(
                 f"{where} holds Python objects, and reading these could run code; store it as numbers"
@@ -140,7 +140,7 @@ class _Array:
 
 
 def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> Found:
-    """Read a file of NumPy; of an archive the arrays that are wanted, and no others."""
+    """Read a NumPy file; of an archive, read only the requested arrays."""
     with contextlib.ExitStack() as opened, _reading(source, ".npy or .npz file"):
         size = source.stat().st_size
         parts: dict[str, tuple[Callable[[], Any], int]] = {source.stem: (partial(source.open, "rb"), size)}
@@ -215,7 +215,7 @@ def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Fou
 
 
 def _checkpoint(source: Path, array: str | None, _: str | None, dtype: str) -> Found:
-    """Read a checkpoint that stands alone: one frame, or an array."""
+    """Read a single checkpoint: one frame, or an array."""
     key, values = _parameter(source, array, (2, 3, 4), dtype)
     if values.ndim == 2:
         return values[None, None], [_step(source) or 0], key
@@ -229,8 +229,8 @@ def _step(path: Path) -> int | None:
 
 
 def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -> tuple[str, NDArray[Any]]:
-    """Read the parameter `key` of a checkpoint, or the only one that an embedding can be; and its name."""
-    import torch  # a second to import, and only checkpoints need it
+    """Read the parameter `key` of a checkpoint, or the only possible embedding, with its name."""
+    import torch  # importing takes a second, and only checkpoints need it
 
     state = _safetensors(path) if path.suffix == ".safetensors" else _state_dict(path)
     shapes = {
@@ -258,7 +258,7 @@ def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -
 
 
 def _state_dict(path: Path) -> Mapping[Any, Any]:
-    """Read a state dict that ``torch.save`` has written, out of what it is wrapped in."""
+    """Read a state dict that ``torch.save`` has written, and unwrap it."""
     import torch
 
     try:
@@ -268,7 +268,7 @@ def _state_dict(path: Path) -> Mapping[Any, Any]:
     except OSError as error:
         raise FileFormatError(f"{path} is not a readable checkpoint: {sentence(error)}") from None
     except Exception as error:
-        # PyTorch's own sentences advise to let the file run what it wants, so none of them is passed on.
+        # PyTorch's own messages advise to allow the file to run code, so they are not passed on.
         foreign = FOREIGN_CLASS.search(str(error))
         if foreign is None:
             raise FileFormatError(
@@ -306,7 +306,7 @@ def _safetensors(path: Path) -> Mapping[Any, Any]:
 
 @contextlib.contextmanager
 def _reading(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever the libraries raise over a file that is none of theirs into a sentence."""
+    """Turn any error that the libraries raise for a file in another format into a sentence."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -332,7 +332,7 @@ def _check_shape(where: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> N
 
 
 def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return numbers as `dtype`; what is not finite, or would not be, is refused."""
+    """Return numbers as `dtype`; refuse numbers that are not finite, or would not be in that type."""
     bad = values.size - int(np.count_nonzero(np.isfinite(values)))
     if bad:
         raise FileFormatError(f"{where}: {bad} of {values.size} values are NaN or infinite")
@@ -349,7 +349,7 @@ def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 def _whole_steps(clock: Any) -> NDArray[np.int64]:
-    """Return steps as int64, where numbers without a sign would hide that they decrease."""
+    """Return steps as int64, because unsigned numbers would hide that they decrease."""
     steps = np.asarray(clock)
     if steps.ndim != 1 or steps.dtype.kind not in "iuO":
         raise InputError(
@@ -367,7 +367,7 @@ def _only(
     none: str,
     where: Path | None = None,
 ) -> str:
-    """Return the name wanted, or the only one there is."""
+    """Return the requested name, or the only one that exists."""
     listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if wanted is not None:
         if wanted not in shapes:

@@ -1,4 +1,4 @@
-"""Signals that end a command: Ctrl-C that is never lost, and SIGTERM that ends it as well."""
+"""Signals that end a command: Ctrl-C, which is never lost, and SIGTERM."""
 
 import contextlib
 import signal
@@ -34,10 +34,11 @@ def terminates() -> Iterator[None]:
 
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
-    """Interrupt the main thread again where Python has dropped the interrupt.
+    """Interrupt the main thread again if Python has lost the interrupt.
 
     A signal may arrive while a destructor or a callback from C runs (of which there are thousands while Numba
-    compiles). Python reports an exception there as unraisable and goes on: Ctrl-C would do nothing.
+    compiles). Python reports such an exception as unraisable and continues, so that Ctrl-C would have no
+    effect.
     """
     before = sys.unraisablehook
 
@@ -46,7 +47,8 @@ def kept() -> Iterator[None]:
             return before(unraisable)
         main = threading.main_thread().ident
         assert main is not None, "the main thread runs"
-        # Later, for now the destructor still runs. Sent to that thread: it may wait in a call of the system.
+        # The destructor still runs, so the signal is sent later, to that thread, which may wait in a system
+        # call.
         again = threading.Timer(AGAIN_AFTER, signal.pthread_kill, (main, signal.SIGINT))
         again.daemon = True
         again.start()

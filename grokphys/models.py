@@ -1,4 +1,4 @@
-"""The models by their command-line names: how each is built and, by default, trained."""
+"""The models by their command-line names: how each is built, and trained by default."""
 
 import re
 from inspect import signature
@@ -16,9 +16,9 @@ MODELS = (
     "ImageMLP",
     "TwoLayer",
 )
-"""The models of `nets`; named here, so that the help need not import PyTorch."""
+"""Names of the models of `nets`, so that the help does not import PyTorch."""
 OLD_NAMES = {"transformer": "token-transformer", "images": "image-mlp"}
-"""What models were called on the command line before they had the names of their classes."""
+"""Former names of models on the command line."""
 LIU = {
     "learning_rate": 1e-3,
     "weight_decay": 0.0,
@@ -77,7 +77,7 @@ MODEL_OPTIONS = (
     "even",
     "start",
 )
-"""Options of `train` that are the model's; each model has some of them."""
+"""Options of `train` that belong to the model; each model has some of them."""
 PER_MEMBER = (
     "learning_rate",
     "weight_decay",
@@ -86,7 +86,7 @@ PER_MEMBER = (
     "layer_scale",
     "embedding_scale",
 )
-"""Rates and scales of which each network of an ensemble may have its own; others take an ensemble each."""
+"""Rates and scales that may differ within an ensemble; other settings need one ensemble each."""
 GROUPS = {
     "Z": groups.cyclic,
     "S": groups.symmetric,
@@ -96,7 +96,7 @@ GROUPS = {
 
 
 def kebab(name: str) -> str:
-    """The name of a class as the command line spells it: EmbeddingMLP is embedding-mlp."""
+    """Return the name of a class as the command line spells it: EmbeddingMLP is embedding-mlp."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
@@ -126,7 +126,7 @@ def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
 
 
 def build(name: str, options: dict[str, Any]) -> Any:
-    """Return the model of that name, with the options that it has; a group by its short name."""
+    """Return the model of that name, with its options; a group is given by its short name."""
     import nets
 
     name = model_name(name)
@@ -146,7 +146,7 @@ def build(name: str, options: dict[str, Any]) -> Any:
 
 
 def named_group(name: str) -> groups.FiniteGroup:
-    """Return the group that a short name means: Z5, S3, A4, D4, Q8."""
+    """Return the group with a short name such as Z5, S3, A4, D4 or Q8."""
     if name.upper() == "Q8":
         return groups.quaternion()
     found = re.fullmatch(r"([ZSAD])(\d{1,9})", name.upper())

@@ -1,4 +1,4 @@
-"""What the commands share: how options are filled and checked, and how results are reported."""
+"""Code that the commands share: options, their checks, and the report of results."""
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,8 +24,8 @@ class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as 
 def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -> Callable[..., Built]:
     """Let the command line construct an object, and report refused values in its own words.
 
-    Arguments of type Any, such as a group, are left at their defaults: no option spells them. What `said`
-    holds for an argument, metadata of tyro, goes before what its docstring says.
+    Arguments of type Any, such as a group, keep their defaults, because no option can express them. The
+    metadata of tyro that `said` holds for an argument takes precedence over its docstring.
     """
 
     @wraps(kind)
@@ -41,7 +41,7 @@ def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -
     hints = get_type_hints(kind)
     added = {name: Annotated[hints[name], each] for name, each in (said or {}).items()}
     build.__annotations__ = hints | added
-    del build.__wrapped__  # tyro would take the hints of the class instead
+    del build.__wrapped__  # otherwise tyro would use the type hints of the class
     return build
 
 
@@ -55,7 +55,7 @@ TableFile = Annotated[Path | None, given_otherwise("none", "FILE.csv|FILE.parque
 OutFile = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 Directory = Annotated[Path, tyro.conf.arg(metavar="DIRECTORY")]
 Overwrite = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse)")]
-Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: begin anew)")]
+Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: start again)")]
 Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...")]
 Figures = Annotated[
     FigureFormat,
@@ -73,7 +73,7 @@ def check_names(names: Sequence[str], known: Collection[str], budget: str) -> No
 
 
 def refuse_special(out: Path | None) -> None:
-    """Refuse to replace what is not a regular file, such as a device."""
+    """Refuse to replace anything but a regular file, such as a device."""
     if out is not None and out.exists() and not out.is_file():
         raise OutputError(f"cannot write {out}: it exists and is not a regular file")
 
@@ -117,7 +117,7 @@ def summarise(trajectory: Trajectory, out: Path | None) -> int:
     for name in ("train_accuracy", "validation_accuracy"):
         if name in trajectory.observables and sound.any():
             mean = 100 * float(np.mean(trajectory.observables[name][sound, -1]))
-            if np.isfinite(mean):  # nothing validates where all pairs train
+            if np.isfinite(mean):  # there is no validation set if all pairs are used for training
                 parts.append(f"{name.replace('_', ' ')} {mean:.1f} %")
     for name, values in trajectory.observables.items():
         if name.startswith("steps_to_"):
@@ -136,7 +136,7 @@ def summarise(trajectory: Trajectory, out: Path | None) -> int:
 
 
 LONGEST_NAME = 200
-"""Characters of a path that a message repeats."""
+"""Largest number of characters of a path that a message repeats."""
 
 
 def sentence(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What commands write: tables, text and figures. Each file is written completely or not at all."""
+"""Output of the commands: tables, text and figures. Each file is written completely or not at all."""
 
 import contextlib
 import csv
@@ -128,7 +128,7 @@ def directory_to_fill(path: Path) -> Iterator[None]:
         yield
     except BaseException:
         for one in made:
-            with contextlib.suppress(OSError):  # it holds something
+            with contextlib.suppress(OSError):  # it is not empty
                 one.rmdir()
         raise
 

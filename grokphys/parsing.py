@@ -1,4 +1,4 @@
-"""From the words of a command line to the call that they mean, or to the sentence that refuses them."""
+"""Translation of a command line into a call, or into a sentence that refuses it."""
 
 import ast
 import contextlib
@@ -28,7 +28,7 @@ RENAMED: dict[str, dict[str, str]] = {
     "bench": {"--out": "--directory"},
     "demo": {"--out": "--directory"},
 }
-"""Options that had the name of another one; the old name is still understood, with a warning."""
+"""Options that were renamed; the old names are still understood, with a warning."""
 KINDS = {"INT": "a whole number", "FLOAT": "a number"}
 
 
@@ -39,14 +39,14 @@ def parsed(
     description: str,
     warn: Callable[[str], None],
 ) -> Callable[[], int]:
-    """Return the call that a command line means.
+    """Return the call that a command line denotes.
 
     Raises
     ------
     InputError
-        If it means none.
+        If the command line is invalid.
     SystemExit
-        If it asks for help, which has been printed.
+        If it asks for help, after printing it.
     """
     words = _today(_refuse_empty(words), warn)
     said = io.StringIO()
@@ -68,12 +68,12 @@ def parsed(
 
 
 class Commands(MutableMapping[str, Command]):
-    """The commands by their names, each imported when it is first asked for: some import PyTorch or Numba.
+    """The commands by their names. Each is imported on first use, because some import PyTorch or Numba.
 
     Parameters
     ----------
     homes : mapping of str to str
-        Where each stands, as ``"module:function"``.
+        Location of each command, as ``"module:function"``.
     """
 
     def __init__(self, homes: Mapping[str, str]) -> None:
@@ -99,7 +99,7 @@ class Commands(MutableMapping[str, Command]):
         return len(self._known)
 
     def documentation(self, name: str) -> str | None:
-        """Return the docstring of a command, read from its source where it is not imported yet."""
+        """Return the docstring of a command, from its source if it is not imported yet."""
         found = self._known[name]
         if isinstance(found, str):
             module, _, function = found.partition(":")
@@ -115,7 +115,7 @@ class Commands(MutableMapping[str, Command]):
 def _stand_in(
     name: str, commands: Mapping[str, Command], words: Sequence[str]
 ) -> Callable[..., Callable[[], int]]:
-    """Return what the parser takes for a command: of one that is not called, no more than its docstring."""
+    """Return a command for the parser; for one that is not called, only its docstring is needed."""
     if name in words[:1] or not isinstance(commands, Commands):
         return _later(commands[name])
 
@@ -127,7 +127,7 @@ def _stand_in(
 
 
 def _later(command: Command) -> Callable[..., Callable[[], int]]:
-    """The command as a function of the same signature that returns its call, to be made once all is read."""
+    """Return a function with the signature of a command that returns its call instead of making it."""
 
     @wraps(command)
     def call(*arguments: Any, **options: Any) -> Callable[[], int]:
@@ -137,7 +137,7 @@ def _later(command: Command) -> Callable[..., Callable[[], int]]:
 
 
 def _refuse_empty(words: Sequence[str]) -> list[str]:
-    """Refuse words that no option and no file can be: empty ones would be taken for this directory."""
+    """Refuse words that cannot be options or files; an empty word would mean the current directory."""
     for before, word in zip(["", *words], words, strict=False):
         if not word.strip() or "\0" in word:
             what = before if before.startswith("--") else "an argument"
@@ -146,7 +146,7 @@ def _refuse_empty(words: Sequence[str]) -> list[str]:
 
 
 def _today(words: list[str], warn: Callable[[str], None]) -> list[str]:
-    """Replace the names that options have had."""
+    """Replace former names of options."""
     renamed = RENAMED.get(words[0], {}) if words else {}
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
@@ -157,7 +157,7 @@ def _today(words: list[str], warn: Callable[[str], None]) -> list[str]:
 
 
 def _sentence(box: str) -> str:
-    """What the parser says in a box, as one sentence; of its advice, the option that was meant."""
+    """Return the parser's message as one sentence, with the option that was probably meant."""
     lines = [line.strip(" │╭╮╰╯") for line in box.splitlines()]
     title = lines[0].strip(" ─-") if lines else ""
     parts = [""]
@@ -171,7 +171,7 @@ def _sentence(box: str) -> str:
     if text.startswith("Expected"):
         text = f"{title}: {text[0].lower()}{text[1:]}"
     text = re.sub(r"^Error parsing (\S+): ", r"\1: ", text)
-    text = re.sub(  # what None or a number might have been, of a number that need not be given
+    text = re.sub(  # the alternatives of an optional number: None, or a number
         r"no type matching (?:\{None\}\|)?(\S+) could be instantiated from \[(.*?)\].*",
         lambda found: f"must be {KINDS.get(found[1], found[1])}, got {found[2]}",
         text,

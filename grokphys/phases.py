@@ -1,4 +1,4 @@
-"""Networks over a plane of two hyper-parameters, as `phase_diagram` asks for them, and their phases."""
+"""Networks over a plane of two hyper-parameters, as `phase_diagram` needs them, and their phases."""
 
 import dataclasses
 import hashlib
@@ -25,16 +25,16 @@ from physics.trajectory.provenance import fields, plain
 
 SETTINGS = (*PER_MEMBER, "batch_size", "train_fraction", "epsilon")
 PACK = 128
-"""Networks of one ensemble, at most: its memory stays bounded."""
+"""Largest number of networks in one ensemble, which bounds its memory."""
 LOOKS = 20
-"""How often the accuracies are looked at within the delay that tells grokking from comprehension."""
+"""Number of checks of the accuracies within the delay that separates grokking from comprehension."""
 ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
-"""What counts as fitted and as generalized (Liu, Table 1)."""
+"""Accuracies at which a network has fitted and generalized (Liu, Table 1)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """Networks at any points of a plane of two hyper-parameters: what `phase_diagram` evaluates.
+    """Networks at any points of a plane of two hyper-parameters, which `phase_diagram` evaluates.
 
     Run k of the diagram is network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, whatever
     ensemble it was trained in; it stops once it has reached both thresholds.
@@ -46,17 +46,17 @@ class Training:
         Named after `SETTINGS`, or after a number among the fields of the model; "hidden" is the width of all
         hidden layers.
     steps : int
-        Longest training.
+        Largest number of steps of a training.
     delay : float
-        Delay of grokking; the accuracies are looked at twenty times within it.
+        Delay of grokking; the accuracies are checked twenty times within it.
     thresholds : mapping
         Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized.
     seed : int
     options : mapping
         Other arguments of `nets.train`.
     store : Path, optional
-        Directory that keeps the ensembles: what is there is not trained again, what is unfinished goes on.
-        What other code or other libraries have made counts as not there.
+        Directory that keeps the ensembles. Complete ensembles are not trained again, and unfinished ones are
+        resumed. Those of other versions of the code or of the libraries are ignored.
     progress : bool
     """
 
@@ -86,7 +86,7 @@ class Training:
         return phase_diagram(self.x, self.y, self, refinement, delay=self.delay)
 
     def __call__(self, points: Sequence[Point], first: int) -> NDArray[np.float64]:
-        """Train a network at each point; return number and steps to both thresholds (runs, 3)."""
+        """Train a network at each point; return its number and its steps to both thresholds (runs, 3)."""
         settings = [{self.x.name: x, self.y.name: y} for x, y in points]
         keys = [
             tuple(value for name, value in setting.items() if name not in PER_MEMBER) for setting in settings
@@ -102,7 +102,7 @@ class Training:
         return found
 
     def _ensemble(self, settings: Sequence[Mapping[str, float]], first: int) -> NDArray[np.float64]:
-        """Train networks that differ in what members of an ensemble may differ in."""
+        """Train networks that differ only in settings that may differ within an ensemble."""
         own = {name: [setting[name] for setting in settings] for name in settings[0] if name in PER_MEMBER}
         common = {name: value for name, value in settings[0].items() if name not in own}
         model = _changed(self.model, common)
@@ -138,7 +138,7 @@ class Training:
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:
-    """Steps (runs, 2) to both thresholds."""
+    """Return the steps (runs, 2) to both thresholds."""
     names = ("steps_to_train_accuracy", "steps_to_validation_accuracy")
     return np.stack([np.asarray(trained.observables[name])[:, -1] for name in names], axis=1)
 
@@ -152,7 +152,7 @@ def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def is_whole(model: Any, name: str) -> bool:
-    """Whether a hyper-parameter takes whole numbers only; refuse what is none.
+    """Return whether a hyper-parameter takes whole numbers only; refuse names that are not hyper-parameters.
 
     Raises
     ------
@@ -214,15 +214,15 @@ def phase_diagram_of_networks(
     model : Model
         A model of `nets`.
     x, y : tuple of (name, low, high), or Axis
-        What varies from left to right and upwards: an argument of `nets.train` (a rate, decay or scale,
-        "batch_size", "train_fraction", "epsilon"), or a number among the fields of the model. An axis that
-        spans a decade is logarithmic unless an `analysis.Axis` says otherwise.
+        Hyper-parameters on the horizontal and the vertical axis: an argument of `nets.train` (a rate, decay
+        or scale, "batch_size", "train_fraction", "epsilon"), or a number among the fields of the model. An
+        axis that spans a decade is logarithmic unless an `analysis.Axis` says otherwise.
     cells : tuple of int, default (6, 6)
-        Coarse cells along x and y, where these are no `Axis`.
+        Numbers of coarse cells along x and y, unless these are given by an `Axis`.
     steps : int, default 5000
-        Steps of the longest training.
+        Largest number of steps of a training.
     refinement : analysis.Refinement, optional
-        Networks of a cell, levels of finer cells where phases meet, and the most networks in all.
+        Number of networks in a cell, levels of finer cells where phases meet, and limit on all networks.
     delay : float, default 1000
         Number of steps between fitting and generalizing from which a run counts as grokking.
     thresholds : mapping, optional
@@ -231,7 +231,7 @@ def phase_diagram_of_networks(
     seed : int, default 0
         Network k of the diagram is that of ``nets.train(..., seed=seed, first_run=k, runs=1)``.
     store : path, optional
-        Directory that keeps the networks, so that an interrupted diagram goes on where it was.
+        Directory that keeps the networks, so that an interrupted diagram can continue.
     progress : bool, default False
         Show bars on stderr, if that is a terminal.
     **options
@@ -240,7 +240,7 @@ def phase_diagram_of_networks(
     Returns
     -------
     analysis.PhaseDiagram
-        Its cells, each with its runs; `analysis.plots.phases.show_phases` draws it.
+        Diagram with its cells and their runs, which `analysis.plots.phases.show_phases` draws.
 
     Raises
     ------
@@ -287,7 +287,7 @@ def phase_diagram_of_networks(
     return training.diagram(refinement)
 
 
-# -- what became of it -------------------------------------------------------------------------------------
+# -- output -------------------------------------------------------------------------------------
 
 
 def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -> list[Path]:
@@ -316,12 +316,12 @@ NEVER = "never"
 
 
 def or_never(steps: float) -> int | str:
-    """Return a number of steps as tables hold it."""
+    """Return a number of steps for a table, with "never" for NaN."""
     return NEVER if np.isnan(steps) else int(steps)
 
 
 def summary(diagram: PhaseDiagram) -> list[str]:
-    """Cells, runs, and shares of the phases in the plane, in sentences."""
+    """Describe cells, runs, and shares of the phases in the plane in sentences."""
     cells = diagram.cells
     unclear = sum(not diagram.decided(cell) for cell in cells)
     each = [len(cell.runs) for cell in cells]

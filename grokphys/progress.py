@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], what: str, unit: str, total: int | None = None) -> Iterator[Item]:
-    """Yield items under a bar of the name `what`; lines that are printed meanwhile appear above it."""
+    """Yield items under a bar with the name `what`; lines that are printed meanwhile appear above it."""
     with _bar(what, unit, len(items) if isinstance(items, Sized) else total) as bar:
         for item in items:
             yield item
@@ -21,7 +21,7 @@ def progress(items: Iterable[Item], what: str, unit: str, total: int | None = No
 
 @contextlib.contextmanager
 def stages(what: str, *names: str) -> Iterator[Callable[[], None]]:
-    """Show a bar of stages of unequal length; call what is yielded when the next one begins."""
+    """Show a bar of stages of unequal length, and yield a function to call when the next stage begins."""
     left = iter(names)
     with _bar(what, "stage", len(names)) as bar:
 

@@ -1,4 +1,4 @@
-"""Real networks, trained as ensembles that record how their embeddings move."""
+"""Networks that are trained as ensembles and record how their embeddings move."""
 
 import nets.engines.threads  # noqa: F401 - first, as it loads PyTorch
 

@@ -31,7 +31,7 @@ ACTIVATIONS = {
     "abs": torch.abs,
 }
 ODD = ("tanh", "asinh")
-"""Activations without an even part of their own, to which one may be added."""
+"""Activations that are odd functions, to which an even part may be added."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Architecture:
     combine : {"sum", "concatenate", "product", "data", "neurons"}
         The input of the dense layers: `E_a + E_b`, `[E_a, E_b]`, the matrix product `E_a E_b` of embeddings
         that are square matrices, or the example itself, without an embedding. Under "neurons" the rows of the
-        embedding are the weights into the hidden layer, `σ(E_a + E_b)` is what it gives, and a single layer
-        without a bias follows.
+        embedding are the weights into the hidden layer, `σ(E_a + E_b)` are its activations, and a single
+        layer without a bias follows.
     sizes : tuple of int
         Inputs of the first dense layer, the widths of the hidden ones, outputs of the last.
     activation : {"silu", "relu", "tanh", "asinh"}
@@ -104,21 +104,21 @@ class Architecture:
             wanted |= {} if neurons else {f"{name}.bias": (1, width)}
         if list(parameters.items()) != list(wanted.items()):
             raise InputError(
-                f"what initial of {kind} returns must be, for its architecture, {wanted} in this order, got "
+                f"initial of {kind} must return, for its architecture, {wanted} in this order, got "
                 f"{dict(parameters)}"
             )
 
     def draw(
         self, initialisation: Initialisation, generator: np.random.Generator
     ) -> dict[str, NDArray[np.float64]]:
-        """Weights (inputs, outputs) and biases (1, outputs) of the dense layers, drawn in this order."""
+        """Draw the weights (inputs, outputs) and biases (1, outputs) of the dense layers, in this order."""
         drawn: dict[str, NDArray[np.float64]] = {}
         for name, (inputs, outputs) in zip(self.layers, pairwise(self.sizes), strict=True):
             drawn |= draw_layer(name, initialisation, inputs, outputs, generator)
         return drawn
 
     def hidden(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
-        """Activations (runs, examples, width) of the last hidden layer."""
+        """Return the activations (runs, examples, width) of the last hidden layer."""
         states = self._combined(parameters, inputs)
         for name in self.layers[:-1]:
             states = self.activate(dense(parameters, name, states))
@@ -137,7 +137,7 @@ class Architecture:
         return dense(parameters, "output", self.hidden(parameters, inputs))
 
     def _combined(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
-        """Input of the first dense layer, (runs, examples, sizes[0])."""
+        """Return the input of the first dense layer, (runs, examples, sizes[0])."""
         if self.combine == "data":
             return inputs
         pairs = embedded(parameters[EMBEDDING], inputs)
@@ -155,8 +155,8 @@ class Architecture:
 def embedded(embedding: Tensor, tokens: Tensor) -> Tensor:
     """Return rows (runs, ..., dim) of embeddings (runs, tokens, dim) by their numbers (runs, ...).
 
-    They are read from one table of all members, because PyTorch sums the gradient of a table in a fixed order
-    on CUDA too. For `gather` the order depends on the threads.
+    The rows are read from one table of all members, because PyTorch sums the gradient of a table in a fixed
+    order, also on CUDA. With `gather` the order would depend on the threads.
     """
     runs, count, _ = embedding.shape
     begin = torch.arange(0, runs * count, count, device=tokens.device)
@@ -167,7 +167,7 @@ def embedded(embedding: Tensor, tokens: Tensor) -> Tensor:
 def draw_layer(
     name: str, initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
-    """Weight (inputs, outputs) and bias (1, outputs) of one dense layer, by name."""
+    """Draw the weight (inputs, outputs) and the bias (1, outputs) of one dense layer, by name."""
     weight = _weights(initialisation, inputs, outputs, generator)
     if initialisation == "pytorch":
         bias = generator.uniform(-(inputs**-0.5), inputs**-0.5, (1, outputs))
@@ -185,7 +185,7 @@ def dense(parameters: dict[str, Tensor], name: str, states: Tensor) -> Tensor:
 def _weights(
     initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Weights as PyTorch's linear module draws them by default, or by the rule of that name."""
+    """Draw weights as PyTorch's linear module does by default, or by the rule with that name."""
     deviation = {
         "pytorch": (3 * inputs) ** -0.5,
         "kaiming_uniform": (2 / inputs) ** 0.5,

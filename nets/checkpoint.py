@@ -1,4 +1,4 @@
-"""Checkpoints: what a killed run needs to go on to the same bits."""
+"""Checkpoints, from which a killed run can be resumed to the same bits."""
 
 import contextlib
 import os
@@ -16,30 +16,30 @@ from physics.trajectory.writer import FileRecorder
 
 SECONDS = 30.0
 LARGEST_SHARE = 0.02
-"""A checkpoint is due after so many seconds, or later, where writing it would take more than this share."""
+"""Seconds between checkpoints, and the largest fraction of the time that writing them may take."""
 
 
 class Stateful(Protocol):
-    """What goes back to a state that it gave."""
+    """An object that can return its state and be restored to it."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that a resumed run needs."""
+        """Return all that a resumed run needs."""
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go back to a state."""
+        """Restore a state."""
 
 
 class Checkpoint:
-    """The file ``OUT.checkpoint`` beside an unfinished trajectory, replaced as a whole by a newer one.
+    """The file ``OUT.checkpoint`` next to an unfinished trajectory; a newer one replaces it as a whole.
 
     Parameters
     ----------
     out : path
-        The trajectory.
+        Path of the trajectory.
     frames : FileRecorder
-        What records it.
+        Recorder of the trajectory.
     parts : mapping of str to objects with ``state`` and ``restore``
-        What goes on from there.
+        Objects that are restored when a run is resumed.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Checkpoint:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to write one."""
+        """Return whether it is time to write a checkpoint."""
         return monotonic() - self._written > max(SECONDS, self._cost / LARGEST_SHARE)
 
     def save(self, step: int) -> None:
-        """Keep the state of all parts after `step`, once the frames that come before it are kept."""
+        """Save the state of all parts after `step`, once the frames before it are on disk."""
         began = monotonic()
         self._frames.flush()
         kept = {"step": step, "recorded": self._frames.last_step, "run": self._frames.identity}
@@ -68,16 +68,16 @@ class Checkpoint:
         self._cost = self._written - began
 
     def restore(self) -> int | None:
-        """Put all parts back, and return the step.
+        """Restore all parts, and return the step of the checkpoint.
 
-        None where there is nothing to go back to: no checkpoint, or one of another run, or a newer one than
-        the frames on disk. The run is then repeated from its start, to the same bits, and only frames that
-        are missing are added.
+        The result is None if there is no checkpoint, or it belongs to another run, or it is newer than the
+        frames on disk. The run is then repeated from its start, to the same bits, and only the missing frames
+        are added.
 
         Raises
         ------
         FileFormatError
-            If it is damaged.
+            If the checkpoint is damaged.
         """
         if not self._frames.frames:
             self.remove()
@@ -99,18 +99,18 @@ class Checkpoint:
         return int(step)
 
     def remove(self) -> None:
-        """Remove it, and what a killed writer may have left of a newer one."""
+        """Remove the checkpoint, and the incomplete one that a killed writer may have left."""
         for path in (self.path, self.path.with_name(self.path.name + ".partial")):
             path.unlink(missing_ok=True)
 
 
 def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Replace the file `path` by what is written; the old one stays until the new one is whole and on disk.
+    """Replace the file `path`; the old file stays until the new one is complete and on disk.
 
     Raises
     ------
     OutputError
-        If it cannot be written.
+        If the file cannot be written.
     """
     partial = path.with_name(path.name + ".partial")
     try:
@@ -119,7 +119,7 @@ def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-    except (OSError, RuntimeError) as error:  # PyTorch raises the latter where a disk is full
+    except (OSError, RuntimeError) as error:  # PyTorch raises the latter if the disk is full
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or error

@@ -1,4 +1,4 @@
-"""Interventions on an embedding, circle by circle: in Fourier space, phases kept (Ding §3.2, §4.1, App. C).
+"""Interventions on single circles of an embedding in Fourier space (Ding §3.2, §4.1, App. C); phases stay.
 
 They take and return plain arrays (..., p, d). A frequency k of 1 … ⌊p/2⌋ stands for the pair k and p - k:
 both are changed together, so that the embedding stays real; for even p the last one is its own partner.
@@ -24,9 +24,9 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
     E : array_like, shape (..., p, d)
         Embeddings of the tokens 0 … p-1, finite.
     frequency : int
-        1 … ⌊p/2⌋.
+        Frequency of the circle, from 1 to ⌊p/2⌋.
     factor : float
-        Factor of its signal ‖F_k‖, at least 0. The paper takes 0.85 … 1.15.
+        Factor by which the signal ‖F_k‖ is multiplied, at least 0. The paper uses 0.85 … 1.15.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) 
 
 
 def _transformed(E: Any) -> tuple[NDArray[np.complex128], int]:
-    """Fourier coefficients F_k (..., ⌊p/2⌋ + 1, d) over the tokens, and p."""
+    """Return the Fourier coefficients F_k (..., ⌊p/2⌋ + 1, d) over the tokens, and p."""
     embedding = point_sets("E", E)
     return np.fft.rfft(embedding, axis=-2), embedding.shape[-2]
 

@@ -1,4 +1,4 @@
-"""Trained networks from a trajectory: what they answer, and what they would with another embedding."""
+"""Trained networks that are restored from a trajectory: their outputs, also with another embedding."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 LAYERS = "layers."
-"""Begin of the names of the observables that hold the parameters but the embedding."""
+"""Prefix of the names of the observables that hold all parameters except the embedding."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Networks:
         return all_logits(self.model, self.parameters)
 
     def activations(self, inputs: Any = None) -> NDArray[Any]:
-        """What the neurons of the last hidden layer give, (runs, examples, width); `inputs` as in `outputs`.
+        """Activations of the last hidden layer, (runs, examples, width), for `inputs` as in `outputs`.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Networks:
         """
         layers = self.model.architecture
         if layers is None:
-            raise InputError(f"activations needs a model of dense layers; {_name(self.model)} is none")
+            raise InputError(f"activations needs a model of dense layers, got {_name(self.model)}")
         return self._each("inputs", self._inputs(inputs), layers.hidden)
 
     def _inputs(self, inputs: Any) -> Tensor:
@@ -203,7 +203,7 @@ class Networks:
         return torch.as_tensor(given.astype(np.int64 if whole else self.dtype))
 
     def _each(self, name: str, values: Tensor, compute: Any) -> NDArray[Any]:
-        """Compute from the parameters and the values of one member after the other, and stack."""
+        """Apply a function to the parameters and the values of each member in turn, and stack the results."""
         if values.ndim == 3 and len(values) != self.runs:
             raise InputError(f"{name} must be the same for all runs, or {self.runs}, got {len(values)}")
         own = values if values.ndim == 3 else values.expand(self.runs, *values.shape)
@@ -216,20 +216,20 @@ class Networks:
         return torch.cat(found).numpy()
 
     def _engine(self) -> BatchedEngine:
-        """The engine whose losses are recorded, holding these networks; its optimizer takes no step."""
+        """Engine with these networks that evaluates losses as in training; its optimizer takes no step."""
         still = np.zeros(self.runs)
         optimiser = Optimizer(still, still, still, still, (0.9, 0.999), 1e-8)
         return BatchedEngine(self.ensemble, optimiser, self.dtype, torch.device("cpu"), None)
 
 
 def has_neurons(model: Model) -> bool:
-    """Tell whether hidden neurons of the model read two tokens that are added modulo their number."""
+    """Return whether the model has hidden neurons that read two tokens and adds modulo their number."""
     layers = model.architecture
     return adds(model) and layers is not None and layers.combine in ("sum", "concatenate", "neurons")
 
 
 def adds(model: Model) -> bool:
-    """Tell whether the model has a logit for each class of an addition modulo the number of its tokens."""
+    """Return whether the model has a logit for each class of an addition modulo the number of its tokens."""
     theory = model.theory
     modular = theory is not None and theory.modulus == model.tokens == model.task.classes
     return modular and model.loss == "cross_entropy"
@@ -237,7 +237,7 @@ def adds(model: Model) -> bool:
 
 @one_blas_thread
 def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Effective weights of the first hidden layer: arguments of `analysis.neuron_spectrum`, by name.
+    """Return the effective weights of the first hidden layer, as arguments of `analysis.neuron_spectrum`.
 
     Parameters
     ----------
@@ -247,9 +247,9 @@ def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict
     Returns
     -------
     dict of ndarray
-        "W_in" (runs, tokens, hidden), the embedding times the first layer; "second", of the same shape, where
-        the second token is read by weights of its own; "W_out" (runs, hidden, tokens), where the first hidden
-        layer is the last.
+        "W_in" (runs, tokens, hidden), the embedding times the first layer; "second", of the same shape, if
+        the second token has separate weights; "W_out" (runs, hidden, tokens), if there is only one hidden
+        layer.
 
     Raises
     ------
@@ -275,7 +275,7 @@ def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict
 
 
 def all_logits(model: Model, parameters: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Logits (runs, tokens, tokens, tokens) of a model for all ordered pairs; see `Networks.logits`."""
+    """Return the logits (runs, tokens, tokens, tokens) of all ordered pairs; see `Networks.logits`."""
     if not adds(model):
         raise InputError(f"model must learn addition modulo its tokens by cross-entropy, got {_name(model)}")
     p = model.tokens
@@ -297,7 +297,7 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
         Made by `train` with ``observables=(..., "layers")``, in memory or from a file. The positions are the
         embeddings. Training sets and targets are read from it, or drawn again from the same random streams.
     frame : int, default -1
-        Which frame; negative ones count from the end.
+        Index of the frame; negative indices count from the end.
 
     Returns
     -------
@@ -354,7 +354,7 @@ def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
 
 
 def _drawn(trajectory: Trajectory) -> Ensemble:
-    """Return an ensemble as it was before it trained: as stored, or else drawn again by the same streams."""
+    """Return an ensemble as it was before training, as stored or drawn again from the same streams."""
     made = trajectory.parameters
     if made.get("program") != "nets.train":
         raise InputError(

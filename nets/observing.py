@@ -1,4 +1,4 @@
-"""What is measured beside the embeddings, and which members have come to their end."""
+"""Measurements in addition to the embeddings, and the members that have ended."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,13 @@ TRAINING, DECIDED, DIVERGED = 0, 1, 2
 
 
 class Observer:
-    """Measures an ensemble, keeps the steps at which thresholds were reached, and marks who has ended.
+    """Measures an ensemble, keeps the steps at which thresholds were reached, and marks ended members.
 
     Parameters
     ----------
     ensemble : Ensemble
     names : sequence of str
-        Of `OBSERVABLES`.
+        Names among `OBSERVABLES`.
     thresholds : mapping of str to float
         Observables whose first step at or above a value is kept as ``steps_to_<name>``.
     delta : float
@@ -49,7 +49,7 @@ class Observer:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each observable for one frame of one run."""
+        """Return the shape of each observable for one frame of one run."""
         shapes: dict[str, tuple[int, ...]] = {}
         for name in self._names:
             if name == "gradient":
@@ -64,7 +64,7 @@ class Observer:
         return shapes | {f"steps_to_{name}": () for name in self._thresholds} | {"status": ()}
 
     def measure(self, engine: Engine, step: int, *, all_names: bool = True) -> dict[str, NDArray[Any]]:
-        """Measure what is asked, or only what has a threshold; note thresholds and divergence."""
+        """Measure all observables, or only those with a threshold; record thresholds and divergence."""
         wanted = set(self._thresholds) | (set(self._names) if all_names else set())
         values: dict[str, NDArray[Any]] = {}
         for part in ("train", "validation"):
@@ -95,13 +95,13 @@ class Observer:
         return {name: values[name] for name in self.shapes}
 
     def masked(self, positions: NDArray[Any]) -> NDArray[Any]:
-        """Put NaN for the members (runs, tokens, dim) that have diverged, and mark them if not yet marked."""
+        """Replace diverged members (runs, tokens, dim) by NaN, and mark them."""
         self.status[~np.isfinite(positions).all((1, 2))] = DIVERGED
         positions[self.status == DIVERGED] = np.nan
         return positions
 
     def end(self, decided: Any) -> None:
-        """Mark members (runs,) that have come to their end."""
+        """Mark members (runs,) that have ended."""
         decided = np.asarray(decided, bool)
         if decided.shape != self.status.shape:
             raise InputError(
@@ -111,11 +111,11 @@ class Observer:
 
     @property
     def all_reached(self) -> NDArray[np.bool_]:
-        """Members (runs,) that have reached every threshold."""
+        """Return the members (runs,) that have reached every threshold."""
         return np.all([np.isfinite(found) for found in self.reached.values()], axis=0)
 
     def warn(self, numbers: Sequence[int]) -> None:
-        """Warn the caller of `train` of the members, with these numbers in the seed, that have diverged."""
+        """Warn the caller of `train` that members, given by their numbers in the seed, have diverged."""
         diverged = np.flatnonzero(self.status == DIVERGED)
         if len(diverged):
             warnings.warn(
@@ -127,17 +127,17 @@ class Observer:
             )
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that a resumed run needs."""
+        """Return all that a resumed run needs."""
         reached = {f"reached/{name}": found.copy() for name, found in self.reached.items()}
         return {"status": self.status.copy(), **reached}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         self.status = state["status"].copy()
         self.reached = {name: state[f"reached/{name}"].copy() for name in self.reached}
 
     def _quality(self, embeddings: NDArray[Any]) -> Numbers:
-        """Representation quality (runs,); NaN where an embedding is not finite or has collapsed."""
+        """Return the representation quality (runs,); NaN if an embedding is not finite or has collapsed."""
         theory = self._ensemble.model.theory
         assert theory is not None
         sound = np.isfinite(embeddings).all((1, 2)) & (np.ptp(embeddings, axis=1) > 0).all(1)
@@ -152,38 +152,44 @@ class Observer:
 
     @staticmethod
     def _layers(parameters: Mapping[str, NDArray[Any]]) -> list[tuple[str, NDArray[Any]]]:
-        """All parameters but the embedding, which is recorded as positions."""
+        """Return all parameters except the embedding, which is recorded as positions."""
         return [(f"layers.{name}", value) for name, value in parameters.items() if name != EMBEDDING]
 
 
 def _inside(
     ensemble: Ensemble, parameters: Mapping[str, NDArray[Any]], wanted: set[str]
 ) -> dict[str, NDArray[Any]]:
-    """What `wanted` asks of neurons and of logits in Fourier space; NaN for members that are not finite."""
-    values: dict[str, NDArray[Any]] = {}
-    sound = np.all(
-        [np.isfinite(value).all(tuple(range(1, value.ndim))) for value in parameters.values()], axis=0
-    )
-    members = {name: value[sound] for name, value in parameters.items()}
+    """Return the observables in `wanted` of neurons and logits; NaN for members that are not finite."""
     found: dict[str, NDArray[Any]] = {}
-    if wanted & set(NEURONS) and sound.any():
-        weights = neuron_weights(ensemble.model, members)
-        spectrum = neuron_spectrum(weights["W_in"], weights.get("W_out"), second=weights.get("second"))
-        found |= {"neuron_frequency": spectrum.frequency, "neuron_purity": spectrum.purity}
-    if wanted & set(PROGRESS) and sound.any():
-        logits = all_logits(ensemble.model, members)
+    members, sound = _finite(parameters)
+    if wanted & set(NEURONS):
+        with np.errstate(over="ignore", invalid="ignore"):  # of a member that is about to diverge
+            weights, fine = _finite(neuron_weights(ensemble.model, members))
+            spectrum = neuron_spectrum(weights["W_in"], weights.get("W_out"), second=weights.get("second"))
+            measured = {"neuron_frequency": spectrum.frequency, "neuron_purity": spectrum.purity}
+        found |= {name: np.where((sound & fine)[:, None], value, np.nan) for name, value in measured.items()}
+    if wanted & set(PROGRESS):
+        whole, fine = _finite({"logits": all_logits(ensemble.model, members)})
+        logits, known = whole["logits"], sound & fine
         keys = logit_spectrum(logits).key_frequencies()
-        seen = ensemble.model.task.inputs[ensemble.train[sound]]
-        found["restricted_loss"] = restricted_loss(logits, keys)
-        found["excluded_loss"] = excluded_loss(logits, keys, examples=seen)
-    for name, value in found.items():
-        values[name] = np.full((len(sound), *value.shape[1:]), np.nan)
-        values[name][sound] = value
-    return {name: value for name, value in values.items() if name in wanted}
+        seen = ensemble.model.task.inputs[ensemble.train]
+        found["restricted_loss"] = np.where(known, restricted_loss(logits, keys), np.nan)
+        found["excluded_loss"] = np.where(known, excluded_loss(logits, keys, examples=seen), np.nan)
+    return {name: value for name, value in found.items() if name in wanted}
+
+
+def _finite(
+    arrays: Mapping[str, NDArray[Any]],
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+    """Put zeros for the members (runs,) that are not finite, and return which are."""
+    sound = np.all([np.isfinite(value).all(tuple(range(1, value.ndim))) for value in arrays.values()], axis=0)
+    return {
+        name: np.where(sound.reshape(-1, *[1] * (value.ndim - 1)), value, 0) for name, value in arrays.items()
+    }, sound
 
 
 def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
-    """Return the names of observables that this model has, or refuse."""
+    """Check the names of observables, and return them; refuse those that the model does not have."""
     names = (names,) if isinstance(names, str) else tuple(names)
     for name in names:
         if name not in OBSERVABLES:

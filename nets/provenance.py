@@ -1,4 +1,4 @@
-"""What a trajectory says of the training that made it, and a model made again from that."""
+"""The description of a training in its trajectory, and the model that is restored from it."""
 
 import dataclasses
 import hashlib
@@ -17,9 +17,9 @@ from physics.trajectory.provenance import fields, plain
 
 RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
 PER_RUN = ("run_numbers", *RATES, "layer_scale", "embedding_scale", "unseen_classes")
-"""Parameters that may hold an item for each run."""
+"""Parameters that may have one entry for each run."""
 EXECUTION = ("keep_start", "out", "overwrite", "resume", "callback", "progress")
-"""Arguments of `train` that say how a run is kept and watched, not what it is."""
+"""Arguments of `train` that concern the storage and display of a run, not its content."""
 
 
 def described(
@@ -51,7 +51,7 @@ def described(
 
 
 def model_of(described: Mapping[str, Any]) -> Model:
-    """Make a model again from its type and fields."""
+    """Restore a model from its type and fields."""
     values = dict(described)
     name = values.pop("type")
     types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
@@ -63,13 +63,13 @@ def model_of(described: Mapping[str, Any]) -> Model:
 
 
 def _kinds(base: type[Model]) -> list[type[Model]]:
-    """All models there are: dataclasses among the subclasses."""
+    """Return all models: the dataclasses among the subclasses."""
     below = [kind for child in base.__subclasses__() for kind in (child, *_kinds(child))]
     return [kind for kind in below if dataclasses.is_dataclass(kind)]
 
 
 def seed_of(described: Any) -> int | np.random.SeedSequence:
-    """Make a seed again from what `physics.seeds.describe_seed` says of it."""
+    """Restore a seed from the result of `physics.seeds.describe_seed`."""
     if isinstance(described, Mapping):
         given = {"pool_size": described["pool_size"]} if "pool_size" in described else {}
         return np.random.SeedSequence(described["entropy"], spawn_key=described["spawn_key"], **given)
@@ -77,6 +77,6 @@ def seed_of(described: Any) -> int | np.random.SeedSequence:
 
 
 def _digest(value: Any) -> str:
-    """Fingerprint of a given start, so that a resumed run has the same one."""
+    """Return a fingerprint of given initial parameters, to check that a resumed run has the same ones."""
     array = np.ascontiguousarray(value, dtype=np.float64)
     return "sha256:" + hashlib.sha256(array.tobytes()).hexdigest()

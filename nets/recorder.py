@@ -16,7 +16,7 @@ from nets.checkpoint import SECONDS, replace_as_a_whole
 from nets.recording import due
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
-from physics.trajectory.layout import Layout, observable_name
+from physics.trajectory.header import Layout, observable_name
 from physics.trajectory.log import Log, is_log
 from physics.trajectory.writer import FileRecorder
 
@@ -103,7 +103,7 @@ class Recorder:
         if not isinstance(record, int | str):
             self._parameters["record"] = [int(step) for step in record]
         self.at = 0
-        self._runs: int | None = None  # where the parameter has an axis of runs
+        self._runs: int | None = None  # if the parameter has an axis of runs
         self._first: NDArray[Any] | None = self._positions()
         self._frames: FileRecorder | None = None
         self._kept = contextlib.ExitStack()
@@ -175,7 +175,7 @@ class Recorder:
         self._saved.unlink(missing_ok=True)
 
     def _restore(self) -> None:
-        """Put the objects back to the last checkpoint, if there is one."""
+        """Restore the objects to the last checkpoint, if there is one."""
         if self._path.exists() and not self._overwrite:
             raise OutputError(f"{self._path} is complete; there is nothing to resume")
         partial = Path(f"{os.fspath(self._path)}.partial")
@@ -187,19 +187,19 @@ class Recorder:
             step, random, state = int(found["step"]), found["random"], found["state"]
             whole = log is not None and log.header is not None and log.header.identity == found["run"]
             if not whole or (log is not None and int(found["recorded"]) not in log.steps):
-                return  # of another run, or newer than the frames: begin where this run began
+                return  # of another run, or newer than the frames: start where this run began
             for name, thing in self._objects.items():
                 thing.load_state_dict(state[name])
             torch.set_rng_state(random)
         except Exception as error:
             raise FileFormatError(
-                f"{self._saved} does not fit: {str(error).splitlines()[0][:200]}; remove it, and the run is "
-                "resumed from its start"
+                f"{self._saved} does not match the objects to restore: {str(error).splitlines()[0][:200]}; "
+                "remove it, and the run is resumed from its start"
             ) from None
         self.at = step
 
     def _begin(self, observables: Mapping[str, Any]) -> None:
-        """Make the file, now that it is known what it will hold."""
+        """Create the file, once its content is known."""
         assert self._first is not None
         measured = {observable_name(name): self._values(name, value) for name, value in observables.items()}
         runs, tokens, dim = self._first.shape
@@ -216,14 +216,14 @@ class Recorder:
         )
         self._frames = self._kept.enter_context(frames)
         if not self.at:
-            self._saved.unlink(missing_ok=True)  # of a run before this one
+            self._saved.unlink(missing_ok=True)  # of an earlier run
         self._last = dict.fromkeys(observables)
         if not frames.frames:
             if self._due(0):
                 unknown = {name: np.full_like(values, np.nan) for name, values in measured.items()}
                 frames.append(0, 0.0, self._first, **unknown)
         elif self.at == 0 and not np.array_equal(frames.frame(0), self._first):
-            raise InputError("parameter does not begin where the unfinished run began; it is not resumed")
+            raise InputError("parameter must equal the start of the unfinished run to resume it")
         self._first = None
 
     def _append(self) -> None:
@@ -233,7 +233,7 @@ class Recorder:
             self._frames.append(self.at, float(self.at), self._positions(), **measured)
 
     def _positions(self) -> NDArray[Any]:
-        """Copy of the parameter, (runs, tokens, dim)."""
+        """Return a copy of the parameter, (runs, tokens, dim)."""
         value = self._read()
         if not isinstance(value, Tensor) or value.ndim not in (2, 3) or not value.is_floating_point():
             got = (
@@ -250,7 +250,7 @@ class Recorder:
         return array if array.ndim == 3 else array[None]
 
     def _values(self, name: str, value: Any) -> NDArray[np.float64]:
-        """Values (runs, ...) of one observable."""
+        """Return the values (runs, ...) of one observable."""
         raw = value.detach().cpu().double().numpy() if isinstance(value, Tensor) else value
         try:
             array = np.asarray(raw, np.float64)

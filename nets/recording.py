@@ -1,4 +1,4 @@
-"""When to record."""
+"""The steps at which a run is recorded."""
 
 import math
 import re
@@ -19,10 +19,10 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     Parameters
     ----------
     record : int, str or sequence of int
-        A number k: step 0, every multiple of k, and the last step. ``"log"``: step 0 and about 20 steps a
-        decade up to the last; ``"log:n"`` for about n a decade. ``"1:1000,100"``: every step up to 1000, then
-        every hundredth, and the last; more such parts may follow each other. A sequence, or a string such as
-        ``"0,10,100"``: just these steps.
+        A number k means step 0, every multiple of k, and the last step. ``"log"`` means step 0 and about 20
+        steps per decade up to the last one, and ``"log:n"`` about n per decade. ``"1:1000,100"`` means every
+        step up to 1000, then every hundredth, and the last one; more such parts may follow. A sequence, or a
+        string such as ``"0,10,100"``, means exactly these steps.
     steps : int
         The last step, at least 1.
 
@@ -59,7 +59,7 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
 
 
 def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
-    """Return a function that tells which steps `record` means if the last step is unknown."""
+    """Return a function that decides which steps to record when the last step is unknown."""
     if isinstance(record, str) and (logarithmic := re.fullmatch(r"log(?::(\d+))?", record)):
         density = whole_number("record 'log:n'", int(logarithmic[1] or FRAMES_A_DECADE), 1)
 
@@ -71,7 +71,7 @@ def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
     if isinstance(record, str) and re.fullmatch(r"(\d+:\d+,)+\d+", record):
         parts = [tuple(map(int, part.split(":"))) for part in record.split(",")[:-1]]
         begins, tail = [0, *(until for _, until in parts)], int(record.rpartition(",")[2])
-        recording_steps(record, 1)  # which refuses what is not allowed
+        recording_steps(record, 1)  # this call refuses invalid values
 
         def in_parts(step: int) -> bool:
             for begin, (every, until) in zip(begins, parts, strict=False):
@@ -89,12 +89,12 @@ def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
 
 
 def _number(digits: str | int) -> int:
-    """Number of the digits; of very many, which Python would not read, one that is refused as too large."""
+    """Return the number that the digits denote; for too many digits, one that is refused as too large."""
     return int(str(digits)[:30])
 
 
 def _head_and_tail(record: str, steps: int) -> NDArray[np.int64]:
-    """Steps of parts ``every:until``, and of a last ``every`` for the rest."""
+    """Return the steps of the parts ``every:until``, and of a final ``every`` for the rest."""
     *parts, tail = record.split(",")
     chosen, begin = [], 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""What the networks learn: examples, labels, and the split into training and validation sets."""
+"""Tasks: examples, labels, and the split into training and validation sets."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,7 +74,7 @@ class Task:
         return np.sort(order[:size]), np.sort(order[size:] if not len(self.held_out) else self.held_out)
 
     def given_split(self, train: Any, validation: Any = None) -> Split:
-        """Return a split with given training examples; the held-out ones or the rest validate.
+        """Return a split with given training examples; the held-out or all other examples are for validation.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""`Training`, the one loop that trains an ensemble, and `train`, which records it and ends members."""
+"""`Training`, the loop that trains an ensemble, and `train`, which records it and stops members."""
 
 import dataclasses
 import os
@@ -23,7 +23,7 @@ from physics.errors import InputError
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import Seed, numbers_of_runs
 from physics.trajectory import Trajectory
-from physics.trajectory.layout import Layout
+from physics.trajectory.header import Layout
 from physics.trajectory.recording import recorder
 from physics.trajectory.writer import FileRecorder
 
@@ -32,10 +32,10 @@ StopRule = Callable[[int, NDArray[Any], Mapping[str, NDArray[Any]]], Any]
 
 
 class Training:
-    """Training of an ensemble that you advance step by step, and whose rates you may change in between.
+    """Training of an ensemble that is advanced step by step, and whose rates may be changed in between.
 
-    While its rates do not change, it gives bit by bit the same as `train` with the same arguments, regardless
-    of how the steps are divided among calls.
+    While the rates do not change, the result has the same bits as that of `train`, however the steps are
+    divided among calls.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Training:
     learning_rate, weight_decay, embedding_learning_rate, embedding_weight_decay
         Initial rates: a number, or one for each member; see `train`.
     runs, seed, and all others
-        Which members there are, how they are initialized, and how they train; see `train`.
+        Number, initialization and training of the members; see `train`.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Training:
             pass
 
     def pieces(self, until: int) -> Iterator[int]:
-        """Take steps up to number `until` in pieces of about a second, of bounded batches; yield each end."""
+        """Take steps up to number `until` in pieces of about a second; yield the end of each piece."""
         while self.step < until:
             count, began = min(until - self.step, self._pace, self._most), monotonic()
             drawn = batches(self.ensemble, self.batch_size, self.step, count)
@@ -166,7 +166,7 @@ class Training:
 
     @property
     def embeddings(self) -> NDArray[Any]:
-        """Copy of the embeddings, (runs, tokens, dim)."""
+        """Return a copy of the embeddings, (runs, tokens, dim)."""
         return self.machine.point_sets()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -234,7 +234,7 @@ def train(
     runs : int, default 1
         Number of members R, at least 1.
     steps : int, default 2000
-        Number of optimizer steps (epochs, where the batch is full), at least 1.
+        Number of optimizer steps (epochs, if the batch is full), at least 1.
     seed : int or numpy.random.SeedSequence, default 0
         Member k is drawn from the k-th child of the seed, regardless of the number of runs.
     first_run : int, default 0
@@ -255,15 +255,15 @@ def train(
     optimizer : {"adamw", "sgd"}, default "adamw"
         "sgd" is gradient descent without moments; `betas` and `epsilon` do nothing then.
     batch_size : int, optional
-        Number of examples in each step, drawn anew in each epoch. By default all training examples.
+        Number of examples in each step, which are drawn in each epoch. By default all training examples.
     train_fraction : float, default 0.8
-        Part of all examples to train on. The others are the validation set. `TwoLayer` may take all, 1.
+        Fraction of all examples to train on; the others are the validation set. `TwoLayer` also allows 1.
     train_examples, validation_examples : sequence of int, optional
         Numbers of the examples on which all members train or validate instead. If only the former are given,
         all others are the validation set.
     shared : sequence of str, default ()
-        Streams that all members draw from the first child of the seed instead of their own: of "embedding",
-        "layers", "split", "targets", "noise". With ``("embedding",)`` one embedding meets fresh layers.
+        Streams that all members draw from the first child of the seed instead of their own: "embedding",
+        "layers", "split", "targets", "noise". With ``("embedding",)`` only the initial embedding is the same.
     initial : mapping of str to array, optional
         Initial parameters to use instead of drawn ones, for one member or for all: ``{"embedding": E}``.
     layer_scale, embedding_scale : float or sequence (runs,), default 1.0
@@ -271,16 +271,16 @@ def train(
     record : int, str or sequence of int, default 20
         When to record; see `recording_steps`.
     observables : sequence of str
-        What to record beside the embeddings: "train_loss", "train_accuracy", "validation_loss",
+        What to record besides the embeddings: "train_loss", "train_accuracy", "validation_loss",
         "validation_accuracy" (the default), "weight_norm" and "bias_norm" (mean absolute value of the first
         hidden layer, Musat Fig. 6), "quality" (representation quality index), "gradient" (of the training
-        loss by the embedding), "layers" (all other parameters, from which `networks` restores the networks),
-        and, for networks that add modulo their tokens, "neuron_frequency", "neuron_purity" (of each neuron of
-        the first layer; see `analysis.neuron_spectrum`), "restricted_loss" and "excluded_loss" (on all pairs
-        and on those of training, by the key frequencies of that step; see `analysis.restricted_loss`).
+        loss with respect to the embedding), "layers" (all other parameters, for `networks`), and, for
+        networks that add modulo their tokens, "neuron_frequency", "neuron_purity" (of each neuron of the
+        first layer; see `analysis.neuron_spectrum`), "restricted_loss" and "excluded_loss" (on all pairs and
+        on training pairs, by the key frequencies of the step; see `analysis.restricted_loss`).
     thresholds : mapping of str to float, optional
-        Of "train_accuracy", "validation_accuracy", "quality": the first step at or above the value is
-        recorded as ``steps_to_<name>``, NaN before it and where it is never reached.
+        Thresholds of "train_accuracy", "validation_accuracy" or "quality". The first step at or above the
+        value is recorded as ``steps_to_<name>``, which is NaN before that step and if it is never reached.
     track : int, optional
         Number of steps from one check of the thresholds to the next, in addition to the recorded steps.
     delta : float, default 0.01
@@ -382,7 +382,7 @@ def train(
                 if event in chosen:
                     positions = observer.masked(machine.point_sets())
                     for array in (positions, *measured.values()):
-                        array.setflags(write=False)  # a rule that changes them has an error
+                        array.setflags(write=False)  # so that a rule that changes them raises an error
                     if event > recorded:
                         frames.append(event, float(event), positions, **measured)
                     if callable(stop):

@@ -1,4 +1,4 @@
-"""Equations that move embeddings: particles, effective theories, and the trajectories they leave."""
+"""Equations that move embeddings: particles, effective theories, and the trajectories that they produce."""
 
 from typing import TYPE_CHECKING
 
@@ -112,6 +112,6 @@ HOMES = {
     "representation_quality": "physics.theory.quality",
     "symmetric": "physics.theory.groups",
 }
-"""Where the other names stand. They are imported when they are first used: Numba takes half a second."""
+"""Modules of the other names, which are imported on first use because importing Numba takes half a second."""
 
 __getattr__, __dir__ = lazy(__name__, HOMES)

@@ -1,7 +1,8 @@
 """BLAS and LAPACK on one thread, where results must have the same bits for any number of threads.
 
-A product that a BLAS library shares out among its threads is summed in another order than by one of them, so
-its last bits depend on how many there are. Our matrices are small, and one thread loses little.
+A BLAS library that distributes a product among several threads adds its terms in an order that depends on the
+number of threads, and so do the last bits of the result. Our matrices are small, so using one thread costs
+little.
 """
 
 import threading
@@ -12,12 +13,13 @@ from threadpoolctl import ThreadpoolController
 
 
 class _OneThread(ContextDecorator):
-    """Hold BLAS at one thread; threads of Python take turns, and a thread that is inside may enter again.
+    """Limit BLAS to one thread. Python threads take turns; a thread that is inside may enter again.
 
-    The number of threads belongs to the process: what other threads of Python compute in the meantime has one
-    thread too. They take turns because the first to leave would give the others' BLAS its threads back. The
-    bits are the same as long as no other code sets the number in the meantime, and for the libraries that
-    threadpoolctl knows: OpenBLAS, MKL, BLIS and FlexiBLAS, but not Apple's Accelerate.
+    The number of BLAS threads is a setting of the process, so it also limits what other Python threads
+    compute in the meantime. Python threads take turns because the first one to leave would restore the
+    setting for the others. The bits are the same as long as no other code changes the setting in the
+    meantime, and for the libraries that threadpoolctl supports: OpenBLAS, MKL, BLIS and FlexiBLAS, but not
+    Apple's Accelerate.
     """
 
     def __init__(self) -> None:
@@ -46,11 +48,11 @@ class _OneThread(ContextDecorator):
 
 @lru_cache(maxsize=1)
 def _libraries() -> ThreadpoolController:
-    """Find the libraries once, which takes milliseconds; to set their threads takes microseconds."""
+    """Find the libraries once: this takes milliseconds, whereas setting their threads takes microseconds."""
     import scipy.linalg  # noqa: F401 - SciPy may bring a BLAS of its own, and it must be loaded to be found
 
     return ThreadpoolController()
 
 
 one_blas_thread = _OneThread()
-"""Context, and decorator of functions, in which NumPy's and SciPy's linear algebra runs on one thread."""
+"""Context manager and decorator under which the linear algebra of NumPy and SciPy uses one thread."""

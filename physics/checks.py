@@ -1,4 +1,4 @@
-"""Validation at the door: coerce once, or refuse with a sentence that names the argument.
+"""Validation of arguments: convert each one once, or refuse it with a sentence that names it.
 
 Kernels trust their arrays; every public function passes its arguments through these checks first.
 """
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from physics.errors import InputError
 
 LARGEST = 2**53
-"""What a whole number may be at most: no array has more items, and a float holds every one up to here."""
+"""Largest whole number that is accepted: floats hold all up to it, and no array has more items."""
 
 
 def whole_number(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int from `minimum` to 2^53; booleans and fractions are refused."""
+    """Return `value` as an int from `minimum` to 2^53. Booleans and fractions are refused."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -48,7 +48,7 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool; numbers and words are refused."""
+    """Return `value` as a bool. Numbers and words are refused."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {value!r}")
     return bool(value)
@@ -72,7 +72,7 @@ def finite_array(name: str, value: Any) -> NDArray[np.float64]:
         raise InputError(f"{name} must be an array of real numbers, got {_describe(value)}") from None
     bad = array.size - int(np.count_nonzero(np.isfinite(array)))
     if bad:
-        raise InputError(f"{name} must be finite, got {bad} NaN or infinite of {array.size} values")
+        raise InputError(f"{name} must be finite, got {bad} NaN or infinite among {array.size} values")
     return array
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a way that a user can mend, each with one sentence that says how."""
+"""Errors that a user can correct. Each message is one sentence that says how."""
 
 
 class InputError(ValueError):
@@ -14,7 +14,7 @@ class OutputError(OSError):
 
 
 class InUseError(OutputError):
-    """Another process, or another run in this one, writes the file."""
+    """Another process, or another run in this process, is writing the file."""
 
 
 class SimulationError(ArithmeticError):

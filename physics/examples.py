@@ -33,7 +33,7 @@ def example(name: str) -> Trajectory:
 
 
 def example_path(name: str) -> Path:
-    """File of a trajectory that comes with the package; see `example`."""
+    """Return the path of a trajectory file that comes with the package; see `example`."""
     file = EXAMPLES[choice("name", name, tuple(EXAMPLES))]
     here = Path(__file__).parent
     inside = here / "data" / file

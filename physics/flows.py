@@ -68,7 +68,7 @@ class AffineFlow(Value):
     @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move `positions` (runs, tokens, dim) in place by the exact flow over ``steps * step_size``."""
-        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out
+        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
             linear, shift = self._map(step_size * steps)
             positions[:] = linear @ positions + shift
 
@@ -117,7 +117,7 @@ class AffineFlow(Value):
         return lru_cache(maxsize=4)(self._propagator)
 
     def _propagator(self, time: float) -> tuple[Array, Array]:
-        """Matrix (K, K) and shift (K, dim) of the map over `time`."""
+        """Return the matrix (K, K) and the shift (K, dim) of the map over `time`."""
         from scipy.linalg import expm
 
         power = expm(time * self._augmented)
@@ -159,12 +159,12 @@ class LinearNetwork(Value):
     of fourth order.
 
     For every state, the difference of two samples with the same label obeys ``d(r - r')/dt = -η_x AᵀA (r -
-    r')`` exactly: no term of the label, or of b, remains. Where AᵀA = I and η_A → 0, that is the descent of
-    ½|r - r'|², the interaction of Eq. 41. `internal_energy` states it for any training set. Without decay,
+    r')`` exactly: neither the label nor b enters. If AᵀA = I and η_A → 0, this is gradient descent on ½|r -
+    r'|², the interaction of Eq. 41. `internal_energy` generalizes it to any training set. Without decay,
     ``AᵀA/η_A - Σ x xᵀ/η_x`` over the moving points x is conserved.
 
-    The paper solves b alone as ``b = (1 - exp(-2 η_A t)) y`` below Eq. 37, for one sample; the factor 2 is
-    that of two samples, and n samples of one label have n.
+    For b alone, the paper gives ``b = (1 - exp(-2 η_A t)) y`` below Eq. 37, for one sample. The factor 2 is
+    correct for two samples; for n samples of one label it is n.
     """
 
     labels: Any
@@ -210,7 +210,7 @@ class LinearNetwork(Value):
 
     @property
     def dim(self) -> int:
-        """Columns of the state: inputs, and one for b."""
+        """Columns of the state: the dimension of the inputs, and one column for b."""
         return self.inputs + 1
 
     @cached_property
@@ -226,7 +226,7 @@ class LinearNetwork(Value):
     def start(self, generator: np.random.Generator) -> Array:
         """Draw a start (tokens, dim): standard normal points, A with orthonormal columns or rows, b = 0.
 
-        The paper's initialization is one with AᵀA ≈ I; here AᵀA = I, where there are enough outputs.
+        The paper starts with AᵀA ≈ I. Here AᵀA = I exactly if there are at least as many outputs as inputs.
         """
         x = generator.standard_normal((self.points, self.inputs))
         size = max(self.outputs, self.inputs)
@@ -276,11 +276,12 @@ class LinearNetwork(Value):
 
     @one_blas_thread
     def internal_energy(self, state: Any) -> Array:
-        """Return the part of the loss that remains if every class has its best constant, of shape (...).
+        """Return the part of the loss, of shape (...), that remains if every class has its best constant.
 
         ``½ Σ_c (1/m_c) Σ_{a<b in c} |A (r_a - r_b)|²`` over the classes c of m_c samples with equal labels.
-        No label enters. With AᵀA = I and classes of one size m it is ``|P_0(D)|/(2m)`` times ℓ_0 of the
-        effective theory: this is how the effective loss emerges from the true one.
+        It does not depend on the labels. If AᵀA = I and all classes have the same size m, it is
+        ``|P_0(D)|/(2m)`` times the ℓ_0 of the effective theory: this is how the effective loss emerges from
+        the true one.
         """
         A, _, x = self.unpack(state)
         r = self.design @ x
@@ -304,7 +305,7 @@ class LinearNetwork(Value):
     @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move `positions` (runs, tokens, dim) in place by `steps` Runge-Kutta steps of fourth order."""
-        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out
+        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
             for _ in range(steps):
                 k1 = self._velocity(positions)
                 k2 = self._velocity(positions + 0.5 * step_size * k1)

@@ -1,4 +1,4 @@
-"""What a caller may hang into a long run: a callback for each frame, and a function in place of the bar."""
+"""What a caller may attach to a long run: a callback for each frame, and a function that replaces the bar."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from physics.errors import InputError
 
 Callback = Callable[[int, float, NDArray[Any], dict[str, NDArray[Any]]], object]
-"""Is called as ``callback(step, time, positions, observables)``."""
+"""A function that is called as ``callback(step, time, positions, observables)``."""
 Progress = bool | Callable[[int, int], object]
-"""Whether to show a bar, or what is called as ``progress(done, total)``."""
+"""Whether to show a progress bar, or a function that is called as ``progress(done, total)``."""
 
 
 def check_hooks(callback: Callback | None, progress: Progress) -> None:
-    """Refuse what cannot be called."""
+    """Refuse a `callback` or a `progress` that cannot be called."""
     if callback is not None and not callable(callback):
         raise InputError(
             f"callback must be a function of (step, time, positions, observables), got {callback!r}"
@@ -32,7 +32,7 @@ def goes_on(
     positions: NDArray[Any],
     observables: Mapping[str, NDArray[Any]],
 ) -> bool:
-    """Call `callback` with a copy of a recorded frame; False where it ends the run by `StopIteration`."""
+    """Call `callback` with a copy of a frame; return False if it raises `StopIteration` to end the run."""
     try:
         if callback is not None:
             callback(step, time, positions.copy(), {**observables})
@@ -43,7 +43,7 @@ def goes_on(
 
 @contextlib.contextmanager
 def shown(progress: Progress, total: int, done: int, desc: str) -> Iterator[Callable[[int], object]]:
-    """Yield a function to be told how many of `total` steps are done, from `done` on."""
+    """Yield a function that reports how many of `total` steps are done, beginning with `done`."""
     if callable(progress):
         yield lambda now: progress(now, total)
         return

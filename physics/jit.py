@@ -2,10 +2,10 @@
 
 Compiled code is cached on disk beside the source (or, where that is read-only, in the user's cache
 directory). Numba writes index and code through a temporary file and an atomic rename, so many processes
-may start at once; one that finds an index without its code compiles anew. Numba's own cache notices a change
-of the file that holds a kernel, but not of a file that this one calls into; ours notices a change of any file
-with kernels in the same folder, and of this one. So **a kernel calls only kernels of its own folder**, and
-takes constants from files with kernels.
+may start at once; a process that finds an index without its code compiles again. Numba's own cache notices a
+change of the file that holds a kernel, but not of a file that this one calls into; ours notices a change of
+any file with kernels in the same folder, and of this one. So **a kernel calls only kernels of its own
+folder**, and takes constants from files with kernels.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 P = ParamSpec("P")
 
 PATIENCE = 1.0
-"""Seconds of compilation after which it is announced."""
+"""Seconds after which a message says that a kernel is being compiled."""
 primitive: Any = intrinsic
-"""What it returns has the arguments of the kernel's call, which Python does not see."""
+"""Compiled functions have other arguments than the Python functions that are decorated."""
 PARTS, MANY = 4, 16
 """Parts a thread, where there are at least so many rows a thread: a core that others use takes fewer."""
 
@@ -56,8 +56,8 @@ def kernel(
     `rows_kernel` compiles faster. It takes positional arguments and is called from Python, not from another
     kernel. Where Numba's threading layer allows only one call at a time, calls take turns.
 
-    Without `cache` the code lives as long as the process, as it must where a kernel closes over a function of
-    the user.
+    Without `cache` the compiled code lives only as long as the process. This is required if a kernel closes
+    over a function of the user.
     """
     compiled = _compiler(parallel, reorder, cache)
     return cast("Callable[[Function], Function]", _in_turn(compiled) if parallel else compiled)
@@ -66,16 +66,16 @@ def kernel(
 def rows_kernel(
     rows: Callable[..., int] | None = None, *, least: int = 2, reorder: bool = False, cache: bool = True
 ) -> Callable[[Callable[Concatenate[int, int, P], None]], Callable[P, None]]:
-    """Compile a function of rows, which several threads share.
+    """Compile a function that processes rows, and distribute its rows among threads.
 
-    The function takes ``begin`` and ``end`` before all else and does the rows in between. Python calls it
-    without these two, with positional arguments; `rows` of them says how many rows there are, by default as
-    many as the first argument has. Fewer rows than `least` are done by the caller's thread alone, which pays
-    where all of them take less time than a thread needs to start. The function itself is serial, and the rest
-    is as in `kernel`.
+    The first two arguments of the function are ``begin`` and ``end``; it processes the rows between them.
+    Callers omit these two and pass the others by position. `rows` computes the number of rows from these
+    arguments; by default it is the length of the first one. The calling thread alone processes fewer rows
+    than `least`, which is faster if they take less time than a thread needs to start. The function itself is
+    serial, and everything else is as in `kernel`.
 
-    A ``prange`` would start its threads within 10 µs instead of 50, but LLVM goes through its body three
-    times: a first call of 17 particles took 8 s of a core then, of which 4 are left.
+    A ``prange`` would start its threads within 10 µs instead of 50, but LLVM compiles its body three times: a
+    first call for 17 particles then took 8 s of a core instead of 4.
     """
     compiled = _compiler(False, reorder, cache)
 
@@ -150,8 +150,9 @@ def _digest(*files: tuple[str, int]) -> bytes:
 def call(typing: Any, address: Any, arguments: Any) -> Any:
     """Call a kernel that returns nothing by its address, with a tuple of arguments.
 
-    Called by its name, a kernel is optimized once more within each that calls it, and within a ``prange``
-    three times more; by its address never. `address_of` must have been asked for arguments of these types.
+    A kernel that is called by its name is optimized again within each of its callers, and three times within
+    a ``prange``. A call by its address avoids this. `address_of` must have been called before with arguments
+    of these types.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -169,9 +170,9 @@ def call(typing: Any, address: Any, arguments: Any) -> Any:
 
 
 def address_of(kernel: Any, *arguments: Any) -> int:
-    """Compile a kernel for arguments of these types, unless that is done; return where its code begins."""
+    """Compile a kernel for arguments of these types unless that is done, and return its address."""
     key = (kernel, *map(_kind, arguments))
-    if key not in _addresses:  # Numba takes half a millisecond to name the types of ten arrays
+    if key not in _addresses:  # Numba needs half a millisecond to determine the types of ten arrays.
         kinds = tuple(numba.typeof(argument) for argument in arguments)
         dispatcher = kernel.dispatcher if isinstance(kernel, Inner) else kernel
         dispatcher.compile(kinds)
@@ -184,7 +185,7 @@ _addresses: dict[tuple[Any, ...], int] = {}
 
 
 def _kind(argument: Any) -> Any:
-    """What decides Numba's type of an argument, in less time than Numba needs."""
+    """Return a key that determines Numba's type of an argument, in less time than Numba needs."""
     if isinstance(argument, np.ndarray):
         flags = argument.flags
         layout = flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
@@ -204,7 +205,7 @@ def _length(first: Any, *_: Any) -> int:
 def _in_parts(
     kernel: Any, rows: Callable[..., int], least: int, function: Callable[..., None]
 ) -> Callable[..., None]:
-    """Let the threads of a pool share the rows of a serial kernel."""
+    """Distribute the rows of a serial kernel among the threads of a pool."""
 
     @wraps(function)
     def call(*arguments: Any) -> None:
@@ -217,7 +218,7 @@ def _in_parts(
         cuts = [count * part // parts for part in range(parts + 1)]
         left = iter(
             list(pairwise(cuts))
-        )  # every thread, this one too, takes the next part until none is left
+        )  # every thread, including this one, takes the next part until none is left
 
         def work() -> None:
             for begin, end in left:
@@ -226,7 +227,7 @@ def _in_parts(
         others = [_pool(os.getpid(), threads).submit(work) for _ in range(min(threads, parts) - 1)]
         try:
             work()
-        finally:  # whatever comes, nobody writes any more when the caller goes on
+        finally:  # even after an exception, no thread may still write when the caller continues
             wait(others)
         for other in others:
             other.result()
@@ -236,7 +237,7 @@ def _in_parts(
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Return the threads beside the caller's; a forked process has none of its parent's."""
+    """Return the threads besides the caller's; a forked process does not inherit those of its parent."""
     return ThreadPoolExecutor(threads - 1, "kernel")
 
 
@@ -246,10 +247,10 @@ _calls_may_meet = False
 
 
 def _in_turn(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the threads of Python take turns in parallel kernels under the layer "workqueue".
+    """Let Python threads take turns in parallel kernels under the threading layer "workqueue".
 
-    It is the one that comes with every Numba, and it ends the process where two calls meet. OpenMP and TBB
-    allow that, and a call then costs one look at a flag.
+    This layer comes with every installation of Numba, and it ends the process if two calls overlap. OpenMP
+    and TBB allow overlapping calls, and a call then only tests a flag.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,14 +272,14 @@ def _in_turn(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Announcement(event.Listener):
-    """Tells somebody who waits at a terminal what for, once a process."""
+    """Says at a terminal, once in each process, that the user is waiting for compilation."""
 
     def __init__(self) -> None:
-        self._depth = 0  # kernels compile those that they call; one thread at a time compiles
+        self._depth = 0  # kernels compile the kernels that they call; only one thread compiles at a time
         self._timer: threading.Timer | None = None
 
     def on_start(self, event: Any) -> None:
-        """Set a timer, where a first kernel is compiled."""
+        """Start a timer when the outermost compilation begins."""
         self._depth += 1
         if self._timer is None and sys.stderr.isatty():
             self._timer = threading.Timer(PATIENCE, print, ["compiling kernels, once"], {"file": sys.stderr})
@@ -286,7 +287,7 @@ class _Announcement(event.Listener):
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        """Stop a timer that has not ended; another compilation sets a new one."""
+        """Stop the timer if it has not fired yet; another compilation starts a new one."""
         self._depth -= 1
         if self._timer is not None and not self._depth and self._timer.is_alive():
             self._timer.cancel()
@@ -299,13 +300,13 @@ event.register("numba:compile", _Announcement())
 def _let_idle_threads_sleep() -> None:
     """Make the idle threads of GNU's OpenMP spin for microseconds instead of milliseconds.
 
-    Where other programs want the cores, a thread that spins keeps the one from them that it waits for: steps
-    of 0.3 ms then took 10. The library reads its setting when it is loaded, which is here; a setting of the
-    user stays, and other libraries' own copies of OpenMP see none.
+    On a busy machine, a spinning thread can occupy the core on which the thread it waits for should run:
+    steps of 0.3 ms then took 10 ms. The library reads the setting when it is loaded, which happens here. A
+    setting of the user takes precedence, and other libraries' copies of OpenMP are not affected.
     """
     if os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
         return
-    os.environ["GOMP_SPINCOUNT"] = "10000"  # measured: 1000 wakes too late, 30000 keeps busy cores
+    os.environ["GOMP_SPINCOUNT"] = "10000"  # measured: 1000 is too short, 30000 occupies busy cores
     with contextlib.suppress(ImportError):  # Numba may be built without it
         importlib.import_module("numba.np.ufunc.omppool")
     del os.environ["GOMP_SPINCOUNT"]

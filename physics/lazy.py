@@ -7,8 +7,16 @@ from typing import Any
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package that imports each name of `homes` from its module."""
+    """Return `__getattr__` and `__dir__` of a package that imports each name of `homes` from its module.
+
+    A name may be that of the folder where it stands, as `analysis.compare` is. Python puts a folder into its
+    package when it is first imported, and never again: it is imported here, and makes room for the name.
+    """
     names = vars(sys.modules[package])
+    for name, home in homes.items():
+        if home.startswith(f"{package}.{name}."):
+            import_module(f"{package}.{name}")
+            del names[name]
 
     def found(name: str) -> Any:
         if name not in homes:

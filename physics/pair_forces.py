@@ -1,4 +1,4 @@
-"""`PairForces`: points that move by a pair force that you define."""
+"""`PairForces`: points that move by a pair force of your choice."""
 
 import inspect
 from collections.abc import Callable
@@ -154,7 +154,7 @@ class PairForces(Value):
         if self.integrator == "adaptive":
             integrate(self.forces, positions, step_size * steps, self.relative_tolerance)
             return
-        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` looks at what comes out
+        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
             for _ in range(steps):
                 positions += step_size * self.forces(positions)
 
@@ -189,13 +189,13 @@ def _called(function: Any, on: Sites, constants: int) -> Any:
     try:
         inspect.signature(plain).bind(*range(1 + (on == "pair sums") + constants))
     except TypeError as error:
-        raise InputError(f"{what}; {plain.__name__} cannot be: {error}") from None
+        raise InputError(f"{what}; {plain.__name__} is not: {error}") from None
     return plain
 
 
 @lru_cache(maxsize=64)
 def _factor(function: Any, on: Sites, constants: int) -> Any:
-    """Compile a user's function for its arguments; what cannot be compiled is refused with a sentence."""
+    """Compile the user's function for its arguments; refuse it with a sentence if that fails."""
     plain = getattr(function, "py_func", function)
     options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
     for own in ("nopython", "parallel"):
@@ -207,19 +207,19 @@ def _factor(function: Any, on: Sites, constants: int) -> Any:
         one.compile((types.float64, types.UniTuple(types.boolean, classes), numbers))
     except numba.errors.NumbaError as error:
         lines = [line.strip(" :") for line in str(error).splitlines()]
-        said = next((line for line in lines if line and not line.startswith("Failed in")), "")
+        reason = next((line for line in lines if line and not line.startswith("Failed in")), "")
         raise InputError(
-            f"function must be one that Numba can compile, and {plain.__name__} is not: {said}"
+            f"function must be one that Numba can compile; it cannot compile {plain.__name__}: {reason}"
         ) from error
     found = one.nopython_signatures[0].return_type
     if not isinstance(found, types.Float | types.Integer):
-        raise InputError(f"function must return a real number, and {plain.__name__} returns {found}")
+        raise InputError(f"function must return a real number, but {plain.__name__} returns {found}")
     return factor
 
 
 @lru_cache(maxsize=64)
 def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., None]:
-    """Compile the sum of forces with a user's function in it.
+    """Compile the sum of forces for the user's function.
 
     `points` are (runs, dim, n), axis by axis, `out` is (runs, n, dim). Each row of `out` belongs to one
     iteration, and is summed in the order of the points.
@@ -291,7 +291,7 @@ def _add_up(points: Array, a: int, factor: Array, out: Array) -> None:
 def _share_out(
     begin: int, end: int, found: Array, first: NDArray[np.int64], second: NDArray[np.int64], out: Array
 ) -> None:
-    """Sum forces (runs, P, dim) on pair sums to `out` (runs, tokens, dim); a pair (i, i) counts twice."""
+    """Add the forces (runs, P, dim) on pair sums to `out` (runs, tokens, dim); a pair (i, i) counts twice."""
     for run in range(begin, end):
         out[run] = 0.0
         for a in range(first.size):

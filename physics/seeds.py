@@ -1,4 +1,4 @@
-"""Random starts that do not depend on the number of other runs."""
+"""Seeds of runs that do not depend on the number of other runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _shift: ContextVar[int] = ContextVar("shift", default=0)
 
 @contextmanager
 def hear_seeds() -> Iterator[set[int]]:
-    """Collect the seeds of all that is drawn inside: as numbers, also those behind children."""
+    """Collect, as numbers, the seeds of all draws inside the context, also those of parents of children."""
     heard: set[int] = set()
     token = _heard.set(heard)
     try:
@@ -29,7 +29,7 @@ def hear_seeds() -> Iterator[set[int]]:
 
 @contextmanager
 def other_seeds(shift: int) -> Iterator[None]:
-    """Add `shift` to every seed that is given as a number inside, so that everything is drawn anew."""
+    """Add `shift` to every seed that is given as a number inside the context, so that all draws are new."""
     token = _shift.set(shift)
     try:
         yield
@@ -61,7 +61,7 @@ def _hear(entropy: Any) -> None:
 
 
 def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSequence]:
-    """Return the children `first_run … first_run + runs - 1` of `seed`, one a run.
+    """Return the children `first_run … first_run + runs - 1` of `seed`, one for each run.
 
     Child k is the one that `SeedSequence(seed).spawn(k + 1)[k]` gives; it is made directly, so that a
     part of a large ensemble costs no more than its runs.
@@ -82,12 +82,13 @@ def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
 
 
 def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None) -> list[int]:
-    """Return the number of each run: `run_numbers` where given, else ``first_run, first_run + 1, …``.
+    """Return the number of each run: `run_numbers` if given, otherwise ``first_run, first_run + 1, …``.
 
     Raises
     ------
     InputError
-        If one is no whole number of at least 0, there are not as many as runs, or `first_run` is given too.
+        If a number is not a whole number of at least 0, their count is not `runs`, or `first_run` is given
+        too.
     """
     first_run = whole_number("first_run", first_run, 0)
     if run_numbers is None:
@@ -101,7 +102,7 @@ def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None
 
 
 def describe_seed(seed: Any) -> int | dict[str, Any]:
-    """Return `seed` as JSON holds it: the number, or entropy and spawn key of a `SeedSequence`."""
+    """Return `seed` in a form for JSON: the number, or the entropy and the spawn key of a `SeedSequence`."""
     if isinstance(seed, np.random.SeedSequence):
         entropy = seed.entropy
         return {

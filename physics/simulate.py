@@ -14,7 +14,7 @@ from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import Seed, describe_seed, parent_seed
 from physics.system import System, advance, describe, measured, measures_of, name_of, size_of, starts
 from physics.trajectory import Trajectory
-from physics.trajectory.layout import Layout, measured_types
+from physics.trajectory.header import Layout, measured_types
 from physics.trajectory.recording import recorder, require_memory
 
 Array = NDArray[np.float64]
@@ -139,7 +139,7 @@ def simulate(
         at = 0
         if record.frames:
             if not np.array_equal(record.frame(0), positions):
-                raise InputError("initial is not the start of the unfinished run; it is not resumed")
+                raise InputError("initial must equal the start of the unfinished run to resume it")
             at = record.last_step
             positions = record.frame(-1)
         with shown(progress, steps, at, "simulate") as tell:
@@ -152,7 +152,7 @@ def simulate(
                     advance(system, positions, step_size, step - at)
                 except SimulationError as error:
                     raise SimulationError(f"between step {at} and step {step}, {error}. {kept}") from None
-                finally:  # the start is kept whatever comes, but not of a system that cannot be recorded
+                finally:  # kept even if a later step fails, but not if the system cannot be recorded
                     if first and not isinstance(sys.exception(), InputError):
                         record.append(0, 0.0, before, **found)
                 if first and not goes_on(callback, 0, 0.0, before, found):
@@ -168,7 +168,7 @@ def simulate(
 
 
 def _overflow(system: System, positions: Array, step_size: float, at: int, end: int) -> str:
-    """Say in which step after `at`, where all was well with `positions`, they overflow, and what to try."""
+    """Say in which step after `at`, where `positions` were finite, they overflow, and what to try."""
     while True:
         before = positions.copy()
         advance(system, positions, step_size, 1)
@@ -177,5 +177,5 @@ def _overflow(system: System, positions: Array, step_size: float, at: int, end: 
             break
     largest = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(before)
     if not largest > sys.float_info.min:
-        return f"the state overflowed in step {at}, and would for any step_size; make the constants smaller"
+        return f"the state overflowed in step {at}, and would for every step_size; make the constants smaller"
     return f"the state overflowed in step {at}; try a step_size below {min(largest, step_size):.2g}"

@@ -1,4 +1,4 @@
-"""What `physics.simulate` moves: what a system must offer, and what is checked of it at the door.
+"""The interface of the systems that `physics.simulate` moves, and the checks of it.
 
 Your own system may be any object with the members of `System`, a frozen dataclass or not;
 `docs/guide/own_systems.md` writes some. `physics.PairForces` makes one of a force between two points.
@@ -30,8 +30,8 @@ class System(Protocol):
     * a number ``default_step_size``, the step size if the caller gives none;
     * a method ``observables(positions)``, which returns {name: values (runs, ...)} for positions (runs,
       tokens, dim); `simulate` records them with every frame;
-    * a property ``measures``, {name: function of positions, with values (runs, ...)}, for what is recorded
-      on request;
+    * a property ``measures``, {name: function of positions, with values (runs, ...)}, of quantities that are
+      recorded on request;
     * a method ``largest_step_size(positions)``, which returns a step size to suggest if a step overflows.
 
     ``start`` is not needed if `simulate` is called with `initial`.
@@ -53,13 +53,13 @@ class System(Protocol):
 
 
 def size_of(system: Any, initial: Any) -> tuple[int, int]:
-    """Tokens and dimensions of what `simulate` can move; anything else is refused."""
+    """Return the numbers of tokens and dimensions of a system; refuse what `simulate` cannot move."""
     if isinstance(system, type) or not hasattr(system, "advance"):
         got = f"the class {system.__name__}" if isinstance(system, type) else name_of(system)
         raise InputError(f"system must be a system such as ParticleSystem(), got {got}")
     for name in ("tokens", "dim", *(("start",) if initial is None else ())):
         if not hasattr(system, name):
-            raise InputError(f"system must have {name}, which {name_of(system)} lacks")
+            raise InputError(f"system must have {name}, but {name_of(system)} has none")
     return (
         whole_number(f"tokens of {name_of(system)}", system.tokens, 1),
         whole_number(f"dim of {name_of(system)}", system.dim, 1),
@@ -67,7 +67,7 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
 
 
 def describe(system: Any) -> Mapping[str, Any]:
-    """What a file says of a system."""
+    """Return the description of a system that a file stores."""
     if is_dataclass(system):
         return {"type": name_of(system), **fields(system)}
     described = {"type": name_of(system)}
@@ -79,13 +79,11 @@ def describe(system: Any) -> Mapping[str, Any]:
 
 
 def advance(system: System, positions: Array, step_size: float, steps: int) -> None:
-    """Move `positions` (runs, tokens, dim) in place, also by a system that returns where they are then."""
+    """Move `positions` (runs, tokens, dim) in place, also if the system returns new positions."""
     moved = system.advance(positions, step_size, steps)
     if moved is None or moved is positions:
         return
-    what = (
-        f"what {name_of(system)}.advance returns must be None or real numbers of the shape {positions.shape}"
-    )
+    what = f"{name_of(system)}.advance must return None or real numbers of the shape {positions.shape}"
     try:
         array = np.asarray(moved)
     except ValueError:
@@ -102,7 +100,7 @@ def starts(
 ) -> Array:
     """Return the starts (runs, tokens, dim) of runs of the shape `one`, an array that the run may move."""
     if initial is None:
-        what = f"what {name_of(system)}.start returns"
+        what = f"the return value of {name_of(system)}.start"
         drawn = np.empty((runs, *one))
         for run, child in enumerate(run_seeds(seed, runs, first_run)):
             start = finite_array(what, system.start(np.random.default_rng(child)))
@@ -133,7 +131,7 @@ def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArr
 def measured(
     system: System, measures: Mapping[str, Callable[[Array], NDArray[Any]]], positions: Array
 ) -> dict[str, NDArray[Any]]:
-    """Copies of what the system always measures at positions (runs, tokens, dim), and of `measures`."""
+    """Return copies of what the system measures at positions (runs, tokens, dim), and of `measures`."""
     always = system.observables(positions) if hasattr(system, "observables") else {}
     values = {**always, **{name: function(positions) for name, function in measures.items()}}
     found = {name: np.array(value) for name, value in values.items()}
@@ -147,7 +145,7 @@ def measured(
 
 
 def careful_step(positions: Array, forces: Array) -> float:
-    """Step in which forces move no point of positions (runs, tokens, dim) far; 0 where they overflow.
+    """Return a step in which no point of positions (runs, tokens, dim) moves far; 0 on overflow.
 
     Far is a tenth of the distance of the farthest point from the origin.
     """
@@ -157,5 +155,5 @@ def careful_step(positions: Array, forces: Array) -> float:
 
 
 def name_of(system: Any) -> str:
-    """What messages and files call a system."""
+    """Return the name of a system in messages and files."""
     return type(system).__name__

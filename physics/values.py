@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 class Value:
     """A base of frozen dataclasses with ``eq=False``, for which arrays are equal if all their entries are.
 
-    What is derived from the fields is left out of a copy, and made again by the constructor: so a copy's
-    arrays are read-only as the original's are.
+    Attributes that are derived from the fields are not copied; the constructor computes them again. The
+    arrays of a copy are therefore read-only, like those of the original.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -35,7 +35,7 @@ class Value:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view: a kernel is compiled once for such arrays, and once more for others."""
+    """Return a read-only view. Kernels are compiled separately for read-only and for writable arrays."""
     array = np.ascontiguousarray(array).view()
     array.setflags(write=False)
     return array

@@ -250,7 +250,7 @@ def _pytest(root: str, tests: list[str], log: str) -> None:
     options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "slow or not slow", "--hypothesis-seed=0"]
     code = int(pytest.main([*options, *tests]))
     sys.stdout.flush()
-    sys.exit(code)
+    os._exit(code)  # a worker that a test left behind would be waited for
 
 
 def table(outcomes: dict[str, list[Mutant]]) -> Iterator[str]:

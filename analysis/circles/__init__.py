@@ -1,4 +1,5 @@
-"""Circles in embeddings: Fourier signals, geometry, which frequencies survive, and what shapes are left.
+"""Circles in embeddings: Fourier signals, geometry, the frequencies that survive, and the final structures.
 
-Here belongs what is read off the embeddings of one trajectory. Laws of their motion stand in `analysis.laws`.
+This package holds what is measured on the embeddings of one trajectory; laws of motion are in
+`analysis.laws`.
 """

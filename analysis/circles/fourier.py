@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, number, point_sets
+from physics.checks import choice, point_sets
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -67,7 +67,7 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
 def signals_and_final(
     trajectory: Trajectory, megabytes: float = 32.0
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Do the same, and keep the last frame (runs, tokens, dim), which is read on the way, block by block."""
+    """Return the signals, and the last frame (runs, tokens, dim), from one pass over the trajectory."""
     parts, final = [], np.empty(0)
     for _, block in trajectory.blocks(megabytes):
         parts.append(_block_signals(block))
@@ -84,10 +84,10 @@ def signals_and_final(
 
 
 def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
-    """Signals of a block by products with the real Fourier matrix.
+    """Return the signals of a block by products with the real Fourier matrix.
 
-    A product of (p, p) and (p, d) uses the processor as it likes: several times as fast as transforms of a
-    length as short, and often prime, as p.
+    A product of (p, p) and (p, d) uses the processor well: it is several times as fast as fast Fourier
+    transforms, whose length p is short and often prime.
     """
     tokens = block.shape[2]
     count = tokens // 2
@@ -95,53 +95,14 @@ def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
     basis = np.concatenate([np.cos(angle), np.sin(angle)]).astype(block.dtype)
     squares = np.empty((*block.shape[:2], 2 * count), block.dtype)
     for run, frames in enumerate(block):
-        for first in range(0, len(frames), 32):  # what stays in the cache
+        for first in range(0, len(frames), 32):  # numbers that stay in the cache
             part = basis @ frames[first : first + 32]
             np.einsum("fkd,fkd->fk", part, part, out=squares[run, first : first + 32])
     return np.sqrt((squares[..., :count] + squares[..., count:]).astype(np.float64))
 
 
-def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = None) -> NDArray[np.bool_]:
-    """Return which frequencies have survived the training.
-
-    Parameters
-    ----------
-    signals : array_like, shape (..., frequencies)
-        Final signals, as norms.
-    factor : float, default 2.0
-        A circle survives if its signal exceeds `factor` times the mean signal, the rule of the paper.
-    threshold : float, optional
-        Signal above which a circle survives, instead of the factor. The paper takes 10 for its study of
-        gradients.
-
-    Returns
-    -------
-    ndarray of bool, the shape of `signals`
-
-    Raises
-    ------
-    InputError
-        If a limit is not greater than 0.
-    """
-    array = np.asarray(signals, np.float64)
-    if threshold is not None:
-        return array > number("threshold", threshold, above=0.0)
-    return array > number("factor", factor, above=0.0) * array.mean(axis=-1, keepdims=True)
-
-
-def agreement(first: Any, second: Any) -> float:
-    """Return how far two sets of survivors (arrays of bool) agree: their Jaccard index, from 0 to 1.
-
-    The index is the number of frequencies in both sets over the number in at least one; NaN if both are
-    empty.
-    """
-    a, b = np.asarray(first, bool), np.asarray(second, bool)
-    either = int((a | b).sum())
-    return int((a & b).sum()) / either if either else float("nan")
-
-
 def frequency_shares(E: Any) -> NDArray[np.float64]:
-    """Return the part of the variance of an embedding that belongs to each frequency.
+    """Return the fraction of the variance of an embedding that belongs to each frequency.
 
     Parameters
     ----------
@@ -151,7 +112,7 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (..., p // 2)
-        Parts for k = 1 … ⌊p/2⌋. They add up to 1, or are all 0 if the tokens coincide.
+        Fractions for k = 1 … ⌊p/2⌋. They add up to 1, or are all 0 if the tokens coincide.
 
     Examples
     --------
@@ -161,34 +122,7 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     """
     power = fourier_signals(E, kind="square")
     if np.shape(E)[-2] % 2 == 0:
-        power[..., -1] /= 2  # its own conjugate, where the others stand for two
+        power[..., -1] /= 2  # its own conjugate, whereas every other frequency stands for two
     total = power.sum(axis=-1, keepdims=True)
     rounding = 1e-24 * np.shape(E)[-2] * np.sum(np.square(E), axis=(-2, -1))[..., None]
     return np.where(total > rounding, power / np.where(total > 0, total, 1.0), 0.0)
-
-
-def surviving_frequencies(
-    E: Any, *, factor: float = 2.0, threshold: float | None = None
-) -> NDArray[np.int64]:
-    """Return the frequencies whose circles have survived in one embedding.
-
-    Parameters
-    ----------
-    E : array_like, shape (p, d)
-        Final embedding. `survives` takes many at once.
-    factor, threshold : float
-        Rule of survival, as in `survives`.
-
-    Returns
-    -------
-    ndarray of int64
-        Frequencies between 1 and ⌊p/2⌋, increasing; empty if none survives.
-
-    Raises
-    ------
-    InputError
-        If `E` is not a single finite embedding.
-    """
-    if np.ndim(E) != 2:
-        raise InputError(f"E must be one embedding (p, d), got the shape {np.shape(E)}; see survives")
-    return 1 + np.flatnonzero(survives(fourier_signals(E), factor=factor, threshold=threshold))

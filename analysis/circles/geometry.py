@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import entropy
 
 from analysis.circles.fourier import fourier_signals
 from physics.checks import point_sets, whole_number
@@ -50,7 +49,7 @@ def circularity(E: Any) -> Array:
     weight = np.full(p // 2, 2.0)
     if p % 2 == 0:
         weight[-1] = 1.0
-    # The signal of a frequency that is absent is rounding, a circle of nothing.
+    # If a frequency is absent, its signal is a rounding error and not a circle.
     absent = energy <= 1e-24 * np.sum(array**2, axis=(-2, -1))[..., None] * p
     return np.where(absent, 0.0, weight * energy / np.where(inside > 0, p * inside, 1.0))
 
@@ -103,7 +102,7 @@ def frequency_plane(E: Any, frequency: int) -> Plane:
 
 
 def circle_delta(frequency: int, p: int) -> int:
-    """Return the step between neighbors on a circle: ``k Δ ≡ ±1 (mod p)``, of Δ and -Δ the smaller.
+    """Return the step Δ between neighbors on a circle, ``k Δ ≡ ±1 (mod p)``; the smaller of Δ and p - Δ.
 
     Parameters
     ----------
@@ -192,6 +191,8 @@ def effective_dimension(E: Any) -> Array:
     ----------
     Liu et al. 2022, §4.2 and Fig. 7.
     """
+    from scipy.stats import entropy  # half a second that planes do without
+
     array = point_sets("E", E)
     centred = array - array.mean(axis=-2, keepdims=True)
     values = np.linalg.svd(centred, compute_uv=False) ** 2

@@ -1,4 +1,4 @@
-"""What the neurons of a layer are together: how they share out frequencies and phases, and who is needed."""
+"""The neurons of a layer as a whole: their distribution over frequencies and phases, and ablation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,20 +16,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Diversification:
-    """How the neurons of a layer share out frequencies and phases; see `diversification`.
+    """Distribution of the neurons of a layer over frequencies and phases; see `diversification`.
 
     Attributes
     ----------
     counts : ndarray of int64, shape (..., K)
-        Neurons of each frequency k = 1 … K that are not dead.
+        Number of neurons of each frequency k = 1 … K that are not dead.
     orders : tuple of int
         Multiples ι of the phase.
     asymmetry : ndarray of float64, shape (..., K, orders)
         ``|mean of exp(iιφ_m)|`` over the neurons m of a frequency: 0 for phases that are spread evenly, 1 for
         equal ones, about ``√(π/4n)`` for n random ones; NaN for a frequency without neurons.
     diversity : ndarray of float64, shape (...)
-        Effective number of frequencies, exp of the entropy of `counts`, over K: 1 where each frequency has
-        as many neurons, 1/K where one has all of them; NaN where all neurons are dead.
+        Effective number of frequencies (the exponential of the entropy of `counts`) divided by K. It is 1 if
+        all frequencies have equally many neurons, 1/K if one frequency has all of them, and NaN if all
+        neurons are dead.
     """
 
     counts: NDArray[np.int64]
@@ -41,15 +42,15 @@ class Diversification:
 def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 4)) -> Diversification:
     """Measure the phase symmetry and the frequency diversity of a layer.
 
-    A network of single-frequency neurons adds rightly where every frequency has neurons, and the phases of
-    those of one frequency are spread evenly: then what is not a function of a + b - c cancels in the vote.
+    A network of single-frequency neurons adds correctly if every frequency has neurons, and the phases within
+    each frequency are spread evenly. All terms that are not functions of a + b - c then cancel in the logits.
 
     Parameters
     ----------
     spectrum : NeuronSpectrum
-        Of one layer or of many.
+        Spectrum of one layer, or of many.
     orders : sequence of int, default (1, 2, 3, 4)
-        Multiples of the phase whose mean is taken, at least 1. Quadratic neurons need those of 2 and 4.
+        Multiples of the phase that are averaged, at least 1. For quadratic neurons, 2 and 4 matter.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     Raises
     ------
     InputError
-        If `spectrum` is no spectrum or an order is out of range.
+        If `spectrum` is not a spectrum, or an order is out of range.
 
     References
     ----------
@@ -79,7 +80,7 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     orders = tuple(whole_number("orders", order, 1) for order in orders)
     K = spectrum.theta.shape[-1]
     frequency = spectrum.frequency.reshape(-1, spectrum.hidden)
-    place = (frequency + (K + 1) * np.arange(len(frequency))[:, None]).ravel()  # dead neurons have one too
+    place = (frequency + (K + 1) * np.arange(len(frequency))[:, None]).ravel()  # dead ones have it too
     unit = np.exp(1j * np.angle(spectrum.at_frequency(spectrum.theta))).ravel()
 
     def by_frequency(values: Any) -> Array:
@@ -101,26 +102,26 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
 def neuron_ablation(
     activations: Any, W_out: Any, labels: Any, *, bias: Any = 0.0, groups: Any = None
 ) -> Array:
-    """Cross-entropy of networks that lack a neuron, or a group of neurons.
+    """Return the cross-entropy of networks from which a neuron, or a group of neurons, is removed.
 
     Parameters
     ----------
     activations : array_like, shape (..., examples, hidden)
-        What the neurons of the last hidden layer give, as `nets.Networks.activations` returns it.
+        Activations of the last hidden layer, as `nets.Networks.activations` returns them.
     W_out : array_like, shape (..., hidden, classes)
-        What each adds to the logits.
+        Output weights of the neurons.
     labels : array_like of int, shape (examples,)
-        Right class of each example.
+        Correct class of each example.
     bias : array_like, broadcasts to (..., examples, classes), default 0
-        What is added to the logits besides.
+        Bias of the logits.
     groups : array_like of bool, shape (..., groups, hidden), optional
-        Neurons that are taken away together: ``spectrum.frequency[..., None, :] == k[:, None]`` takes away
-        all neurons of each frequency k. Each neuron by itself by default.
+        Neurons that are removed together: ``spectrum.frequency[..., None, :] == k[:, None]`` removes all
+        neurons of each frequency k. By default each neuron is removed separately.
 
     Returns
     -------
     ndarray of float64, shape (..., groups)
-        Mean over the examples, in nats.
+        Mean cross-entropy over the examples, in nats.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The circles of a trajectory: the signals of its runs in a window of steps, and which survive in the end."""
+"""The circles of a trajectory: the signals of its runs in a window of steps, and the circles that survive."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives, trajectory_signals
-from analysis.circles.survival import StoppingRule
+from analysis.circles.fourier import fourier_signals, trajectory_signals
+from analysis.circles.survival import StoppingRule, survives
 from physics.checks import whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 OBSERVABLE = "fourier_signals"
-"""The observable that holds signals, often of more steps than the embeddings."""
+"""Name of the observable that holds signals, often at more steps than the embeddings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ def circles_of(
 def signals_of(
     trajectory: Trajectory, first: int = 0, last: int | None = None, **limits: Any
 ) -> list[Signals]:
-    """Return the signals of each run separately, as fits take them; see `circles_of`.
+    """Return the signals of each run separately, in the form that fits accept; see `circles_of`.
 
     Examples
     --------

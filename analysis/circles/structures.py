@@ -1,4 +1,4 @@
-"""What final embeddings have become: circles, or grids with imperfections."""
+"""Structures of final embeddings: circles, or grids with imperfections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from physics.theory.operations import Operation
 
 PLAIN = ("EffectiveTheory", "ToyAddition")
 MODULAR = ("ParticleSystem", "ConstantAttention", "EmbeddingMLP", "TokenTransformer")
-"""What adds without a modulus, and modulo its tokens, where it records none."""
+"""Types that learn plain addition, and types that add modulo their tokens, if no operation is recorded."""
 UNPAIRED = ("AffineFlow", "LinearNetwork", "ImageMLP")
-"""What moves or learns no sums of pairs, so that circles and grids say nothing of it."""
+"""Types without sums of pairs, for which circles and grids have no meaning."""
 
 
 @dataclass(frozen=True, eq=False)
 class Structures:
-    """What the final embeddings of an ensemble have become.
+    """Circles and grid imperfections of the final embeddings of an ensemble.
 
     Attributes
     ----------
@@ -50,14 +50,14 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
 
 
 def structures_by(operation: Operation, final: Any) -> Structures:
-    """Circles and imperfections of final embeddings (runs, tokens, dim), by the classes of an operation."""
+    """Return circles and imperfections of embeddings (runs, tokens, dim), by the classes of an operation."""
     return structures(final, **class_options(operation))
 
 
 def class_options(operation: Operation) -> dict[str, Any]:
-    """Options of `grid_imperfections` for the classes of an operation.
+    """Return the options of `grid_imperfections` for the classes of an operation.
 
-    Plain addition is addition modulo more than any sum.
+    Plain addition is treated as addition modulo a number that exceeds every sum.
     """
     if operation.group is not None:
         return {"group": operation.group}
@@ -65,14 +65,14 @@ def class_options(operation: Operation) -> dict[str, Any]:
 
 
 def class_names(operation: Operation) -> str:
-    """What the classes of pairs are, in words."""
+    """Describe the classes of pairs in words."""
     if operation.group is not None:
         return f"products in {operation.group.name}"
     return "i + j" if operation.modulus is None else f"i + j mod {operation.modulus}"
 
 
 def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation | None:
-    """What the parameters of a trajectory say is learned, or None where they do not say it."""
+    """Return the operation that the parameters of a trajectory record, or None if they record none."""
     system, model = parameters.get("system") or {}, parameters.get("model") or {}
     made = system or model
     group = made.get("group")

@@ -1,260 +1,97 @@
-"""Which circles survive, and what predicts it at the start (Ding §3)."""
+"""Which circles survive, who decides it, and when (Ding et al., Section 3).
 
-from collections.abc import Mapping
+A circle survives if its final signal exceeds twice the mean of all signals: `survives`. A `StoppingRule` says
+when that is settled during a training.
+"""
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.model_selection import GroupKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
-from analysis.circles.fourier import survives
-from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
-from physics.checks import finite_array, number, whole_number
+from analysis.circles.fourier import fourier_signals
+from physics.checks import number, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class RateBin:
-    """Survival of the circles whose value lies between `low` and `high`; `value` is their mean."""
-
-    low: float
-    high: float
-    value: float
-    rate: Interval
-
-
-def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = None) -> list[RateBin]:
-    """Return the survival rate as a function of an initial value, such as the signal (Ding, Figs. 6, 7).
+def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = None) -> NDArray[np.bool_]:
+    """Return which frequencies have survived the training.
 
     Parameters
     ----------
-    values : array_like
-        Initial value of every circle of every run, finite.
-    survived : array_like of bool, the shape of `values`
-    bins : int, default 8
-        Number of bins, which hold equally many circles. Equal values are in the same bin.
-    groups : array_like, shape (runs,) or that of `values`, optional
-        Groups of circles that are not independent of each other, such as those of runs with the same
-        embedding.
+    signals : array_like, shape (..., frequencies)
+        Final signals, as norms.
+    factor : float, default 2.0
+        A circle survives if its signal exceeds `factor` times the mean signal, the rule of the paper.
+    threshold : float, optional
+        Signal above which a circle survives, instead of the factor. The paper takes 10 for its study of
+        gradients.
 
     Returns
     -------
-    list of RateBin
-        Bins in the order of the values, with Wilson's 95 % interval, or that of `clustered_proportion` if
-        there are groups.
+    ndarray of bool, the shape of `signals`
 
     Raises
     ------
     InputError
-        If shapes do not agree or a value is not finite.
+        If a limit is not greater than 0.
     """
-    x, y = _pair(values, survived)
-    names = None if groups is None else _names(groups, x)
-    edges = np.unique(np.quantile(x, np.linspace(0, 1, whole_number("bins", bins, 1) + 1)))
-    if len(edges) < 2:
-        edges = np.array([x.min(), x.max()])
-    place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
-    rows = []
-    for k in np.unique(place):
-        here = place == k
-        if names is None:
-            rate = proportion(int(y[here].sum()), int(here.sum()))
-        else:
-            rate = _clustered(y[here], names[here])
-        rows.append(RateBin(float(edges[k]), float(edges[k + 1]), float(x[here].mean()), rate))
-    return rows
+    array = np.asarray(signals, np.float64)
+    if threshold is not None:
+        return array > number("threshold", threshold, above=0.0)
+    return array > number("factor", factor, above=0.0) * array.mean(axis=-1, keepdims=True)
 
 
-@dataclass(frozen=True)
-class Classifier:
-    """How well a rule tells the circles that survive.
-
-    Attributes
-    ----------
-    left_out : Interval
-        Accuracy on groups that the fit has not seen: what it is worth. Like the other intervals, that of
-        whole groups.
-    in_sample : Interval
-        Accuracy on the circles that it was fitted to, as the paper reports it.
-    balanced : float
-        Mean of the accuracies among survivors and among the dead, left out: 1/2 by chance.
-    area : float
-        Probability that a survivor is ranked above a dead circle, left out: 1/2 by chance.
-    """
-
-    left_out: Interval
-    in_sample: Interval
-    balanced: float
-    area: float
-
-
-@dataclass(frozen=True)
-class Fitness:
-    """What the initial signal and gradient of a circle say about its survival.
-
-    Attributes
-    ----------
-    groups : int
-        How many there are; intervals have them for their unit.
-    signal_correlation, gradient_correlation : Interval
-        Pearson's, with survival.
-    majority : float
-        Accuracy of calling every circle dead: what an accuracy must beat.
-    svm : Classifier
-        Linear support vector machine on both, the paper's.
-    logistic : Classifier
-        Logistic model on both, the better tool: it gives probabilities.
-    odds : ndarray, shape (2, 3)
-        Estimate, low and high of the logistic coefficients: by how much the log odds rise for one standard
-        deviation of signal and of gradient. Intervals by drawing groups again.
-    """
-
-    groups: int
-    signal_correlation: Interval
-    gradient_correlation: Interval
-    majority: float
-    svm: Classifier
-    logistic: Classifier
-    odds: Array
-
-
-def fitness(
-    signals: Any, gradients: Any, survived: Any, groups: Any = None, *, resamples: int = 200, seed: int = 0
-) -> Fitness:
-    """Relate survival to the initial signal and the initial gradient (Ding §3.2).
+def surviving_frequencies(
+    E: Any, *, factor: float = 2.0, threshold: float | None = None
+) -> NDArray[np.int64]:
+    """Return the frequencies whose circles have survived in one embedding.
 
     Parameters
     ----------
-    signals, gradients : array_like, shape (runs, K), or (n,)
-        Initial signal, and its difference over the first recorded steps.
-    survived : array_like of bool, the shape of `signals`
-    groups : array_like, shape (runs,) or (n,), optional
-        Group of each run, such as the runs that share an initial embedding. Groups are left out as a whole;
-        by default each run is a group.
-    resamples : int, default 200
-    seed : int, default 0
+    E : array_like, shape (p, d)
+        Final embedding. `survives` takes many at once.
+    factor, threshold : float
+        Rule of survival, as in `survives`.
 
     Returns
     -------
-    Fitness
+    ndarray of int64
+        Frequencies between 1 and ⌊p/2⌋, increasing; empty if none survives.
 
     Raises
     ------
     InputError
-        If shapes do not agree, if all circles or none survive, or if there are fewer than two groups.
+        If `E` is not a single finite embedding.
     """
-    x, y = _pair(signals, survived)
-    g, _ = _pair(gradients, survived)
-    if groups is None:
-        if np.ndim(signals) != 2:
-            raise InputError("groups must be given if signals do not have the shape (runs, K)")
-        groups = np.arange(len(np.asarray(signals)))
-    names = _names(groups, x)
-    if len(np.unique(names)) < 2:
-        raise InputError(f"groups must name at least 2 groups of the runs, got {np.asarray(groups)!r}"[:200])
-    if y.all() or not y.any():
-        raise InputError(f"survived must hold survivors and dead circles, got {int(y.sum())} of {y.size}")
-    X = np.stack([x, g], axis=1)
-    folds = GroupKFold(min(10, len(np.unique(names))))
-    svm = make_pipeline(StandardScaler(), LinearSVC(C=1.0, random_state=0))
-    logit = make_pipeline(StandardScaler(), LogisticRegression(C=np.inf, max_iter=1000))
-    judged = []
-    for model in (svm, logit):
-        inside = model.fit(X, y).predict(X) == y
-        scores = cross_val_predict(model, X, y, groups=names, cv=folds, method="decision_function")
-        judged.append(
-            Classifier(
-                _clustered((scores > 0) == y, names),
-                _clustered(inside, names),
-                float(balanced_accuracy_score(y, scores > 0)),
-                float(roc_auc_score(y, scores)),
-            )
-        )
-    majority = float(max(y.mean(), 1 - y.mean()))
-    odds = _odds(StandardScaler().fit_transform(X), y, names, resamples, seed)
-    of_signal, of_gradient = (correlation(values, y, names) for values in (x, g))
-    return Fitness(len(np.unique(names)), of_signal, of_gradient, majority, judged[0], judged[1], odds)
+    if np.ndim(E) != 2:
+        raise InputError(f"E must be one embedding (p, d), got the shape {np.shape(E)}; see survives")
+    return 1 + np.flatnonzero(survives(fourier_signals(E), factor=factor, threshold=threshold))
 
 
-def _names(groups: Any, circles: Array) -> NDArray[Any]:
-    """Name the group of every circle (n,), from names of the runs or of the circles."""
-    names = np.asarray(groups).ravel()
-    if len(names) != len(circles) and len(names) and len(circles) % len(names) == 0:
-        names = np.repeat(names, len(circles) // len(names))
-    if names.shape != circles.shape:
-        raise InputError(f"groups must name one for each run or circle, got {len(names)} for {len(circles)}")
-    return names
+def agreement(first: Any, second: Any) -> float:
+    """Return how far two sets of survivors (arrays of bool) agree: their Jaccard index, from 0 to 1.
 
-
-def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
-    """How often something is true of circles, with the interval of whole groups."""
-    group = np.unique(names, return_inverse=True)[1]
-    return clustered_proportion(np.bincount(group, weights=true), np.bincount(group))
-
-
-def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int) -> Array:
-    generator = np.random.default_rng(seed)
-    members = [np.flatnonzero(names == name) for name in np.unique(names)]
-    estimate = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y).coef_[0]
-    draws = []
-    for _ in range(resamples):
-        rows = np.concatenate([members[k] for k in generator.integers(len(members), size=len(members))])
-        if 0 < y[rows].sum() < len(rows):
-            # A trace of ridge keeps a draw that separates perfectly finite.
-            draws.append(LogisticRegression(C=1e4, max_iter=1000).fit(X[rows], y[rows]).coef_[0])
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
-    return np.stack([estimate, low, high], axis=1)
-
-
-def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Tabulate the number of circles against parameters such as p, d, weight decay (Ding, Figs. 5, 10, 14).
-
-    Parameters
-    ----------
-    counts : array_like of int, shape (runs,)
-        Circles that survived in each run.
-    parameters : mapping of str to array_like (runs,)
-
-    Returns
-    -------
-    list of dict
-        One row for each combination, sorted: its values, and ``circles``, the mean as an `Interval`.
-
-    Raises
-    ------
-    InputError
-        If lengths do not agree.
+    The index is the number of frequencies in both sets over the number in at least one; NaN if both are
+    empty.
     """
-    found = finite_array("counts", counts)
-    columns = {name: list(values) for name, values in parameters.items()}
-    lengths = {name: len(values) for name, values in columns.items()}
-    if found.ndim != 1 or any(n != len(found) for n in lengths.values()):
-        raise InputError(f"parameters must have {found.shape} entries as counts have, got {lengths}")
-    keys = list(zip(*columns.values(), strict=True)) if columns else [()] * len(found)
-    return [
-        dict(zip(columns, key, strict=True)) | {"circles": mean(found[[other == key for other in keys]])}
-        for key in sorted(set(keys))
-    ]
+    a, b = np.asarray(first, bool), np.asarray(second, bool)
+    either = int((a | b).sum())
+    return int((a & b).sum()) / either if either else float("nan")
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Rule that says when the survivors of a run are known, so that training may stop.
+    """A rule that decides when the survivors of a run are known, so that training may stop.
 
     A run is decided at a recorded step if two things hold over the last `hold` steps. The set of survivors,
     by the rule of `factor` times the mean signal, has been the same and not empty; and no signal has come
-    closer to that limit than the part `margin` of it. A callback of a training run may call `decided` at each
-    record, and `decision_error` measures how often a rule is wrong.
+    closer to that limit than the fraction `margin` of it. A callback of a training run may call `decided` at
+    each record, and `decision_error` measures how often a rule is wrong.
 
     A decision may still turn out wrong later. For eight networks (p = 59, d = 128) trained for 6000 steps,
     the default decides at step 1200 on average, and is right up to step 2000. By step 6000, four of 232
@@ -278,7 +115,7 @@ class StoppingRule:
         whole_number("hold", self.hold, 0)
 
     def decided(self, steps: Any, signals: Any) -> bool:
-        """Whether the survivors are decided at the last record.
+        """Return whether the survivors are decided at the last record.
 
         Parameters
         ----------
@@ -314,77 +151,3 @@ class StoppingRule:
         return np.asarray(
             (np.abs(x - limit) > self.margin * limit).all(axis=-1) & self._alive(x).any(axis=-1)
         )
-
-
-@dataclass(frozen=True)
-class DecisionError:
-    """What a stopping rule costs, measured on runs of full length.
-
-    Attributes
-    ----------
-    wrong : Interval
-        Part of the runs that it decides whose set of survivors differs from the final one.
-    circles : Interval
-        Part of the circles of these runs that it takes for the wrong kind.
-    undecided : Interval
-        Part of the runs that it never decides, which go on to the end.
-    steps : Interval
-        Mean number of steps taken.
-    saved : float
-        Part of all steps that it saves.
-    """
-
-    wrong: Interval
-    circles: Interval
-    undecided: Interval
-    steps: Interval
-    saved: float
-
-
-def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -> DecisionError:
-    """Measure how often the survivors that a stopping rule decides on differ from the final ones.
-
-    Parameters
-    ----------
-    steps : array_like of int, shape (frames,)
-    signals : array_like, shape (runs, frames, K)
-        Of runs of full length.
-    rule : StoppingRule, optional
-
-    Returns
-    -------
-    DecisionError
-    """
-    rule = rule or StoppingRule()
-    clock, x = np.asarray(steps), finite_array("signals", signals)
-    if x.ndim != 3 or x.shape[1] != len(clock):
-        raise InputError(f"signals must have the shape (runs, {len(clock)}, K), got {x.shape}")
-    stopped, wrong, misjudged, undecided = [], 0, 0, 0
-    for run in x:
-        step = rule.first(clock, run)
-        if step is None:
-            undecided += 1
-            stopped.append(int(clock[-1]))
-            continue
-        stopped.append(step)
-        now = run[np.searchsorted(clock, step)]
-        differ = survives(now, factor=rule.factor) != survives(run[-1], factor=rule.factor)
-        wrong += bool(differ.any())
-        misjudged += int(differ.sum())
-    decided = len(x) - undecided
-    return DecisionError(
-        proportion(wrong, decided),
-        proportion(misjudged, decided * x.shape[2]),
-        proportion(undecided, len(x)),
-        mean(stopped),
-        1 - float(np.sum(stopped)) / (len(x) * float(clock[-1])),
-    )
-
-
-def _pair(values: Any, survived: Any) -> tuple[Array, Booleans]:
-    x, y = finite_array("values", values), np.asarray(survived)
-    if y.dtype != np.bool_ or x.shape != y.shape or not x.size:
-        raise InputError(
-            f"values and survived (bool) must have one shape, got {x.shape} and {y.dtype} of {y.shape}"
-        )
-    return x.ravel(), y.ravel()

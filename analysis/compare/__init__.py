@@ -1,4 +1,5 @@
-"""Comparison of two ensembles: relabeling, motion, onsets, and the tests behind a comparison.
+"""Comparison of two ensembles: relabeling, motion, onsets, and statistical tests.
 
-Here belongs what needs two ensembles. What is read off one stands in `analysis.circles` and `analysis.stats`.
+This package holds what needs two ensembles. Measurements on one ensemble are in `analysis.circles` and
+`analysis.stats`.
 """

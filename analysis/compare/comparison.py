@@ -32,9 +32,9 @@ class Comparison:
     Attributes
     ----------
     names : tuple of str
-        What the two ensembles are called.
+        Names of the two ensembles.
     runs : tuple of int
-        Number of runs of each that are compared.
+        Number of runs of each ensemble that are compared.
     simulated, trained : Structures or None
         Structures of the first and of the second ensemble.
     shapes : Shapes or None
@@ -49,10 +49,10 @@ class Comparison:
     accuracy : Calibration or None
         Predicted against measured accuracy.
     notes : tuple of str
-        What was left out, and why.
+        What was omitted, and why.
 
-    All tests of `distributions` and `onsets` are one family. In addition to its own p-value each has Holm's
-    p-value in this family, and `differs` uses the latter.
+    All tests in ``distributions`` and ``onsets`` form one family. In addition to its own p-value, each has
+    Holm's p-value in this family, and ``differs`` uses the latter.
     """
 
     names: tuple[str, str]
@@ -110,7 +110,7 @@ class Comparison:
         return sum(math.isfinite(one.p_value) for one in tests)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers except large matrices as JSON holds them: NaN is null, infinity "inf"."""
+        """Return all numbers except large matrices in a form for JSON; NaN is null, infinity is "inf"."""
         found = _plain(self)
         if self.shapes is not None:
             for name in ("disparity", "relabelling"):
@@ -120,7 +120,7 @@ class Comparison:
         return dict(found)
 
     def to_json(self) -> str:
-        """Return `to_dict` as text."""
+        """Return the result of `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
 
@@ -150,23 +150,24 @@ def compare(
         What to call them.
     align : str, default "auto"
         How times of the two are matched. "scaling" uses the factor with the least error, and is the default
-        for runs that belong together. "ends" uses the factor by which both end together, and is the default
-        otherwise. "none" leaves times as they are. The name of an observable or measure that both have, such
-        as "quality", matches times of equal progress.
+        for paired runs. "ends" uses the factor with which both end together, and is the default otherwise.
+        "none" leaves times as they are. The name of an observable or measure that both have, such as
+        "quality", matches times of equal progress.
     paired : bool, optional
         Whether run k of one belongs to run k of the other; by default, whether they start from the same
-        shapes. Otherwise each trained run is compared with the simulated run that ends nearest to it. What
-        chance gives is then measured by comparing each simulated run with the nearest other simulated run.
+        shapes. Otherwise each trained run is compared with the simulated run whose final shape is nearest.
+        The level of chance is then measured by comparing each simulated run with the nearest other simulated
+        run.
     symmetry : Symmetry, optional
         Relabelings of the tokens that do not change the problem. By default they are those that both problems
-        allow and that map a fixed training set onto itself. In many dimensions, where the search takes long,
-        there are none, and `notes` says so.
+        allow and that map a fixed training set onto itself. In many dimensions, where the search would take
+        long, no relabelings are used, and `notes` says so.
     operation : Operation, optional
         Operation that is learned. By default it is what the trajectories record, or addition modulo the
         number of tokens.
     states : bool, optional
-        Whether positions are compared as coordinates, without rotation. By default they are if one ensemble
-        is an affine flow.
+        Whether positions are compared as coordinates, without rotation. By default this is the case if one
+        ensemble is an affine flow.
     delta : float, default 0.01
         Tolerance of the representation quality.
     thresholds : mapping of str to float, optional
@@ -218,7 +219,7 @@ def compare(
 def _adjusted(
     distributions: Mapping[str, Difference], reached: Mapping[str, OnsetDifference]
 ) -> tuple[dict[str, Difference], dict[str, OnsetDifference]]:
-    """Give each its p-value among the tests of all (Holm)."""
+    """Add Holm's adjusted p-value to each test."""
     p_values = [one.p_value for one in distributions.values()]
     found = holm(p_values + [one.p_value for one in reached.values()]).tolist()
     adjusted = iter(found)
@@ -229,7 +230,7 @@ def _adjusted(
 
 
 def _plain(value: Any) -> Any:
-    """Return a result as JSON holds it."""
+    """Return a result in a form for JSON."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""One or several trajectories as one ensemble: what is measured of it, and what it was made to learn."""
+"""One or several trajectories as one ensemble: its measurements, and the operation that it learned."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import effective_dimension
 from analysis.circles.structures import class_names, class_options, recorded_operation
+from analysis.circles.survival import survives
 from analysis.compare.onsets import Onsets, onsets
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections
@@ -21,11 +22,11 @@ from physics.trajectory import Trajectory
 Array = NDArray[np.float64]
 Measure = Callable[[Array, Operation, float], Array]
 PLANAR = 4
-"""Dimensions up to which structures of pair sums are measured unless asked for: their cost is high above."""
+"""Largest dimension in which structures of pair sums are measured by default, because of their cost."""
 
 
 def _quality(E: Array, operation: Operation, delta: float) -> Array:
-    """Representation quality (…); NaN where an axis does not vary."""
+    """Return the representation quality (…); NaN if an axis does not vary."""
     states = E.reshape(-1, *E.shape[-2:])
     found = np.full(len(states), np.nan)
     varied = (np.ptp(states, axis=1) > 0).all(axis=1)
@@ -45,11 +46,11 @@ MEASURES: Mapping[str, Measure] = {
     "effective_dimension": lambda E, operation, delta: effective_dimension(E),
     "survivors": lambda E, operation, delta: survives(fourier_signals(E)).sum(axis=-1).astype(np.float64),
 }
-"""What can be measured of embeddings (…, tokens, dim): value (…)."""
+"""Functions that measure embeddings (…, tokens, dim), with values (…)."""
 
 
 def _trajectory(name: str, one: Any) -> Trajectory:
-    """Return a trajectory as it is, and an array (runs, frames, tokens, dim) as one with steps 0, 1, 2, …."""
+    """Return a trajectory unchanged, or an array (runs, frames, tokens, dim) with the steps 0, 1, 2, …."""
     if isinstance(one, Trajectory):
         return one
     if not isinstance(one, np.ndarray) or one.ndim != 4 or one.dtype.kind not in "iuf" or 0 in one.shape:
@@ -64,18 +65,18 @@ def _trajectory(name: str, one: Any) -> Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class EnsembleOf:
-    """Several trajectories of the same tokens and dimensions; only runs whose ends are finite count.
+    """Several trajectories of equal tokens and dimensions; only runs with finite first and last frames count.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        Name of the ensemble in messages.
     parts : Trajectory, ndarray (runs, frames, tokens, dim), or sequence of these
-        Afterwards a list of trajectories.
+        The parts of the ensemble, which are kept as a list of trajectories.
     delta : float, default 0.01
         Tolerance of the representation quality.
     given : Operation, optional
-        What is learned, where the trajectories are not to say it.
+        Operation that is learned, which overrides what the trajectories record.
 
     Raises
     ------
@@ -107,7 +108,7 @@ class EnsembleOf:
 
     @cached_property
     def sound(self) -> NDArray[np.bool_]:
-        """Runs whose first and last frames are finite."""
+        """Mask of the runs whose first and last frames are finite."""
         ends = (np.concatenate([getattr(one, end) for one in self.parts]) for end in ("initial", "final"))
         return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
 
@@ -138,13 +139,13 @@ class EnsembleOf:
 
     @cached_property
     def times(self) -> Array | None:
-        """Common times of the frames from the first on, or None where the parts differ or have one frame."""
+        """Common times of the frames since the first one; None if the parts differ or have a single frame."""
         first = self.parts[0].times
         same = all(np.array_equal(one.times, first) for one in self.parts)
         return first - first[0] if same and len(first) > 1 else None
 
     def positions(self, runs: NDArray[np.int64]) -> NDArray[Any]:
-        """All frames of some of the runs that count."""
+        """Return all frames of some of the valid runs."""
         return self._chosen([one.positions for one in self.parts], runs)
 
     @cached_property
@@ -155,14 +156,14 @@ class EnsembleOf:
         return [name for name in found if all(one.observables[name].ndim == 2 for one in self.parts)]
 
     def last(self, name: str) -> Array:
-        """Final value (runs,) of a measure, or of an observable."""
+        """Return the final value (runs,) of a measure, or of an observable."""
         if name in MEASURES:
             return np.asarray(MEASURES[name](self.final, self.operation, self.delta), np.float64)
         values = np.concatenate([one.observables[name][:, -1] for one in self.parts])
         return values[self.sound].astype(np.float64)
 
     def series(self, name: str, runs: NDArray[np.int64]) -> tuple[Array, Array] | None:
-        """Values (runs, n) and times (n,) of an observable or a measure, or None where it has no series."""
+        """Return values (runs, n) and times (n,) of an observable or measure; None if it has no series."""
         clock = [self._clock(one, name) for one in self.parts]
         if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
             return None
@@ -174,9 +175,10 @@ class EnsembleOf:
     def onsets(
         self, name: str, limit: float, *, falling: bool = False, lasting: bool = False
     ) -> Onsets | None:
-        """When a quantity first is at or above a limit, or at or below it; None where it has no series.
+        """Return when a quantity is first at or above a limit, or at or below it; None if it has no series.
 
-        Every part has its own clock and its own end, and a run that was stopped the end that it had.
+        Every part has its own clock and its own end. The end of a run that was stopped is the time at which
+        it was stopped.
         """
         sign = -1.0 if falling else 1.0
         found = []
@@ -194,7 +196,7 @@ class EnsembleOf:
         return self._counted(found)
 
     def tracked(self, name: str) -> Onsets:
-        """Onsets that were tracked as steps, each on the clock of the frames of its part."""
+        """Return onsets that were recorded as steps, each on the clock of the frames of its part."""
         found = []
         for one in self.parts:
             steps = one.observables[name][:, -1].astype(np.float64)
@@ -208,7 +210,7 @@ class EnsembleOf:
         return Onsets(joined.times[self.sound], joined.reached[self.sound])
 
     def _clock(self, part: Trajectory, name: str) -> Array:
-        """Times (n,) of an observable or a measure of a part, from its first frame on."""
+        """Return the times (n,) of an observable or a measure of a part since its first frame."""
         return (part.times if name in MEASURES else part.clock(name)[1]) - part.times[0]
 
     def _measured(self, name: str, positions: NDArray[Any]) -> Array:
@@ -217,7 +219,7 @@ class EnsembleOf:
 
     @cached_property
     def operation(self) -> Operation:
-        """What is learned: as given, as the parameters say, or addition modulo the number of tokens."""
+        """Operation that is learned: given, recorded, or addition modulo the number of tokens."""
         if self.given is not None:
             return self.given
         found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]
@@ -228,14 +230,14 @@ class EnsembleOf:
 
     @property
     def says_operation(self) -> bool:
-        """Whether what is learned was given, or is said by the parameters of every part."""
+        """Whether the operation was given, or is recorded by every part."""
         return self.given is not None or all(
             recorded_operation(one.parameters, self.tokens) is not None for one in self.parts
         )
 
     @cached_property
     def training_set(self) -> NDArray[np.int64] | None:
-        """The pairs (n, 2) of a training set that is fixed for all runs; None where it is all or drawn."""
+        """Pairs (n, 2) of a training set that all runs share; None if it holds all pairs or is random."""
         for one in self.parts:
             pairs = one.parameters.get("system", {}).get("pairs")
             if pairs is not None:
@@ -244,16 +246,16 @@ class EnsembleOf:
 
     @property
     def fixed_examples(self) -> bool:
-        """Whether networks were all trained on examples that were named by number."""
+        """Whether all networks were trained on examples that were given by number."""
         return any(one.parameters.get("train_examples") is not None for one in self.parts)
 
     @property
     def states(self) -> bool:
-        """Whether the positions are coordinates of an affine flow, and no point sets."""
+        """Whether the positions are coordinates of an affine flow rather than point sets."""
         return any(one.parameters.get("system", {}).get("type") == "AffineFlow" for one in self.parts)
 
     def _chosen(self, arrays: Sequence[NDArray[Any]], runs: NDArray[np.int64]) -> NDArray[Any]:
-        """Rows of the runs that count, without joining what is not wanted."""
+        """Return rows of the valid runs, joining only those that are needed."""
         wanted = np.flatnonzero(self.sound)[runs]
         starts = np.cumsum([0, *(one.runs for one in self.parts)])
         part = np.searchsorted(starts, wanted, side="right") - 1
@@ -261,7 +263,7 @@ class EnsembleOf:
 
 
 def _ends(part: Trajectory) -> Array:
-    """Time (runs,) until which each run was watched: its last frame, or that at which it had been stopped."""
+    """Return the time (runs,) until which each run was observed: until its end, or until it was stopped."""
     end = np.full(part.runs, part.times[-1] - part.times[0])
     if "status" in part.observables:
         over = part.observables["status"] > 0
@@ -271,5 +273,5 @@ def _ends(part: Trajectory) -> Array:
 
 
 def _watched(found: Onsets, ends: Array) -> Onsets:
-    """Censor the runs that have not reached it no later than where they ended."""
+    """Censor the runs that did not reach the threshold at the time at which they ended."""
     return Onsets(np.where(found.reached, found.times, np.minimum(found.times, ends)), found.reached)

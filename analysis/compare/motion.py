@@ -1,4 +1,4 @@
-"""Two ensembles in motion: one clock for both, and how far apart the shapes are at equal stages."""
+"""The motion of two ensembles: a common clock, and the distance of the shapes at corresponding times."""
 
 import math
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from physics.errors import InputError
 
 Array = NDArray[np.float64]
 FRAMES, MANY_FRAMES = 16, 48
-"""Frames that are compared, of point sets in many and in up to 2 dimensions."""
+"""Numbers of frames that are compared, for point sets in many and in up to 2 dimensions."""
 SCANNED = 12
-"""Frames of them on which a time scaling is judged."""
+"""Number of frames on which a time scaling is judged."""
 SCALES = 1 / 8, 4
-"""Least and largest time scaling that is tried, over that which lets both end together."""
+"""Smallest and largest time scaling that is tried, relative to the one with which both end together."""
 FEW_FACTORS, FACTORS = 33, 65
-"""How many are tried between them, and again around the best."""
+"""Numbers of factors that are tried between these, and again around the best one."""
 WINDOW = 1.25
-"""How far to either side of it."""
+"""Half width of the window around the best factor."""
 MOVES = 8
-"""How often that window may move."""
+"""Number of times that this window may move."""
 PROGRESS_RESAMPLES = 500
 
 
@@ -42,9 +42,9 @@ class Paths:
         return float(self.times[-1])
 
     def at(self, times: Array) -> Array:
-        """Positions (runs, n, tokens, dim) at times (n,) or (runs, n), between frames by straight lines.
+        """Return positions (runs, n, tokens, dim) at times (n,) or (runs, n), by linear interpolation.
 
-        NaN outside of the times there are.
+        The result is NaN outside the recorded times.
         """
         clock = np.broadcast_to(times, (len(self.positions), np.shape(times)[-1]))
         place = np.clip(np.searchsorted(self.times, clock, side="right") - 1, 0, len(self.times) - 2)
@@ -60,12 +60,12 @@ class Paths:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """How far apart pairs of runs are over time, at times that correspond to each other.
+    """Distance of pairs of runs over time, at times that correspond to each other.
 
     Attributes
     ----------
     pairs : ndarray of int64, shape (n, 2)
-        Run of the first and run of the second ensemble.
+        Run of the first ensemble and run of the second.
     paired : bool
         Whether the runs of a pair belong together. Otherwise the run of the first ensemble is the one whose
         final shape is nearest to that of the run of the second.
@@ -74,7 +74,7 @@ class Motion:
     alignment : str
         How times were matched: "scaling", "ends", "none", or the name of an observable.
     scale : Interval
-        Factor τ: time of the first ensemble that passes in one unit of time of the second.
+        Factor τ: the time of the first ensemble that corresponds to one unit of time of the second.
     times : ndarray, shape (frames,)
         Times of the second ensemble, from its start.
     matched : ndarray, shape (n, frames)
@@ -82,12 +82,12 @@ class Motion:
     error : ndarray, shape (n, frames)
         Procrustes disparity, or relative squared error of states. NaN if the first ensemble has no such time.
     chance : ndarray, shape (m, frames)
-        Error that the same search gives by chance; NaN if the first ensemble has a single run. If runs belong
-        together, each run of the second is compared with the counterpart of another run. If counterparts were
-        chosen because they end nearest, each run of the first is compared with the nearest other run of the
-        first: two ensembles with the same law are then as near to each other as to themselves.
+        Error that the same search gives by chance; NaN if the first ensemble has a single run. For paired
+        runs, each run of the second ensemble is compared with the partner of another run. If partners were
+        chosen because they end nearest, each run of the first ensemble is compared with the nearest other run
+        of the first. Two ensembles with the same law are then as near to each other as to themselves.
     mean_error, chance_error : Interval
-        Means over frames and then over pairs, without the start if the runs share it. If counterparts were
+        Means over frames and then over pairs, without the start if the runs share it. If partners were
         chosen, `mean_error` leaves one run of the first ensemble out of the choice, so that both means are
         over equally many candidates.
     """
@@ -112,16 +112,16 @@ class Motion:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """How partners were chosen who end nearest, and the same choice within the first ensemble.
+    """The choice of partners whose ends are nearest, and the same choice within the first ensemble.
 
     Attributes
     ----------
     candidates : int
-        Runs of the first among which the partners were chosen.
+        Number of runs of the first ensemble among which the partners were chosen.
     next_best : Paths
-        For each pair the run of the first that ends second nearest.
+        For each pair, the run of the first ensemble that ends second nearest.
     runs, partners : Paths
-        Runs of the first, and beside each the other run of the first that ends nearest to it.
+        Runs of the first ensemble, and for each the other run of the first that ends nearest to it.
     """
 
     candidates: int
@@ -153,14 +153,14 @@ def compare_motion(
     symmetry : Symmetry
     align : str
         "scaling" takes the factor τ with the least mean error, "ends" the factor with which both end
-        together, and "none" leaves times as they are. Any other word is the name of what `progress` holds.
+        together, and "none" leaves times as they are. Any other word names the observable in `progress`.
     progress : pair of ndarray, optional
         An observable of each ensemble (runs, frames). Frames of equal progress are compared, pair by pair if
-        runs belong together, and otherwise by the means over the runs.
+        runs are paired, and otherwise by the means over the runs.
     states : bool, default False
         Whether to compare coordinates without rotation, scaling or relabeling.
     chosen : Chosen, optional
-        How counterparts were chosen, if it was by their ends. What chance gives is then measured by the same
+        How partners were chosen, if it was by their ends. The level of chance is then measured by the same
         choice.
     """
     many = max(first.positions.shape[-1], second.positions.shape[-1]) <= 2
@@ -212,7 +212,7 @@ def compare_motion(
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
-    """Runs of two ensembles, row beside row, and how their frames are compared."""
+    """Runs of two ensembles, matched row by row, and how their frames are compared."""
 
     first: Paths
     second: Paths
@@ -225,12 +225,12 @@ class _Beside:
         return len(self.first.positions)
 
     def strange(self) -> "_Beside":
-        """Every run of the second beside the partner of the one before it."""
+        """Return each run of the second ensemble with the partner of the previous one."""
         rolled = Paths(np.roll(self.first.positions, 1, axis=0), self.first.times)
         return _Beside(rolled, self.second, self.symmetry, self.states)
 
     def frames(self, matched: Array, times: Array) -> tuple[Array, Array]:
-        """Frames (n, frames, tokens, dim) of both: standard shapes, or states as they are."""
+        """Return frames (n, frames, tokens, dim) of both: standard shapes, or unchanged states."""
         found, target = self.first.at(matched), self.second.at(times)
         if self.states:
             return found, target
@@ -238,7 +238,7 @@ class _Beside:
         return standard(found, dim), standard(target, dim)
 
     def errors(self, matched: Array, times: Array) -> tuple[NDArray[np.int64], Array]:
-        """Numbers (n,) of the relabelings that are best over all frames, and errors (n, frames)."""
+        """Return the numbers (n,) of the best relabelings over all frames, and the errors (n, frames)."""
         found, target = self.frames(matched, times)
         if self.states:
             return np.zeros(len(found), np.int64), relative_error(found, target)
@@ -247,23 +247,23 @@ class _Beside:
 
 
 def relative_error(a: Array, b: Array) -> Array:
-    """Squared distance of states (…, N, D) over the variance of the second: 1 - R² across its components."""
+    """Return the squared distance of states (…, N, D) over the variance of the second, which is 1 - R²."""
     spread = np.sum((b - b.mean(axis=-2, keepdims=True)) ** 2, axis=(-2, -1))
     missed = np.sum((a - b) ** 2, axis=(-2, -1))
     return np.asarray(missed / np.where(spread > 0, spread, np.nan))
 
 
 def monotone(values: Array) -> Array:
-    """Progress (frames,) without setbacks: the nearest monotone curve, rising or falling as the ends say."""
+    """Return the monotone curve (frames,) nearest to a progress, rising or falling according to its ends."""
     rising = bool(values[-1] >= values[0])
     return np.asarray(isotonic_regression(values, increasing=rising).x)
 
 
 def same_progress(first: Array, second: Array, first_times: Array, times: Array) -> Array:
-    """Times of the first at which its progress is what that of the second is at its frames (frames,).
+    """Return the times of the first at which its progress equals that of the second at its frames (frames,).
 
-    Where a level lasts, the part of the second's stay at it that has passed is taken of the first's stay. NaN
-    where the first never is at such a level.
+    While both stay at one level, equal fractions of their stays correspond. NaN where the first is never at
+    the level.
     """
     a, b = monotone(first), monotone(second)
     if (a[-1] >= a[0]) != (b[-1] >= b[0]) or np.ptp(a) == 0 or np.ptp(b) == 0:
@@ -314,23 +314,24 @@ def _by_progress(
 
 
 def _log_factor(matched: Array, times: Array) -> Array:
-    """Mean logarithm (n,) of one time (n, frames) over the other, where both are past the start."""
+    """Return the mean logarithm (n,) of the ratio of times (n, frames) where both are after the start."""
     sound = np.isfinite(matched) & (matched > 0) & (times > 0)
     logarithm = np.log(np.where(sound, matched, 1.0)) - np.log(np.where(times > 0, times, 1.0))
     return frame_mean(np.where(sound, logarithm, np.nan))
 
 
 def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDArray[Any]:
-    """Positions (n, frames, tokens, dim) with the tokens of each run in the order of its permutation."""
+    """Return positions (n, frames, tokens, dim) with the tokens of each run permuted."""
     return np.take_along_axis(positions, permutations[:, None, :, None], axis=2)
 
 
 def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
-    """τ with the least error, means over frames and pairs, and its interval by drawing pairs again.
+    """Return the τ with the least mean error over frames and pairs, and its interval by resampling pairs.
 
-    A first scan goes over all factors; there a frame without a counterpart counts with its mean over the
-    other factors, so that to leave out good or bad frames neither helps nor hurts. Then a narrower window,
-    with only frames that always have one, moves until the best lies within it; else there is no interval.
+    A first scan goes over all factors. A frame without a counterpart then counts with its mean over the other
+    factors, so that leaving it out neither helps nor hurts. Next, a narrower window, with only those frames
+    that always have a counterpart, moves until the best factor lies within it. Otherwise there is no
+    interval.
     """
     ratio = beside.first.duration / beside.second.duration
     coarse = _scan(beside, _spread(times), np.log(ratio * np.geomspace(*SCALES, count)))
@@ -358,7 +359,7 @@ def _spread(times: Array) -> Array:
 
 
 def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
-    """The best of some factors, by their logarithms."""
+    """Return the best of some factors, given by their logarithms."""
     errors = np.stack(
         [beside.errors(np.tile(times * tau, (beside.runs, 1)), times)[1] for tau in np.exp(logarithms)],
         axis=1,
@@ -372,7 +373,7 @@ def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
 
 
 def _least(values: Array, places: Array) -> Array:
-    """Where curves (n, places) on an even grid are least, by the parabola through the least value."""
+    """Return where curves (n, places) on an even grid are smallest, by interpolating parabolas."""
     at = np.clip(values.argmin(axis=1), 1, values.shape[1] - 2)
     low, middle, high = (np.take_along_axis(values, (at + k)[:, None], axis=1)[:, 0] for k in (-1, 0, 1))
     bend = low - 2 * middle + high
@@ -381,7 +382,7 @@ def _least(values: Array, places: Array) -> Array:
 
 
 def frame_mean(errors: Array) -> Array:
-    """Mean over the frames (…, frames) that have a counterpart; NaN without one."""
+    """Return the mean over the frames (…, frames) that have a counterpart; NaN if none has."""
     sound = np.isfinite(errors)
     count = sound.sum(axis=-1)
     total = np.where(sound, errors, 0).sum(axis=-1)

@@ -1,4 +1,4 @@
-"""When something sets in: times that may not have been reached, compared without pretending they were."""
+"""Onset times, some of which may never be reached: they are compared as right-censored data."""
 
 import math
 import warnings
@@ -16,9 +16,9 @@ from physics.errors import InputError
 
 Array = NDArray[np.float64]
 RATIOS = 120
-"""Ratios that are tried for the interval."""
+"""Number of ratios that are tried for the interval."""
 ROUNDING = 1e-9
-"""Survival this little above one half is one half: a product of fractions rounds."""
+"""Rounding error of a survival probability, which is a product of fractions, near one half."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class Onsets:
         return Onsets(self.times * factor, self.reached)
 
     def after(self, least: float) -> "Onsets":
-        """Return the same onsets, none of them before `least`."""
+        """Return the same onsets with all earlier times raised to `least`."""
         return Onsets(np.maximum(self.times, least), self.reached)
 
     @property
     def fraction(self) -> Interval:
-        """Part of the runs that reached the threshold before they ended, with Wilson's interval."""
+        """Fraction of the runs that reached the threshold before they ended, with Wilson's interval."""
         return proportion(int(self.reached.sum()), len(self.reached))
 
     @staticmethod
@@ -69,16 +69,16 @@ class Onsets:
         return Interval(middle, early, late, len(self.times))
 
     def curve(self) -> tuple[Array, Array, Array, Array]:
-        """Return times, the part of the runs still below the threshold (Kaplan-Meier), and its 95 % band.
+        """Return times, the fraction of the runs still below the threshold (Kaplan-Meier), and its 95 % band.
 
         The band is Greenwood's on the scale of log(-log), which is undefined once all runs have reached the
-        threshold. There the lower bound is 0. The upper bound is the smaller of the one before and the exact
-        bound for no survivor among the remaining runs.
+        threshold. There the lower bound is 0. The upper bound is the smaller of the previous one and the
+        exact bound for no survivor among the remaining runs.
         """
         found: Any = stats.ecdf(
             stats.CensoredData(uncensored=self.times[self.reached], right=self.times[~self.reached])
         ).sf
-        with warnings.catch_warnings():  # where the band is undefined
+        with warnings.catch_warnings():  # the band is undefined there
             warnings.simplefilter("ignore", RuntimeWarning)
             band = found.confidence_interval(CONFIDENCE, method="log-log")
         times = np.unique(self.times[self.reached])
@@ -92,7 +92,7 @@ class Onsets:
 
 @dataclass(frozen=True, eq=False)
 class OnsetDifference:
-    """When two ensembles reach a threshold.
+    """Comparison of the times at which two ensembles reach a threshold.
 
     Attributes
     ----------
@@ -101,10 +101,10 @@ class OnsetDifference:
     p_value : float
         Two-sided p-value of the log-rank test that both reach it at the same times; NaN if no run reaches it.
     ratio : Interval
-        How many times as long the second ensemble takes. The estimate is the factor on the times of the first
-        at which the log-rank statistic vanishes, and the interval holds the factors at which it is not
-        significant (Wei and Gail 1983). Runs that never reach the threshold count as censored. A bound is
-        infinite or 0 if the data do not limit it.
+        Ratio of the onset time of the second ensemble to that of the first. The estimate is the factor on the
+        times of the first at which the log-rank statistic vanishes, and the interval holds the factors at
+        which it is not significant (Wei and Gail 1983). Runs that never reach the threshold count as
+        censored. A bound is infinite or 0 if the data do not limit it.
     paired_ratio : Interval
         Geometric mean of second over first over the pairs of runs that both reach it; NaN if runs are not
         paired.
@@ -195,10 +195,11 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
 
 
 def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
-    """Log-rank statistic, standard normal where times are alike; positive where the first set in earlier.
+    """Return the log-rank statistic, which is positive if the first is earlier.
 
-    `scale` multiplies the times of the first. NaN where nothing has set in. This is what
-    `scipy.stats.logrank` gives, in a thirteenth of its time: a ratio takes hundreds of them.
+    It is standard normal for equal distributions, and NaN if no onset occurred. `scale` multiplies the times
+    of the first. It equals that of `scipy.stats.logrank` and takes a thirteenth of the time, which matters
+    because a ratio needs hundreds of them.
     """
     x, y = first.scaled(scale).times, second.times
     events = np.unique(np.concatenate([x[first.reached], y[second.reached]]))
@@ -211,7 +212,7 @@ def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
 
 
 def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (1.0, 1.0)) -> Interval:
-    """How many times as long the second takes, by inverting the log-rank test; see `OnsetDifference`."""
+    """Return the ratio of onset times by inverting the log-rank test; see `OnsetDifference`."""
     count = len(first.times) + len(second.times)
     least = _half_of_the_least(first, second)
     x, y = first.after(least), second.after(least)
@@ -219,13 +220,13 @@ def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (
         return Interval(np.nan, np.nan, np.nan, count)
     ratios = np.unique(y.times[None, y.reached] / x.times[x.reached, None])
     tried = np.unique(np.quantile(ratios, np.linspace(0, 1, RATIOS)))
-    # Just above a ratio, so that equal times count as reached in turn and not together; and 1 itself, so that
-    # the interval leaves it out where the test rejects it.
+    # The factors are just above each ratio, so that equal times count one after the other. The factor 1
+    # itself is included, so that the interval excludes it if the test rejects.
     tried = np.append(tried[0] * (1 - 1e-9), tried * (1 + 1e-9))
     if tried[0] < 1 < tried[-1]:
         tried = np.union1d(tried, [1.0])
     z = np.array([_tested(x, y, scale, clock) for scale in tried])
-    # The statistic falls from factor to factor: it is positive before the estimate and negative behind it.
+    # The statistic decreases with the factor: it is positive below the estimate and negative above it.
     last = len(tried) - 1
     at = int(np.flatnonzero(z > 0)[-1]) if (z > 0).any() else 0
     estimate = float(np.sqrt(tried[at] * tried[min(at + 1, last)]))
@@ -238,9 +239,9 @@ def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (
 
 
 def _tested(first: Onsets, second: Onsets, scale: float, clock: tuple[float, float]) -> float:
-    """Log-rank statistic over its standard error, the clock of the first known to within an interval.
+    """Return the log-rank statistic over its standard error if the clock of the first has an interval.
 
-    The statistic falls with that clock, so that its values at the two ends are an interval of it too.
+    The statistic decreases with that clock, so its values at the two ends are an interval of it.
     """
     statistic = log_rank(first, second, scale)
     if clock[0] == clock[1]:
@@ -250,7 +251,7 @@ def _tested(first: Onsets, second: Onsets, scale: float, clock: tuple[float, flo
 
 
 def _half_of_the_least(first: Onsets, second: Onsets) -> float:
-    """What an onset in the first frame counts as, so that ratios exist: half of the earliest other time."""
+    """Return half of the earliest later time, which replaces onsets in the first frame in ratios."""
     times = np.concatenate([first.times, second.times])
     return float(times[times > 0].min()) / 2 if (times > 0).any() else 1.0
 

@@ -1,4 +1,4 @@
-"""The parts of a comparison, each from what the two ensembles have."""
+"""The parts of a comparison, each computed if both ensembles have the data that it needs."""
 
 import math
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from physics.errors import InputError
 
 Array = NDArray[np.float64]
 THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "validation_accuracy": 0.9}
-"""What counts as reached where a trajectory did not track it itself."""
+"""Thresholds for observables whose onsets the trajectories did not record."""
 MOST_PAIRS = 100
-"""Pairs of runs whose motion is compared: the first so many."""
+"""Largest number of pairs whose motion is compared; the first ones are taken."""
 SEARCH = 200_000
-"""Singular value decompositions that a search over relabelings may take unless asked for."""
+"""Largest number of singular value decompositions for a search over relabelings by default."""
 UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
 ONSET_PREFIX = "steps_to_"
 ALIGNMENTS = ("scaling", "ends", "none")
@@ -40,13 +40,14 @@ class Shapes:
     ----------
     disparity : ndarray, shape (simulated runs, trained runs)
     relabelling : ndarray of int64, shape (simulated runs, trained runs)
-        Which of the relabelings aligns best; see `procrustes_disparity`.
+        Number of the best relabeling; see `procrustes_disparity`.
     nearest : ndarray, shape (trained runs,)
-        Disparity of each trained shape to the simulated one nearest to it.
+        Disparity of each trained shape to the nearest simulated shape.
     nearest_start : ndarray, shape (trained runs,)
-        The same to the simulated runs' starts: what chance gives.
+        Disparity to the nearest initial shape of the simulated runs, which is the level of chance.
     nearest_trained : ndarray, shape (trained runs,)
-        The same to the other trained shapes: what to hope for. NaN for a single run.
+        Disparity to the nearest other trained shape, which is the best that can be expected. NaN for a single
+        run.
     symmetry : Symmetry
     """
 
@@ -58,7 +59,7 @@ class Shapes:
     symmetry: Symmetry
 
     def distances(self, names: tuple[str, str]) -> dict[str, Array]:
-        """Distances of each trained shape to the nearest of three ensembles, by what these are called."""
+        """Distances of each trained shape to the nearest shape of three ensembles, by their names."""
         return {
             f"{names[0]}, final": self.nearest,
             f"{names[0]}, start": self.nearest_start,
@@ -67,7 +68,7 @@ class Shapes:
 
 
 class Parts:
-    """The parts of a comparison, and notes of what had to be left out."""
+    """The parts of a comparison, and notes on what was omitted."""
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class Parts:
         self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
 
     def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
-        """Note that shapes of different numbers of tokens are not compared, or refuse to."""
+        """Note that shapes of different numbers of tokens are not compared, or refuse to compare them."""
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
         for name, asked, allowed in (
             ("paired", paired, "False"),
@@ -138,13 +139,13 @@ class Parts:
         return found
 
     def structures(self, one: EnsembleOf) -> Structures | None:
-        """Circles and imperfections, where pair sums of few dimensions have them."""
+        """Return circles and imperfections if the ensembles have pair sums in few dimensions."""
         if self.states or not self.planar or not one.operation.commutes:
             return None
         return structures_by(one.operation, one.final)
 
     def shapes(self) -> Shapes | None:
-        """Disparities of all pairs of final shapes, and of what chance and the trained runs give."""
+        """Return the disparities of all pairs of final shapes, by chance, and among the trained runs."""
         if self.states:
             return None
         disparity, relabelling = procrustes_disparity(self.first.final, self.second.final, self.symmetry)
@@ -162,7 +163,7 @@ class Parts:
         )
 
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
-        """Return the pairs of runs (n, 2) that are compared, and whether they belong together."""
+        """Return the pairs of runs (n, 2) that are compared, and whether they are paired by their start."""
         first, second = self.first, self.second
         same = first.runs == second.runs and len(first.sound) == len(second.sound)
         if paired and not same:
@@ -177,7 +178,7 @@ class Parts:
         return np.stack([nearest, np.arange(second.runs)], axis=1), False
 
     def _apart(self, final: Array, shapes: Shapes | None = None) -> Array:
-        """Distances (runs of the first, n) between the ends of the first and other ends (n, tokens, dim)."""
+        """Return the distances (runs, n) between the ends of the first and other ends (n, tokens, dim)."""
         if shapes is not None:
             return shapes.disparity
         if self.states:
@@ -185,7 +186,7 @@ class Parts:
         return procrustes_disparity(self.first.final, final, self.symmetry)[0]
 
     def _chosen(self, pairs: NDArray[np.int64], times: Array, shapes: Shapes | None) -> Chosen | None:
-        """The second choices of pairs that were chosen, and the same choice within the first ensemble."""
+        """Return the second choices of chosen pairs, and the same choice within the first ensemble."""
         first = self.first
         if first.runs < 2:
             return None
@@ -209,7 +210,7 @@ class Parts:
         return True
 
     def distributions(self, ours: Structures | None, theirs: Structures | None) -> dict[str, Difference]:
-        """Final structures, and the final values of what both have measured."""
+        """Return the differences of final structures, and of the final values that both have measured."""
         first, second = self.first, self.second
         found: dict[str, Difference] = {}
         if not self.states:
@@ -227,7 +228,7 @@ class Parts:
         return {name: one for name, one in found.items() if all(len(sample) for sample in one.samples)}
 
     def _imperfections(self, ours: Structures, theirs: Structures) -> Difference:
-        """Those of runs that are no circles; as a share, where the numbers of pair sums differ."""
+        """Imperfections of runs that are not circles; fractions if the numbers of pair sums differ."""
         counts = [one.imperfections[~one.circle] for one in (ours, theirs)]
         if self.same_tokens:
             return compare_values("grid imperfections of the rest", *counts)
@@ -238,7 +239,7 @@ class Parts:
     def motion(
         self, pairs: NDArray[np.int64], together: bool, align: str, shapes: Shapes | None
     ) -> Motion | None:
-        """Error over time of pairs of runs."""
+        """Return the error over time of pairs of runs."""
         times = self.first.times, self.second.times
         common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
         align = ("scaling" if together else "ends") if align == "auto" else align
@@ -279,7 +280,7 @@ class Parts:
         return found
 
     def _progress(self, name: str, rows: Any, times: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Values (runs, frames) of an observable or measure at the frames of each ensemble."""
+        """Return the values (runs, frames) of an observable or measure at the frames of each ensemble."""
         curves = []
         for one, runs, clock in zip((self.first, self.second), rows, times, strict=True):
             series = one.series(name, runs)
@@ -335,7 +336,7 @@ class Parts:
         return found
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
-        """Predicted against measured accuracy: of one ensemble, or of runs that belong together."""
+        """Return predicted against measured accuracy, of one ensemble or of paired runs."""
         if given is not None:
             values = [np.asarray(one, np.float64) for one in given]
             if any(one.shape != self.second.sound.shape for one in values):

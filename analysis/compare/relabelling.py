@@ -1,4 +1,4 @@
-"""Shapes modulo what does not matter: rotation, reflection, size, and relabelings of the tokens."""
+"""Shapes modulo the symmetries of a problem: rotation, reflection, scaling, and relabeling of the tokens."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from physics.theory.operations import Operation
 Array = NDArray[np.float64]
 Permutations = NDArray[np.int64]
 LARGEST = 2**20
-"""Relabelings that are searched; a problem with more is refused."""
+"""Largest number of relabelings that are searched; a problem with more is refused."""
 BLOCK = 2**23
-"""Numbers in a block of overlaps."""
+"""Size of a block of overlaps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Symmetry:
         return len(self.permutations)
 
     def __and__(self, other: "Symmetry") -> "Symmetry":
-        """Relabelings that both problems allow."""
+        """Return the relabelings that both problems allow."""
         if len(self) == len(other) and np.array_equal(self.permutations, other.permutations):
             return self
         allowed = {tuple(row) for row in other.permutations.tolist()}
@@ -147,7 +147,7 @@ def procrustes_disparity(
     second : array_like, shape (n, N, D')
         Shapes of the second ensemble. The smaller of the two dimensions is padded with zeros.
     symmetry : Symmetry, optional
-        The relabelings; ``affine_maps(N)``, those of addition mod N, by default.
+        Relabelings to try; by default ``affine_maps(N)``, those of addition mod N.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def procrustes_disparity(
 
 
 def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDArray[np.int64]]:
-    """One relabeling for all frames (…, frames, N, D): the one with the least mean disparity over them.
+    """Return the one relabeling of all frames (…, frames, N, D) with the smallest mean disparity.
 
     `a` and `b` are as `standard_pair` returns them and broadcast against each other; frames that are NaN in
     either do not count. Returns that mean (…) and the number of the relabeling (…).
@@ -204,16 +204,16 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
 
 
 def disparity(a: Array, b: Array) -> Array:
-    """Procrustes disparity (…) of standard shapes (…, N, D) with the labels they have; NaN stays NaN."""
+    """Return the Procrustes disparity (…) of standard shapes (…, N, D) without relabeling; NaN stays NaN."""
     sound = np.isfinite(a).all(axis=(-2, -1)) & np.isfinite(b).all(axis=(-2, -1))
     overlap = np.swapaxes(np.nan_to_num(a), -1, -2) @ np.nan_to_num(b)
     return np.where(sound, np.clip(1 - _nuclear(overlap) ** 2, 0, 1), np.nan)
 
 
 def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
-    """Move `shape` (N, D) onto `target` (N, D): scaled, rotated, reflected, relabeled by a permutation (N,).
+    """Align `shape` (N, D) with `target` (N, D) by scaling, rotation, reflection and a permutation (N,).
 
-    Both have the same dimension; `target` is returned to by the alignment in its own place and size.
+    Both have the same dimension; the result has the place and the size of `target`.
     """
     a, b = point_sets("shape", shape), point_sets("target", target)
     a = a if permutation is None else a[np.asarray(permutation)]
@@ -223,7 +223,7 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
-    """Shapes (…, N, D) centered, of unit norm, and filled up with zeros to the same dimension."""
+    """Return shapes (…, N, D) centered, of unit norm, and padded with zeros to the same dimension."""
     names = ("first", "second")
     a, b = (point_sets(name, array) for name, array in zip(names, (first, second), strict=True))
     if a.shape[-2] != b.shape[-2]:
@@ -240,7 +240,7 @@ def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
 
 
 def standard(shapes: Array, dim: int) -> Array:
-    """Center, scale to unit Frobenius norm, and fill up with zeros to `dim` axes; NaN where all coincide."""
+    """Center, scale to unit Frobenius norm, and pad with zeros to `dim` axes; NaN if all tokens coincide."""
     array = shapes - shapes.mean(axis=-2, keepdims=True)
     norm = np.sqrt(np.sum(array**2, axis=(-2, -1), keepdims=True))
     array = array / np.where(norm > 0, norm, np.nan)
@@ -267,7 +267,7 @@ def _overlaps(a: Array, b: Array, symmetry: Symmetry) -> Iterator[tuple[slice, A
 
 
 def _nuclear(overlap: Array) -> Array:
-    """Sum of the singular values of matrices (…, D, D)."""
+    """Return the sum of the singular values of matrices (…, D, D)."""
     dim = overlap.shape[-1]
     if dim == 1:
         return np.abs(overlap[..., 0, 0])
@@ -313,7 +313,7 @@ def _group_maps(group: FiniteGroup) -> Symmetry:
 
 
 def _orders(group: FiniteGroup) -> NDArray[np.int64]:
-    """Order of each element."""
+    """Return the order of each element."""
     orders = np.zeros(group.order, np.int64)
     power, n = np.arange(group.order), 1
     while not orders.all():
@@ -323,7 +323,7 @@ def _orders(group: FiniteGroup) -> NDArray[np.int64]:
 
 
 def _generators(group: FiniteGroup) -> list[int]:
-    """A small generating set: the element of the highest order that is missing, again and again."""
+    """Return a small generating set, by repeatedly adding the missing element of the highest order."""
     orders = _orders(group)
     chosen: list[int] = []
     reached = np.zeros(group.order, bool)
@@ -337,7 +337,7 @@ def _generators(group: FiniteGroup) -> list[int]:
 
 
 def _extended(group: FiniteGroup, generators: list[int], images: tuple[Any, ...]) -> Permutations | None:
-    """Extend images of generators to an automorphism, or None where they are none's."""
+    """Extend the images of generators to an automorphism; return None if there is none."""
     image = np.full(group.order, -1)
     image[group.identity] = group.identity
     known = [group.identity]

@@ -1,4 +1,4 @@
 """Laws of motion fitted to trajectories: regressors, their scores, the flows they generate, and resampling.
 
-Here belong estimators of ``dx/dt = Ax + b`` and of mean-field laws, and what one asks of a fitted law.
+This package holds estimators of ``dx/dt = Ax + b`` and of mean-field laws, and the analysis of fitted laws.
 """

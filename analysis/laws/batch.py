@@ -1,4 +1,4 @@
-"""One law of motion for all runs of a batch, with what it is worth: what `grokphys fit-ode` computes."""
+"""One law of motion for all runs of a batch, with its scores, as `grokphys fit-ode` computes it."""
 
 import warnings
 from collections.abc import Sequence
@@ -149,7 +149,7 @@ def fit_batch(
 
 
 def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Signals]:
-    """Signals of all runs of a batch; see `fit_batch`."""
+    """Return the signals of all runs of a batch; see `fit_batch`."""
     parts = list(batch) if isinstance(batch, Sequence) else [batch]
     if not parts:
         raise InputError("batch must hold at least one run, got none")

@@ -1,6 +1,6 @@
-"""Affine laws by themselves: solution, rollout, conversion, fixed points, stability, who helps whom.
+"""Affine laws: solution, rollout, conversion, fixed points, stability, and the interactions of components.
 
-Two objects are kept apart. The **increment map** is `x_{n+1} = x_n + A x_n + b`, the **generator** is
+Two objects are distinguished. The **increment map** is `x_{n+1} = x_n + A x_n + b`, the **generator** is
 `dx/dt = A x + b`. They agree only to first order in the step; `to_increment` and `to_generator` convert.
 """
 
@@ -166,7 +166,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        For each pair i < j of which one acts on the other: ``first``, ``second``, the coefficients
+        For each pair i < j in which one component acts on the other: ``first``, ``second``, the coefficients
         ``on_first`` (A_ij) and ``on_second`` (A_ji), and ``relation``: collaboration if none is negative,
         competition if none is positive, and exploitation if the signs differ. The strongest pair is first.
     """
@@ -187,7 +187,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
 
 
 def augmented(A: Array, b: Array) -> Array:
-    """``[[A, b], [0, 0]]``, whose exponential holds the flow."""
+    """Return ``[[A, b], [0, 0]]``, whose exponential contains the flow."""
     matrix = np.zeros((len(b) + 1, len(b) + 1))
     matrix[:-1, :-1], matrix[:-1, -1] = A, b
     return matrix

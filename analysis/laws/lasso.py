@@ -1,6 +1,7 @@
 """Lasso and elastic net for many problems at once, from their second moments.
 
-Ours, since scikit-learn takes 724 times as long for 2900 targets that must converge (`grokphys bench ode`).
+It replaces scikit-learn, which takes 724 times as long for 2900 targets that must converge (`grokphys bench
+ode`).
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ class Moments:
 
     @classmethod
     def of(cls, problems: Sequence[tuple[Array, Array]]) -> "Moments":
-        """Moments of (X (n_i, K), Y (n_i, T)), centered before they are squared to lose no digits."""
+        """Return the moments of (X (n_i, K), Y (n_i, T)), centered before squaring to lose no digits."""
         parts = []
         for X, Y in problems:
             x, y = X.mean(axis=0), Y.mean(axis=0)
@@ -47,10 +48,10 @@ class Moments:
         return cls(*(np.stack(part) for part in zip(*parts, strict=True)))
 
     def pooled(self, weights: Array) -> "Moments":
-        """Moments of mixtures: row r of `weights` (R, m), a share of samples each, makes problem r."""
+        """Return the moments of mixtures: row r of `weights` (R, m), shares of samples, makes problem r."""
         share = weights / weights.sum(axis=1, keepdims=True)
         x, y = share @ self.feature_mean, share @ self.target_mean
-        # Around the mixture's own mean: spread within the parts, and of their means.
+        # About the mean of the mixture: the variance within the parts plus that of their means.
         dx = self.feature_mean - x[:, None]
         dy = self.target_mean - y[:, None]
         return Moments(
@@ -130,7 +131,7 @@ def batch_lasso(
     alpha : float, default 0.01
         Weight of the penalty, greater than 0.
     l1_ratio : float, default 1.0
-        Part of the L1 norm in the penalty, greater than 0 and at most 1.
+        Fraction of the L1 norm in the penalty, greater than 0 and at most 1.
     max_iter : int, default 100_000
         Largest number of sweeps of coordinate descent for each target.
     tol : float, default 1e-8
@@ -177,6 +178,6 @@ def ratio(l1_ratio: float) -> float:
 
 
 def path(moments: Moments, l1_ratio: float, points: int = 60, depth: float = 1e-4) -> Array:
-    """Penalties (T, points) of the first problem, falling from the weakest that kills every coefficient."""
+    """Return decreasing penalties (T, points), from the smallest one under which no coefficient remains."""
     strongest = np.maximum(np.abs(moments.cross[0]).max(axis=1), np.finfo(float).tiny) / l1_ratio
     return np.asarray(strongest[:, None] * np.geomspace(1, depth, points))

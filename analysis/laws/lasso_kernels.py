@@ -1,4 +1,4 @@
-"""Lasso and elastic net from Gram matrices: coordinate descent that ends on exact active sets."""
+"""Lasso and elastic net from Gram matrices, by coordinate descent that ends on exact active sets."""
 
 import math
 
@@ -11,9 +11,9 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 KKT = 1e-9
-"""Part of alpha by which a gradient of a coefficient at zero may exceed it; rounding of the gradients."""
+"""Fraction of alpha by which the gradient of a zero coefficient may exceed it, for rounding errors."""
 PIVOT = 1e-13
-"""Part of the diagonal below which a pivot counts as zero, so that an active set is singular."""
+"""Fraction of the diagonal below which a pivot counts as zero, so that the active set is singular."""
 
 
 @kernel()
@@ -38,10 +38,11 @@ def _sweep(gram: Array, l1: float, l2: float, w: Array, g: Array) -> None:
 def _solve_active(gram: Array, l1: float, l2: float, q: Array, w: Array, L: Array, rows: Integers) -> int:
     """Move `w` towards the minimum on its active set, up to the first coefficient that changes its sign.
 
-    Returns 1 where that minimum was reached and 0 where a coefficient left the set on the way, so that calls
-    come to an end. On the segment the objective is one convex quadratic that falls towards its minimum, so no
-    step raises it. Where features of the set depend on each other, the step goes along that dependence:
-    predictions stay, the L1 norm falls until a coefficient is zero. L and `rows` are scratch.
+    Returns 1 if that minimum was reached and 0 if a coefficient left the set on the way, so that repeated
+    calls terminate. On the segment the objective is one convex quadratic that decreases towards its minimum,
+    so no step increases it. If features of the set are linearly dependent, the step follows the dependence:
+    predictions stay the same, and the L1 norm decreases until a coefficient is zero. L and `rows` are
+    scratch.
     """
     size = 0
     for j in range(w.size):
@@ -135,7 +136,7 @@ def _gradient(gram: Array, l2: float, q: Array, w: Array, g: Array) -> None:
 
 @kernel()
 def _gap(power: float, l1: float, q: Array, w: Array, g: Array) -> float:
-    """Duality gap of ``½ ‖y - Xw‖² / n + …``; the residual, scaled to be feasible, is the dual point.
+    """Return the duality gap of ``½ ‖y - Xw‖² / n + …`` at the residual, scaled to be feasible.
 
     Written as ``½ (1-c)² r² + l1 ‖w‖₁ - c wᵀg``, it has no large terms that cancel near the optimum, where
     the factor c is 1.
@@ -159,10 +160,10 @@ def _target(
 ) -> tuple[int, float]:
     """Minimize for one target, starting from `w`; return the sweeps taken and the duality gap.
 
-    Plain sweeps need tens of thousands of rounds where signals are collinear. So each round of one sweep,
-    which brings features in, is followed by exact solutions on the active set, which throw features out; when
-    neither changes the set, the solution is exact. Should rounding keep them from agreeing, sweeps
-    go on until the gap is at most ``tol * power``.
+    Plain sweeps need tens of thousands of rounds if signals are collinear. Therefore each sweep, which adds
+    features, is followed by exact solutions on the active set, which remove features. When neither changes
+    the set, the solution is exact. If rounding errors prevent this, sweeps continue until the gap is at most
+    ``tol * power``.
     """
     features = w.size
     g = np.empty(features)
@@ -211,8 +212,9 @@ def lasso_paths(
     which a solution starts from the one before. Writes `coefficients` (m, T, P, K), `sweeps` and `gaps`
     (m, T, P).
 
-    Fast because a target costs K² a sweep instead of K times the number of samples, and a few sweeps instead
-    of thousands. Each (problem, target) owns its rows, so the bits do not depend on the threads.
+    This is fast because a sweep costs K² for each target instead of K times the number of samples, and
+    because a few sweeps replace thousands. Each (problem, target) owns its rows, so the bits do not depend on
+    the threads.
     """
     targets, points = l1.shape
     for row in range(begin, end):

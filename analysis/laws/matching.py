@@ -1,4 +1,4 @@
-"""The generator whose exact solutions pass nearest to noisy trajectories at uneven times."""
+"""Fits of the generator whose exact solutions are nearest to noisy trajectories at uneven times."""
 
 import warnings
 from typing import Any
@@ -15,7 +15,7 @@ from analysis.laws.scores import Law
 from physics.errors import InputError
 
 MEMORY = 2**30
-"""Bytes that a Jacobian may take."""
+"""Largest size of a Jacobian in bytes."""
 
 
 def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
@@ -45,7 +45,7 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     Warns
     -----
     FitWarning
-        Where the trajectories do not determine A and b.
+        If the trajectories do not determine A and b.
     """
     pieces = as_pieces(signals, times, minimum=4)
     size = pieces[0][1].shape[1]
@@ -60,7 +60,7 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
         )
     clocks = [t - t[0] for t, _ in pieces]
     truth = [x for _, x in pieces]
-    # A unit of time and units of the components, in which the problem is well scaled.
+    # Units of time and of the components in which the problem is well scaled.
     unit = max(float(t[-1]) for t in clocks)
     scale = np.concatenate(truth).std(axis=0)
     scale[scale == 0] = 1.0
@@ -121,7 +121,7 @@ def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
 
 
 def _start(clocks: list[Array], truth: list[Array]) -> Array:
-    """Guess: least squares of ``x(t) = x₀ + A ∫x + b t``, which averages noise instead of raising it."""
+    """Return a first guess: least squares of ``x(t) = x₀ + A ∫x + b t``, which averages noise out."""
     size, runs = truth[0].shape[1], len(truth)
     rows = []
     for k, (t, x) in enumerate(zip(clocks, truth, strict=True)):
@@ -135,7 +135,7 @@ def _start(clocks: list[Array], truth: list[Array]) -> Array:
 
 
 def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
-    """A (K, K), b (K,) and starts (runs, K)."""
+    """Return A (K, K), b (K,) and the starts (runs, K)."""
     square = size * size
     return (
         theta[:square].reshape(size, size),
@@ -151,7 +151,7 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for x0, t, x in zip(starts, clocks, truth, strict=True):
-            if np.linalg.cond(V) < 1e4:  # a sum of exponentials, right to twelve digits then
+            if np.linalg.cond(V) < 1e4:  # a sum of exponentials, which is then correct to twelve digits
                 w = np.linalg.solve(V, np.append(x0, 1.0))
                 found = np.real((np.exp(values * t[:, None]) * w) @ V[:size].T)
             else:
@@ -161,7 +161,7 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
 
 
 def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
-    """Derivatives of the exact solution, by the divided differences of the exponential (Daleckii-Krein)."""
+    """Return derivatives of the solution by divided differences of the exponential (Daleckii-Krein)."""
     size = len(weights)
     A, b, starts = _unpack(theta, size)
     M = augmented(A, b)
@@ -195,7 +195,7 @@ def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Ar
 
 
 def _by_blocks(M: Array, z0: Array, t: Array) -> tuple[Array, Array]:
-    """Do the same for any M, defective ones too, by exponentials of twice the size; slower."""
+    """Return the same for any M, even a defective one, by exponentials of twice the size, which is slower."""
     size = len(M) - 1
     directions = np.zeros((size * (size + 1), 2 * size + 2, 2 * size + 2))
     directions[:, : size + 1, : size + 1] = directions[:, size + 1 :, size + 1 :] = M

@@ -1,4 +1,4 @@
-"""Nonlinear laws beside the linear one: mean-field competition, and Lotka-Volterra."""
+"""Nonlinear laws: mean-field competition, and Lotka-Volterra."""
 
 import itertools
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     coef_ : ndarray, shape (terms,)
         Coefficients in the units of the data.
     scale_ : float
-        Root mean square of the data, in which the terms are formed.
+        Root mean square of the data, which is the unit in which the terms are formed.
 
     Notes
     -----
@@ -60,7 +60,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ----------
         X : array_like, shape (samples, K)
         y : array_like, shape (samples, T) or (samples,)
-            Changes of the first T components, usually of all.
+            Changes of the first T components, usually of all components.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Changes of the first T components of states `X` (samples, K)."""
+        """Return the changes of the first T components of states `X` (samples, K)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         found = self._features(X) @ self._scaled
@@ -113,12 +113,12 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
-    """Return the terms that `MeanFieldRegressor` is given, all of them up to a degree where it is a number.
+    """Return the terms of `MeanFieldRegressor`; a number means all terms up to that degree.
 
     Raises
     ------
     InputError
-        If a term is no tuple of whole numbers of at least 0.
+        If a term is not a tuple of whole numbers of at least 0.
     """
     if not isinstance(terms, Sequence):
         degree = whole_number("terms", terms, 1)
@@ -154,7 +154,7 @@ def term_name(term: Term) -> str:
 def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **options: Any) -> Pipeline:
     """Return an estimator with a constant, all linear and all quadratic terms (Ding, Eq. 2).
 
-    Fit it with `fit_law`. It is nearly perfect in sample, but its rollouts blow up; `Score.reached` says
+    Fit it with `fit_law`. It is nearly perfect in sample, but its rollouts diverge; `Score.reached` says
     when.
 
     Parameters

@@ -1,7 +1,8 @@
 """Linear ODEs fitted to trajectories (Ding §4.2), one at a time or hundreds at once.
 
-The **increment map** is `x_{n+1} = x_n + A x_n + b`, what the paper's recipe fits from consecutive steps. The
-**generator** is `dx/dt = A x + b`. They agree only to first order in the step; `analysis.laws.flow` converts.
+The **increment map** is `x_{n+1} = x_n + A x_n + b`, which the paper's recipe fits from consecutive steps.
+The **generator** is `dx/dt = A x + b`. They agree only to first order in the step; `analysis.laws.flow`
+converts.
 """
 
 import warnings
@@ -25,11 +26,11 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 """The paper's recipes, on the signals (norms) of steps 0-1000: ``fit_trajectories(x, **PUBLISHED["lasso"])``.
 
-The published code stops Lasso after 1000 sweeps, converged or not; here it converges."""
+The published code stops Lasso after 1000 sweeps even if it has not converged; here it converges."""
 
 
 class FitWarning(UserWarning):
-    """Warning that data or penalty limit what the coefficients of a fit mean."""
+    """Warning that the data or the penalty limit the meaning of the coefficients of a fit."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ODEFit(Law):
     Attributes
     ----------
     kind : {"increment", "generator"}
-        What A and b are.
+        Meaning of A and b.
     A : ndarray, shape (K, K)
     b : ndarray, shape (K,)
     unit : float
@@ -72,7 +73,7 @@ class ODEFit(Law):
         return np.asarray(states @ self.A.T + self.b)
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one row for each target: ``frequency``, ``b`` and ``a_1`` … ``a_K``."""
+        """Return one row for each target, with ``frequency``, ``b`` and ``a_1`` … ``a_K``."""
         return [
             {"frequency": k + 1, "b": float(b)} | {f"a_{j}": float(a) for j, a in enumerate(row, 1)}
             for k, (row, b) in enumerate(zip(self.A, self.b, strict=True))
@@ -84,11 +85,11 @@ class ODEFit(Law):
         return [int(k) + 1 for k in np.flatnonzero(~self.converged)]
 
     def to_generator(self) -> tuple[Array, Array]:
-        """Generator A, b in units of time; see `analysis.to_generator`, also for when none exists."""
+        """Return the generator A, b in units of time; `analysis.to_generator` says when none exists."""
         return (self.A, self.b) if self.kind == "generator" else to_generator(self.A, self.b, self.unit)
 
     def to_increment(self, step: float = 1.0) -> tuple[Array, Array]:
-        """Increment map A, b over `step`, a whole number of its own steps for a fitted increment map."""
+        """Return the increment map A, b over `step`, a multiple of the unit of a fitted increment map."""
         if self.kind == "generator":
             return to_increment(self.A, self.b, step)
         times = step / self.unit
@@ -124,7 +125,7 @@ def fit_trajectories(
     ----------
     signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
         Trajectories of the K components, such as Fourier signals.
-    times : array_like, shape (frames,), or a sequence of them, one a trajectory, optional
+    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
         Increasing times of the frames. By default 0, 1, 2, ….
     kind : {"increment", "generator"}, default "increment"
         "increment" fits `x_{n+1} - x_n = A x_n + b` as the paper does, and needs equally spaced frames, whose
@@ -132,7 +133,7 @@ def fit_trajectories(
         midpoints, also for uneven times. Its error is of second order in the spacing, and noise biases it;
         `match_trajectories` avoids both but takes longer.
     penalty, alpha, l1_ratio, cv, max_iter, tol
-        As in `LinearODERegressor`. Cross-validation leaves out whole trajectories where there are several.
+        As in `LinearODERegressor`. Cross-validation leaves out whole trajectories if there are several.
 
     Returns
     -------
@@ -197,7 +198,7 @@ class BatchFit:
     A : ndarray, shape (m, K, K)
     b : ndarray, shape (m, K)
     r2_in_sample : ndarray, shape (m,)
-        R² of the changes of each, averaged over the targets that vary.
+        R² of the changes of each trajectory, averaged over the targets that vary.
     converged : ndarray of bool, shape (m, K)
     """
 

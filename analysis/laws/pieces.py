@@ -1,4 +1,4 @@
-"""Trajectories of signals as pieces: checked once, and differentiated within each, never across a join."""
+"""Trajectories of signals as pieces: checked once, and differentiated within each piece only."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ KINDS = ("increment", "generator")
 
 
 def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
-    """Coerce signals and times, as `fit_trajectories` takes them, to pieces of at least `minimum` frames.
+    """Convert the signals and times of `fit_trajectories` to pieces of at least `minimum` frames.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
 
 
 def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
-    """States and their changes, (n - 1, K) each, within each piece.
+    """Return states and their changes, (n - 1, K) each, within each piece.
 
     "increment" gives states at the frames and first differences; "generator" gives midpoints and difference
     quotients, which is of second order in the spacing.
@@ -74,7 +74,7 @@ def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
     Raises
     ------
     InputError
-        If `kind` is unknown, or increments are asked for from frames that are not equally far apart.
+        If `kind` is unknown, or increments are requested from frames that are not equally spaced.
     """
     choice("kind", kind, KINDS)
     if kind == "increment":
@@ -84,7 +84,7 @@ def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
 
 
 def unit(pieces: Pieces) -> float:
-    """Return the one spacing of all frames, or refuse them where there is none."""
+    """Return the common spacing of all frames, or raise an error if they are not equally spaced."""
     for t, _ in pieces:
         spacing = np.diff(t)
         if np.ptp(spacing) > 1e-9 * spacing.max():
@@ -99,15 +99,15 @@ def unit(pieces: Pieces) -> float:
 
 
 def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
-    """Times since the first frame: in steps for an increment map, in units of time for a generator."""
+    """Return the times since the first frame, in steps for an increment map, else in units of time."""
     t, x = piece
     return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
 
 
 def r_squared(truth: Array, predicted: Array) -> float:
-    """R² averaged over components; NaN for fewer than two rows, -inf where a prediction overflows.
+    """Return R² averaged over components; NaN for fewer than two rows, -inf if a prediction overflows.
 
-    Components of no variance count only where they are missed, as in scikit-learn.
+    Components without variance count only if they are predicted wrongly, as in scikit-learn.
     """
     from sklearn.metrics import r2_score
 

@@ -32,11 +32,11 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         independent, so serial correlation makes them keep too many coefficients. "cv" cross-validates: it
         leaves out whole groups if there are several, and otherwise predicts later rows from earlier ones.
     l1_ratio : float, default 0.5
-        Part of the L1 norm in the elastic net.
+        Fraction of the L1 norm in the elastic net.
     cv : int, default 5
-        Folds.
+        Number of folds.
     max_iter : int, default 100_000
-        Coordinate descent sweeps for each target.
+        Largest number of sweeps of coordinate descent for each target.
     tol : float, default 1e-8
         Duality gap, relative to the target's variance, at which a target counts as converged. scikit-learn's
         default of 1e-4 leaves coefficients of collinear signals wrong in the first digit.
@@ -48,9 +48,9 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     intercept_ : ndarray, shape (targets,), or a float
         The vector b.
     alpha_ : ndarray, shape (targets,)
-        The weight used; 0 for least squares.
+        Weight of the penalty that was used; 0 for least squares.
     n_iter_ : ndarray of int, shape (targets,)
-        Sweeps taken; 1 for least squares.
+        Number of sweeps taken; 1 for least squares.
     converged_ : ndarray of bool, shape (targets,)
         Which targets converged. Others are named in a `ConvergenceWarning`.
 
@@ -83,7 +83,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like, shape (samples, features)
-            In the order of time.
+            States in the order of time.
         y : array_like, shape (samples, targets) or (samples,)
         groups : array_like, shape (samples,), optional
             The trajectory that each sample comes from, for cross-validation.
@@ -117,13 +117,13 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Changes of the states `X` (samples, features)."""
+        """Return the changes of the states `X` (samples, features)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def check(self) -> float | str:
-        """Return `alpha` if all parameters are allowed, or raise an InputError."""
+        """Check all parameters, and return `alpha`; raise an InputError if one is invalid."""
         if self.penalty not in ("lasso", "elastic-net", None):
             raise InputError(f"penalty must be 'lasso', 'elastic-net' or None, got {self.penalty!r}")
         whole_number("max_iter", self.max_iter, 1)
@@ -144,7 +144,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return solve(moments, alpha, l1_ratio=self._ratio, max_iter=self.max_iter, tol=self.tol)
 
     def _choose(self, alpha: float | str, X: Array, Y: Array, moments: Moments, groups: Any) -> Array:
-        """Penalty of every target."""
+        """Return the penalty of every target."""
         if not isinstance(alpha, str):
             return np.full(Y.shape[1], alpha)
         candidates = path(moments, self._ratio)
@@ -155,7 +155,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(candidates[np.arange(len(candidates)), cost.argmin(axis=1)])
 
     def _information(self, name: str, samples: int, moments: Moments, candidates: Array) -> Array:
-        """Information criterion (targets, candidates)."""
+        """Return the information criterion (targets, candidates)."""
         if samples <= moments.gram.shape[1] + 1:
             raise InputError(
                 f"alpha={name!r} needs more samples than unknowns, got {samples} samples for "
@@ -169,7 +169,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(samples * np.log(np.maximum(rest, floor)) + each * np.count_nonzero(w, axis=2))
 
     def _left_out(self, X: Array, Y: Array, candidates: Array, groups: Any) -> Array:
-        """Sum of squared errors (targets, candidates) on the rows left out."""
+        """Return the sum of squared errors (targets, candidates) on the rows that were left out."""
         count = 0 if groups is None else len(np.unique(groups))
         if count > 1:
             folds = GroupKFold(min(self.cv, count)).split(X, Y, groups)

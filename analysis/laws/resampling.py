@@ -1,4 +1,4 @@
-"""Intervals on every coefficient of a linear ODE, and how often a penalty lets it in."""
+"""Intervals of all coefficients of a linear ODE, and how often a penalty keeps each of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ class Resampled:
         95 % percentile interval of every coefficient.
     b_low, b_high : ndarray, shape (K,)
     inclusion : ndarray, shape (K, K)
-        Part of the resamples in which the coefficient is not 0.
+        Fraction of the resamples in which the coefficient is not 0.
     resamples : int
     unit : str
         What was drawn: "trajectories", or "blocks of L changes".
@@ -55,8 +55,8 @@ def resample_coefficients(
 ) -> Resampled:
     """Fit a linear ODE to many resamples of its data, to see how certain its coefficients are.
 
-    Consecutive changes are correlated, so single rows are never drawn. Whole trajectories are drawn if there
-    are several, and moving blocks of a single one.
+    Consecutive changes are correlated, so single rows are never drawn. If there are several trajectories,
+    they are drawn as a whole; of a single one, moving blocks are drawn.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def resample_coefficients(
         As in `fit_trajectories`; `alpha` is a number.
     resamples : int, default 200
     block : int, optional
-        Number of changes in a block of a single trajectory, by default the rounded root of their number. It
-        should exceed the correlation time of the signals; otherwise the intervals are too narrow.
+        Number of changes in a block of a single trajectory, by default the rounded square root of their
+        number. It should exceed the correlation time of the signals; otherwise the intervals are too narrow.
     seed : int, default 0
 
     Returns

@@ -1,4 +1,4 @@
-"""Laws that move signals, what they predict, and honest scores of it."""
+"""Laws of motion of signals, their predictions, and honest scores of these."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,37 +10,37 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from sklearn.base import BaseEstimator, clone
 
-from analysis.circles.fourier import agreement, survives
+from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
 from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared
 from physics.checks import choice, finite_array, number
 from physics.errors import InputError
 
 BLOW_UP = 1e3
-"""A rollout beyond this many times the largest value of its start, or 1, has blown up."""
+"""A rollout has diverged if it exceeds this multiple of the largest value of its start (or of 1)."""
 
 FOLDS = 10
-"""Runs are left out one by one up to this number, and in as many groups beyond it."""
+"""Largest number of runs that are left out one by one; more runs are left out in this many groups."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well a law describes data.
+    """Scores of a law on some data.
 
     Attributes
     ----------
     derivative : float
-        R² of the changes, averaged over components; negative where a constant would predict better.
+        R² of the changes, averaged over components; negative if a constant would predict better.
     rollout : float
-        R² of the trajectories predicted from their first frames alone; -inf where one overflows.
+        R² of the trajectories predicted from their first frames alone; -inf if one overflows.
     relative_error : float
-        ``‖predicted - true‖ / ‖true‖`` of the rollouts; inf where one overflows.
+        ``‖predicted - true‖ / ‖true‖`` of the rollouts; inf if one overflows.
     reached : float
-        Part of the frames that the rollouts reach before they blow up; 1 if none does.
+        Fraction of the frames that the rollouts reach before they diverge; 1 if none does.
     survivors : float
-        Agreement about the components that survive, which are above twice the mean in the last frame. It is
-        the number that survive both in the data and in the rollout over the number that survive in either,
-        averaged over trajectories. NaN if none survives.
+        Agreement on the components that survive, which exceed twice the mean in the last frame: the number
+        that survive in both the data and the rollout, over the number that survive in either, averaged over
+        trajectories. NaN if none survives.
     """
 
     derivative: float
@@ -60,7 +60,7 @@ class Law(ABC):
         """Return f(x), the changes of states (n, K)."""
 
     def table(self) -> list[dict[str, Any]]:
-        """Coefficients as rows.
+        """Return the coefficients as rows.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Law(ABC):
         return []
 
     def predict(self, x0: Any, times: Any) -> Array:
-        """Return the trajectory from a state; `rollout` also says how far it got."""
+        """Return the trajectory from a state; `rollout` also returns how far it got."""
         return self.rollout(x0, times)[0]
 
     def rollout(self, x0: Any, times: Any) -> tuple[Array, int]:
@@ -90,7 +90,7 @@ class Law(ABC):
         Returns
         -------
         states : ndarray, shape (n, K)
-            Infinite from the frame at which the rollout has blown up.
+            States, which are infinite from the frame at which the rollout has diverged.
         reached : int
             Number of frames before that.
         """
@@ -106,7 +106,7 @@ class Law(ABC):
         return states, reached
 
     def score(self, signals: Any, times: Any = None) -> Score:
-        """Score data, such as those of the fit, later frames or another run; arguments as in the fits."""
+        """Score the law on data such as later frames or another run; arguments as in `fit_trajectories`."""
         return self._score(as_pieces(signals, times))
 
     def _score(self, pieces: Pieces) -> Score:
@@ -120,7 +120,7 @@ class Law(ABC):
             truth.append(x[1:])
             predicted.append(states[1:])
             reached += frames - 1
-            # A rollout that has blown up has no survivors.
+            # A rollout that has diverged has no survivors.
             told = survives(states[-1]) if np.isfinite(states[-1]).all() else np.zeros(x.shape[1], bool)
             agreements.append(agreement(survives(x[-1]), told))
         true, rolled = np.concatenate(truth), np.concatenate(predicted)
@@ -171,7 +171,7 @@ class Law(ABC):
 
 
 class RegressorLaw(Law):
-    """A law whose changes are what a fitted estimator predicts.
+    """A law whose changes a fitted estimator predicts.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class RegressorLaw(Law):
         self.in_sample = self._score(pieces)
 
     def changes(self, states: Array) -> Array:
-        """What the estimator predicts; infinite for states that are not finite."""
+        """Return the predictions of the estimator; infinite for states that are not finite."""
         if not np.isfinite(states).all():
             return np.full_like(states, np.inf)
         return np.asarray(self.regressor.predict(states))
@@ -223,7 +223,7 @@ def fit_law(
     Parameters
     ----------
     estimator : estimator
-        Such as `MeanFieldRegressor`, or `lotka_volterra`.
+        Estimator such as `MeanFieldRegressor`, or the result of `lotka_volterra`.
     signals, times, kind
         As in `fit_trajectories`.
 
@@ -267,7 +267,7 @@ class HonestScores:
         return float(known.mean()) if len(known) else np.nan
 
     def median(self, name: str) -> float:
-        """Median over runs of a score across runs; NaN for a single run."""
+        """Return the median over runs of a score across runs; NaN for a single run."""
         return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
 
 
@@ -279,11 +279,11 @@ def honest_scores(
     Parameters
     ----------
     fit : callable
-        ``fit(signals, times)``, both lists of one array a run, returns a law.
+        Function ``fit(signals, times)`` of two lists with one array for each run, which returns a law.
     signals, times
         As in `fit_trajectories`.
     split : float, default 0.5
-        Part of the frames of each run that the forward fit sees.
+        Fraction of the frames of each run that the forward fit sees.
 
     Returns
     -------
@@ -325,7 +325,7 @@ def honest_scores(
 
 
 def whole_steps(clock: Array) -> NDArray[np.int64]:
-    """Return times in steps as whole numbers of at least 0, or refuse them."""
+    """Return times in steps as whole numbers of at least 0, or raise an error."""
     whole = np.rint(clock).astype(np.int64)
     if np.any(whole != clock) or np.any(whole < 0):
         raise InputError("times of an increment map must be whole numbers of steps of at least 0")

@@ -1,4 +1,4 @@
 """Phases of learning over two hyper-parameters: axes, the classification of runs, and adaptive diagrams.
 
-Who trains the networks of a diagram is not decided here: `phase_diagram` asks a function for them.
+This package does not train networks; `phase_diagram` receives a function that does.
 """

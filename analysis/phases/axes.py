@@ -1,4 +1,4 @@
-"""Axes of a phase diagram, and how they are cut into cells: halved, again and again, and never in between."""
+"""Axes of a phase diagram, and their cells, which are only ever halved."""
 
 import math
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from physics.checks import choice, number, whole_number
 from physics.errors import InputError
 
 MOST_CELLS = 1000
-"""Coarse cells of an axis: more could not be told apart in a figure."""
+"""Largest number of coarse cells of an axis; more could not be distinguished in a figure."""
 Span = tuple[float, float]
-"""Part of an axis, in units of its length; ends are halves of halves, so that equal ends are the same."""
+"""Ends of a cell, as fractions of its axis: k / cells, then midpoints. Neighbors share the exact number."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Axis:
     Parameters
     ----------
     name : str
-        What it is called, as an argument of `nets.train` or a field of a model.
+        Name of an argument of `nets.train`, or of a field of a model.
     low, high : float
         Ends of the axis; `high` is greater than `low`.
     cells : int, default 6
@@ -75,23 +75,23 @@ class Axis:
 
     @property
     def spans(self) -> list[Span]:
-        """The coarse cells, from low to high."""
+        """Return the coarse cells, from low to high."""
         return [(k / self.cells, (k + 1) / self.cells) for k in range(self.cells)]
 
     def value(self, part: float) -> float:
-        """Return the value at a part 0 … 1 of the axis."""
+        """Return the value at a position from 0 to 1 along the axis."""
         low, high = self._ends
         return low * (high / low) ** part if self.scale == "log" else low + (high - low) * part
 
     def part(self, value: float) -> float:
-        """Part 0 … 1 of the axis at a value, the inverse of `value`."""
+        """Return the position from 0 to 1 along the axis of a value; the inverse of `value`."""
         low, high = self._ends
         if self.scale == "log":
             return math.log(value / low) / math.log(high / low)
         return (value - low) / (high - low)
 
     def point(self, span: Span) -> float:
-        """The value that stands for a cell: its center, or the whole number nearest to it."""
+        """Return the value that represents a cell: its center, or the nearest whole number."""
         centre = self.value(sum(span) / 2)
         if not self.whole:
             return centre
@@ -99,13 +99,13 @@ class Axis:
         return min(max(round(centre), least), most)
 
     def halves(self, span: Span) -> list[Span]:
-        """The two halves of a cell; the cell itself where a half would hold no whole number."""
+        """Return the two halves of a cell, or the cell itself if a half would hold no whole number."""
         middle = sum(span) / 2
         parts = [(span[0], middle), (middle, span[1])]
         return [span] if self.whole and not all(map(self._holds_whole, parts)) else parts
 
     def _wholes(self, span: Span) -> tuple[int, int]:
-        """Least and greatest whole number of a cell; its upper end belongs to the next one."""
+        """Return the smallest and largest whole number of a cell, whose upper end belongs to the next one."""
         return math.ceil(self.value(span[0])), math.ceil(self.value(span[1])) - 1
 
     def _holds_whole(self, span: Span) -> bool:

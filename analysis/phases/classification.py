@@ -1,4 +1,4 @@
-"""The four phases of learning, told from when a network fits and when it generalizes (Liu, Table 1)."""
+"""The four phases of learning, determined by when a network fits and when it generalizes (Liu, Table 1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from physics.errors import InputError
 
 PHASES = ("comprehension", "grokking", "memorization", "confusion")
 DELAY = 1000
-"""Steps between fitting and generalizing from which on generalization counts as grokking (Table 1)."""
+"""Smallest number of steps between fitting and generalizing that counts as grokking (Table 1)."""
 
 
 def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = DELAY) -> NDArray[np.str_]:
@@ -51,7 +51,7 @@ def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = D
             f"validation_steps must have the shape of train_steps, {train.shape}, got {validation.shape}"
         )
     fits, generalises = np.isfinite(train), np.isfinite(validation)
-    soon = validation - train < delay  # False where one of them is NaN
+    soon = validation - train < delay  # False if one of them is NaN
     return np.select([fits & soon, fits & generalises, fits], PHASES[:3], PHASES[3])
 
 
@@ -68,7 +68,7 @@ def _steps(name: str, value: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Majority:
-    """Phase of most of several runs with the same setting, and how certain that majority is.
+    """Majority phase of several runs with the same setting, and the certainty of that majority.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Majority:
     Raises
     ------
     InputError
-        If there is none, or one is not a phase.
+        If the sequence is empty, or an entry is not a phase.
     """
 
     phases: Sequence[str]
@@ -101,7 +101,7 @@ class Majority:
 
     @cached_property
     def phase(self) -> str:
-        """The phase of most runs; of equally frequent ones the first of `PHASES`."""
+        """The phase of most runs; among equally frequent ones, the first of `PHASES`."""
         return max(PHASES, key=self.counts.__getitem__)
 
     @property
@@ -113,7 +113,8 @@ class Majority:
     def certainty(self) -> float:
         """Posterior probability that more than half of all networks are in that phase (Jeffreys' prior).
 
-        One run gives 0.82, two that agree 0.92, two of three 0.71, four of five 0.91, and a draw one half.
+        It is 0.82 for one run, 0.92 for two that agree, 0.71 for two of three, 0.91 for four of five, and one
+        half for a tie.
         """
         successes = self.counts[self.phase]
         return float(betaincc(successes + 0.5, self.runs - successes + 0.5, 0.5))

@@ -1,4 +1,4 @@
-"""Phase diagrams over two hyper-parameters, with more runs where phases meet and where they are unclear."""
+"""Phase diagrams over two hyper-parameters, refined where phases meet or are unclear."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -22,14 +22,14 @@ Box = tuple[Span, Span]
 WHOLE: Box = ((0.0, 1.0), (0.0, 1.0))
 CERTAIN = 0.9
 EXTRA = 2
-"""Runs that an unclear cell is given at a time; an even number leaves odd ones odd, without a draw."""
+"""Runs that are added to an unclear cell at a time; an even number keeps odd counts odd and avoids ties."""
 
 
 _majority = lru_cache(1024)(Majority)
 
 
 class Run(NamedTuple):
-    """A run of a cell: its number, the steps at which it fitted and generalized (NaN: never), its phase."""
+    """A run of a cell: its number, its phase, and when it fitted and generalized (NaN for never)."""
 
     number: int
     train_steps: float
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 @dataclass(eq=False)
 class Cell:
-    """A rectangle of the plane, and the runs at the point that stands for it."""
+    """A rectangle of the plane, and the runs at the point that represents it."""
 
     x: Span
     y: Span
@@ -49,11 +49,11 @@ class Cell:
 
     @property
     def majority(self) -> Majority:
-        """Phase of most of its runs."""
+        """The majority phase of its runs."""
         return _majority(tuple(run.phase for run in self.runs))
 
     def covered(self, box: Box = WHOLE) -> float:
-        """Area of the part of the cell that lies in a box."""
+        """Return the area of the part of the cell that lies in a box."""
         sides = [
             min(own[1], other[1]) - max(own[0], other[0])
             for own, other in zip((self.x, self.y), box, strict=True)
@@ -114,16 +114,16 @@ class PhaseDiagram:
         )
 
     def shares(self, box: Box = WHOLE) -> dict[str, Interval]:
-        """Share of each phase in the area of a box, with 95 % intervals, given the cells.
+        """Return the share of each phase in the area of a box, with 95 % intervals, for given cells.
 
-        Each run stands for an equal part of its cell. The interval is Wilson's for the effective number
-        1 / Σ a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965). It is rather
-        too wide than too narrow, because the runs of most cells agree.
+        Each run represents an equal part of its cell. The interval is Wilson's for the effective number
+        1 / Σ a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965). It tends to be
+        too wide, because the runs of most cells agree.
 
         Parameters
         ----------
         box : pair of spans, default the whole plane
-            Parts 0 … 1 of both axes.
+            Spans of both axes, from 0 to 1.
         """
         areas = np.array([cell.covered(box) for cell in self.cells])
         areas /= areas.sum()
@@ -141,7 +141,7 @@ class PhaseDiagram:
         return max(PHASES, key=lambda phase: shares[phase].estimate)
 
     def borders(self) -> NDArray[np.intp]:
-        """Pairs (n, 2) of cells, by their places in `cells`, that share a part of an edge and not a phase."""
+        """Return pairs (n, 2) of places in `cells` whose cells share an edge but differ in their phase."""
         (left, right), (low, high) = (
             np.array([getattr(cell, side) for cell in self.cells]).T for side in ("x", "y")
         )
@@ -151,7 +151,7 @@ class PhaseDiagram:
         return np.argwhere((beside | above) & (phases[:, None] != phases))
 
     def touching(self) -> dict[frozenset[str], int]:
-        """Number of borders between each two phases."""
+        """Return the number of borders between each two phases."""
         found: dict[frozenset[str], int] = {}
         for pair in self.borders():
             key = frozenset(self.cells[k].majority.phase for k in pair)
@@ -159,11 +159,11 @@ class PhaseDiagram:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each cell, those that were cut too: its extent, its point, what its runs say."""
+        """Return a row for each cell, even if it was cut, with its extent, its point, and its phases."""
         return [self._row(cell, cell in self.coarser) for cell in self.cells + self.coarser]
 
     def run_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each run: its point, its number, its steps (NaN for never) and its phase."""
+        """Return a row for each run, with its point, its number, its steps (NaN for never) and its phase."""
         rows = [
             {self.x.name: cell.point[0], self.y.name: cell.point[1], **run._asdict()}
             for cell in self.cells + self.coarser
@@ -192,7 +192,7 @@ ENDS = ("from", "to")
 
 
 def _overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether each two of the intervals share more than an end, (n, n)."""
+    """Return whether each two of the intervals share more than an end, (n, n)."""
     return np.minimum(high[:, None], high) > np.maximum(low[:, None], low)
 
 
@@ -250,12 +250,12 @@ def phase_diagram(
     Parameters
     ----------
     x, y : Axis
-        What varies, with its coarse cells.
+        The two hyper-parameters, with their coarse cells.
     evaluate : callable
-        ``evaluate(points, first)`` makes a new run at each point (x, y) of a list, which names a point once
-        for each run, and returns numbers (runs, 3): the run's number, by which it can be made again, and its
-        steps to the training and to the validation threshold, NaN for never. `first` is the first number
-        that is free: the calls before have made that many runs.
+        Function ``evaluate(points, first)`` that makes a new run at each point (x, y) of a list. A point
+        occurs once for each of its runs. The function returns an array (runs, 3): the number of the run, by
+        which it can be reproduced, and its steps to the training and to the validation threshold, NaN for
+        never. `first` is the first free number, which is the count of runs so far.
     refinement : Refinement, optional
         Seeds, levels and budget.
     delay : float, default 1000
@@ -297,14 +297,14 @@ def _cell(x: Axis, y: Axis, spans: tuple[Span, Span], level: int) -> Cell:
 
 
 def _edge(diagram: PhaseDiagram, levels: int) -> list[Cell]:
-    """Cells on a border that may be cut, the coarsest first, among them the least certain."""
+    """Return the cells on a border that may be cut, the coarsest and least certain ones first."""
     cells = [diagram.cells[k] for k in np.unique(diagram.borders())]
     found = [cell for cell in cells if cell.level < levels and len(_parts(diagram, cell)) > 1]
     return sorted(found, key=lambda cell: (cell.level, cell.majority.certainty))
 
 
 def _parts(diagram: PhaseDiagram, cell: Cell) -> list[Cell]:
-    """The four cells that a cell is cut into; two, or itself, where whole numbers do not allow more."""
+    """Return the four parts of a cell; two, or the cell itself, if whole numbers do not allow more."""
     spans = product(diagram.x.halves(cell.x), diagram.y.halves(cell.y))
     return [_cell(diagram.x, diagram.y, pair, cell.level + 1) for pair in spans]
 
@@ -317,17 +317,17 @@ class _Survey:
 
     @property
     def _left(self) -> int:
-        """Runs that the budget still allows."""
+        """Return the number of runs that the budget still allows."""
         most = self._refinement.most_runs
         return sys.maxsize if most is None else most - self._diagram.runs
 
     def add(self, cells: Sequence[Cell]) -> None:
-        """Put new cells into the diagram, with as many runs as each cell has at least."""
+        """Add new cells to the diagram, each with the smallest number of runs."""
         self._run([cell for cell in cells for _ in range(self._refinement.seeds)])
         self._diagram.cells += cells
 
     def settle(self) -> None:
-        """Give unclear cells more runs, until they are decided or have as many as a cell may have."""
+        """Add runs to unclear cells until they are decided or have the largest number of runs."""
         diagram, most = self._diagram, self._refinement.most_seeds
         while unclear := [
             cell for cell in diagram.cells if len(cell.runs) < most and not diagram.decided(cell)
@@ -339,7 +339,7 @@ class _Survey:
             self._run(wanted[: self._left])
 
     def cut(self, cells: Sequence[Cell]) -> bool:
-        """Cut cells as far as the budget goes, and tell whether any was."""
+        """Cut cells as far as the budget allows, and return whether any was cut."""
         diagram = self._diagram
         new: list[Cell] = []
         for cell in cells:
@@ -354,7 +354,7 @@ class _Survey:
         return bool(new)
 
     def _run(self, wanted: Sequence[Cell]) -> None:
-        """Make a run of each cell of a list."""
+        """Make one run of each cell of a list."""
         found = np.asarray(self._evaluate([cell.point for cell in wanted], self._diagram.runs), np.float64)
         if found.shape != (len(wanted), 3):
             raise InputError(

@@ -1,7 +1,7 @@
-"""Every figure of the library, by subject: embeddings, signals, distributions, phases, maps, comparison.
+"""All figures of the library, by subject: embeddings, signals, distributions, phases, maps, comparison.
 
-Each function of one panel takes `ax=None`, draws on the axes, and returns them; each of several panels makes
-its figure and returns the axes (rows, columns). None calls `show`. Here belongs what matplotlib draws for
-scripts, reports and papers. The live figures of the explorer are drawn by Bokeh and stand in
+A function for one panel takes `ax=None`, draws on the axes, and returns them. A function for several panels
+creates the figure and returns the axes (rows, columns). None of them calls `show`. This package holds what
+matplotlib draws for scripts, reports and papers; the live figures of the explorer are drawn by Bokeh, in
 `grokphys.explorer.plots`.
 """

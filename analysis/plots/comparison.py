@@ -23,16 +23,16 @@ from physics.trajectory import Trajectory
 
 Trajectories = Sequence[Trajectory]
 COLUMNS = 4
-"""Frames that are shown side by side."""
+"""Number of frames that are shown side by side."""
 SHOWN = 5
-"""Distributions that are drawn."""
+"""Largest number of distributions that are drawn."""
 
 
 @styled
 def show_error(
     motion: Motion, name: str, ax: Axes | None = None, *, ylabel: str = "disparity", title: str = ""
 ) -> Axes:
-    """Draw the error over time, the median and the quartiles over pairs, and what chance gives."""
+    """Draw the error over time (median and quartiles over pairs), and the level of chance."""
     ax = axes_of(ax)
     chance = "paired at random" if motion.paired else "within the first"
     for errors, color, label in ((motion.chance, REFERENCE, chance), (motion.error, FIRST, "pairs")):
@@ -71,7 +71,7 @@ def show_matching_times(
 
 @styled
 def show_onsets(onset: OnsetDifference, names: tuple[str, str], ax: Axes | None = None) -> Axes:
-    """Draw the part of the runs that have reached a threshold by a time (Kaplan-Meier), with 95 % bands."""
+    """Draw the fraction of runs that have reached a threshold by a time (Kaplan-Meier), with 95 % bands."""
     ax = axes_of(ax)
     for one, name, color in zip((onset.first, onset.second), names, (FIRST, SECOND), strict=True):
         times, alive, low, high = one.curve()
@@ -128,7 +128,7 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
     """Draw final shapes of the second ensemble (discs) over the nearest ones of the first (open circles).
 
     The best match is on the left and the worst on the right; the number above is the disparity. Returns None
-    where shapes are not compared, lie on a line, or have different dimensions.
+    if shapes are not compared, lie on a line, or have different dimensions.
     """
     one, other = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
     shapes = comparison.shapes
@@ -150,7 +150,7 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
 def show_typical_pair(comparison: Comparison, first: Trajectories, second: Trajectories) -> Any:
     """Draw the `typical_pair` over time: lines of one dimension, or point sets at several times.
 
-    Returns None where the two have no times or axes in common.
+    Returns None if the two have no times or axes in common.
     """
     motion = comparison.motion
     assert motion is not None

@@ -75,14 +75,14 @@ def show_effects(distributions: Mapping[str, Difference], ax: Axes | None = None
 
 
 def _bar(ax: Axes, y: float, value: Interval, **looks: Any) -> None:
-    """Draw an estimate with its interval; nothing where there is no estimate."""
+    """Draw an estimate with its interval, or nothing if there is no estimate."""
     if np.isfinite(value.estimate):
         ends = [[value.estimate - value.low], [value.high - value.estimate]]
         ax.errorbar(value.estimate, y, xerr=ends, capsize=3, **looks)
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:
-    """Name the rows on the left, the first on top."""
+    """Label the rows on the left, with the first row on top."""
     ax.set_yticks(range(len(names)), list(reversed(names)))
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.grid(visible=True, axis="x")

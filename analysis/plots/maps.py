@@ -18,7 +18,7 @@ Bounds = tuple[float, float, float, float]
 def plane(points: Any, *, resolution: int = 300, margin: float = 0.08) -> tuple[Any, Bounds]:
     """Return a square grid of points (resolution², 2) around `points` (n, 2), row by row, and its bounds.
 
-    The bounds are left, right, bottom and top; `margin` is a part of the side.
+    The bounds are left, right, bottom and top; `margin` is a fraction of the side.
     """
     given = _planar("points", points)
     low, high = given.min(axis=0), given.max(axis=0)
@@ -41,12 +41,12 @@ def show_classifier(
     held_out: Any = None,
     title: str = "",
 ) -> Axes:
-    """Draw which class a classifier sees where, and pair sums over it (Musat, Figures 3 and 4).
+    """Draw the regions of a classifier, and pair sums over them (Musat, Figures 3 and 4).
 
     Parameters
     ----------
     classes : array_like of int, shape (rows, columns)
-        Class 0 … count-1 of the points of a grid, from the lowest row up.
+        Class 0 … count-1 at the points of a grid, from the lowest row to the highest.
     bounds : sequence of float
         Left, right, bottom and top of the grid.
     ax : Axes, optional
@@ -55,9 +55,9 @@ def show_classifier(
     sums : array_like, shape (pairs, 2), optional
         Pair sums E_a + E_b.
     labels : array_like of int, shape (pairs,), optional
-        Their true classes: a marker that vanishes in its surroundings is classified as it should be.
+        True classes of the sums. A marker in the color of its surroundings is classified correctly.
     held_out : array_like of bool, shape (pairs,), optional
-        Which of them did not train; they are drawn as diamonds.
+        Pair sums that were not used for training; they are drawn as diamonds.
     title : str
 
     Returns

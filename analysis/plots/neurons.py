@@ -14,7 +14,7 @@ from physics.neurons.spectrum import NeuronSpectrum
 
 @styled
 def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bool = False) -> Axes:
-    """Draw the magnitudes of one layer, a row a neuron, in the order of their frequencies, dead ones last.
+    """Draw the magnitudes of one layer, one row for each neuron, sorted by frequency with dead neurons last.
 
     Each row is relative to its largest magnitude; `output` draws those of the output weights.
     """
@@ -42,7 +42,7 @@ def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bo
 
 @styled
 def show_phases(spectrum: NeuronSpectrum, ax: Axes | None = None) -> Axes:
-    """Draw ψ against 2φ at the frequency of each neuron of one layer, in its color; a line where aligned."""
+    """Draw ψ against 2φ for each neuron of one layer, in the color of its frequency; aligned on the line."""
     ax = axes_of(ax)
     _one_layer(spectrum)
     shown = np.isfinite(spectrum.misalignment)

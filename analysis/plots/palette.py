@@ -1,6 +1,6 @@
-"""The palette: every figure takes its colors from here, so that one color has one meaning everywhere.
+"""The palette, from which all figures take their colors, so that one color has one meaning everywhere.
 
-Colors that stand side by side differ by at least 10 in CIELAB (ΔE*ab), also for readers with protanopia,
+Neighboring colors differ by at least 10 in CIELAB (ΔE*ab), also for readers with protanopia,
 deuteranopia or tritanopia, and when they are printed in shades of gray. A test computes this.
 """
 
@@ -18,11 +18,11 @@ TRAIN, VALIDATION = FIRST, SECOND
 SURVIVES, DEAD = SECOND, "#b0b0b0"
 """Frequencies whose circle survives the training, and those that die."""
 HIGHLIGHT = SECOND
-"""The one line or value of a figure that the reader is meant to see."""
+"""The line or value of a figure that the reader should notice first."""
 REFERENCE = "#888888"
-"""What results are compared with: the paper's value, chance, a prediction, a threshold."""
+"""Values with which results are compared: the paper's, chance, a prediction, a threshold."""
 INK, SOFT, FRAME, WHITE = "#222222", "#555555", "#cccccc", "#ffffff"
-"""Text and exact lines; text that explains; frames and connecting lines; the background."""
+"""Colors of text and exact lines, of explanations, of frames and connecting lines, and of the background."""
 PHASES: Mapping[str, str] = {
     "comprehension": "#f6cf65",
     "grokking": "#d1603d",
@@ -31,9 +31,9 @@ PHASES: Mapping[str, str] = {
 }
 """The four phases of learning."""
 BADGE, BADGE_EDGE = "#ffe3a8", "#8a5a00"
-"""The note on figures that were made at a toy setting."""
+"""Colors of the note on figures that were made at a toy setting."""
 
-_TO_CONES = np.array(  # of Oklab: lightness, green to red, blue to yellow
+_TO_CONES = np.array(  # axes of Oklab: lightness, green to red, blue to yellow
     [
         [1.0, 0.3963377774, 0.2158037573],
         [1.0, -0.1055613458, -0.0638541728],
@@ -88,24 +88,24 @@ def cyclic_colors(count: int) -> NDArray[np.float64]:
 
 
 def graded_colors(count: int) -> NDArray[np.float64]:
-    """Return colors from dark to light, for things that have an order but no cycle.
+    """Return colors from dark to light, for items that have an order but no cycle.
 
     Parameters
     ----------
     count : int
-        Number of things, such as the symbols of plain addition.
+        Number of items, such as the symbols of plain addition.
 
     Returns
     -------
     ndarray of float64, shape (count, 4)
     """
-    import matplotlib as mpl  # the explorer takes class colors from here, and loads no matplotlib
+    import matplotlib as mpl  # the explorer uses this module without matplotlib
 
     return np.asarray(mpl.colormaps["viridis"](np.linspace(0, 0.88, count)))
 
 
 def ink_on(color: NDArray[np.float64]) -> str:
-    """Return black or white, whichever can be read better on a color (red, green, blue, …)."""
+    """Return black or white, whichever is easier to read on a color (red, green, blue, …)."""
     return "black" if float(np.asarray(color)[:3] @ (0.30, 0.59, 0.11)) > 0.5 else "white"
 
 

@@ -1,4 +1,4 @@
-"""Phase diagrams as the paper draws them: the cells that were computed, and nothing between them."""
+"""Phase diagrams in the style of the paper: the cells that were computed, without interpolation."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ from analysis.plots.palette import PHASES as COLORS
 from analysis.plots.style import legend_below, styled
 
 LABELLED = 0.04
-"""Share of the plane from which on a phase is named within it."""
+"""Smallest share of the plane at which the name of a phase is written into it."""
 
 
 @styled
 def show_phases(
     diagram: PhaseDiagram, ax: Axes | None = None, *, title: str = "", legend: bool = True
 ) -> Axes:
-    """Draw each cell in the color of the phase of most of its runs, hatched where the majority is unclear.
+    """Draw each cell in the color of its majority phase, hatched if the majority is unclear.
 
     The name of a phase is written into the largest area that it covers, as in Liu et al., Fig. 6.
     """
@@ -36,7 +36,7 @@ def show_phases(
         scale(axis.scale)
         limits(axis.value(0.0), axis.value(1.0))
         if axis.scale == "log" and axis.value(1.0) >= 10 * axis.value(0.0):
-            ticks.set_minor_formatter(NullFormatter())  # the decades are enough
+            ticks.set_minor_formatter(NullFormatter())  # ticks at the decades are enough
     for phase in PHASES:
         _name(diagram, phase, ax)
     ax.set(xlabel=diagram.x.label, ylabel=diagram.y.label, title=title)
@@ -61,7 +61,7 @@ def _draw(diagram: PhaseDiagram, cell: Cell, ax: Axes) -> None:
 
 
 def _name(diagram: PhaseDiagram, phase: str, ax: Axes) -> None:
-    """Write the name of a phase into the cell of it that is farthest from the other phases."""
+    """Write the name of a phase into that of its cells which is farthest from the other phases."""
     own = [cell for cell in diagram.cells if cell.majority.phase == phase]
     other = [cell for cell in diagram.cells if cell.majority.phase != phase]
     if sum(cell.covered() for cell in own) < LABELLED:

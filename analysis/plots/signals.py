@@ -28,7 +28,7 @@ def show_signals(
     """Draw signals (frames, K) of frequencies 1 … K, those `marked` in color, and a `rollout` dashed."""
     ax = axes_of(ax)
     t, values = np.asarray(times), np.asarray(signals, np.float64)
-    looks = [(color, line) for line in ("-", "--", "-.") for color in SERIES]  # distinct for 18 survivors
+    looks = [(color, line) for line in ("-", "--", "-.") for color in SERIES]  # distinct up to 18 survivors
     named = {k: looks[n % len(looks)] for n, k in enumerate(marked)}
     order = sorted(range(1, values.shape[1] + 1), key=lambda k: k in named)
     dashes: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.9}
@@ -49,7 +49,7 @@ def show_signals(
 
 @styled
 def show_rollouts(signals: Signals, laws: Mapping[str, Law]) -> Panels:
-    """Draw the signals of a run, and the same rolled out from the first frame alone, a panel a law."""
+    """Draw the signals of a run, and their rollout from the first frame, with one panel for each law."""
     axes = panels(1, len(laws), 5.2, 4.0, sharey=True)
     elapsed = signals.steps - signals.steps[0]
     for ax, (name, law) in zip(axes[0], laws.items(), strict=True):
@@ -64,7 +64,7 @@ def show_rollouts(signals: Signals, laws: Mapping[str, Law]) -> Panels:
 def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] = (), title: str = "") -> Axes:
     """Draw the matrix A of a linear ODE on frequencies 1 … K; red: collaboration, blue: competition.
 
-    Frequencies `marked`, such as the survivors, are set in bold on both axes.
+    The labels of `marked` frequencies, such as the survivors, are bold on both axes.
     """
     ax = axes_of(ax)
     matrix = np.asarray(A, np.float64)
@@ -89,15 +89,15 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
 
 
 def _room(ax: Axes, size: int) -> int:
-    """Rows of a matrix that a label of two digits needs."""
+    """Return how many rows of a matrix a label of two digits needs."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    points = 72 * figure.get_figwidth() * ax.get_position().width - 40  # which the color bar takes
+    points = 72 * figure.get_figwidth() * ax.get_position().width - 40  # the width of the color bar
     return math.ceil(1.4 * plt.rcParams["font.size"] * size / max(points, 1))
 
 
 def _spaced(size: int, marked: Sequence[int], apart: int) -> list[int]:
-    """Return numbers from 1 to `size` at a distance: those `marked`, and others where there is room."""
+    """Return spaced numbers from 1 to `size`: those `marked`, and others where there is room."""
     shown: list[int] = []
     for k in (*sorted(marked), *range(1, size + 1)):
         if all(abs(k - other) >= apart for other in shown):

@@ -1,4 +1,4 @@
-"""The one look of all figures: fonts that can be read in print, axes, panels and legends."""
+"""The common style of all figures: fonts that are readable in print, axes, panels and legends."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -19,9 +19,9 @@ from analysis.plots.palette import FRAME, SERIES
 
 STYLE = Path(__file__).with_name("grokphys.mplstyle")
 PRINTED = 7.2
-"""Width of a page's text in inches: a wider figure is printed at this width."""
+"""Width of the text of a page in inches; wider figures are printed at this width."""
 SIZES = ("font.size", "axes.titlesize", "axes.labelsize", "legend.fontsize", "figure.titlesize")
-"""Settings in points, which a figure that will be reduced for print needs larger."""
+"""Settings in points, which are enlarged for figures that will be reduced in print."""
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -33,7 +33,7 @@ _enlarged: ContextVar[float] = ContextVar("enlarged", default=1.0)
 
 @contextlib.contextmanager
 def style(width: float | None = None) -> Iterator[None]:
-    """Draw in the shared style.
+    """Use the shared style.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def points(size: float) -> float:
 
 
 def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Let a figure draw in the shared style, whoever calls it."""
+    """Decorate a function so that it draws in the shared style."""
 
     @wraps(draw)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -71,7 +71,7 @@ def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
 
 def _figure_of(ax: Axes) -> Figure:
-    """Return the whole figure in which axes stand."""
+    """Return the whole figure that contains the axes."""
     figure = ax.get_figure(root=True)
     assert figure is not None, "axes that are drawn stand in a figure"
     return figure
@@ -90,7 +90,7 @@ def panels(rows: int, columns: int, width: float, height: float, **options: Any)
 
 
 def framed(ax: Axes) -> Axes:
-    """Take the ticks off, and draw a thin frame around: for planes whose axes mean nothing."""
+    """Remove the ticks and draw a thin frame, for planes whose axes have no meaning."""
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(True)
     ax.spines[:].set_color(FRAME)
@@ -98,13 +98,13 @@ def framed(ax: Axes) -> Axes:
 
 
 def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Legend:
-    """Explain the lines of axes below them, where no data can be hidden.
+    """Put the legend below the axes, where it cannot hide data.
 
     Parameters
     ----------
     ax : Axes
     columns : int, optional
-        Entries side by side; as many as fit by default.
+        Number of entries in a row; as many as fit by default.
     **options
         Further options of `Axes.legend`.
     """
@@ -123,5 +123,5 @@ def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Leg
 
 
 def legend_beside(ax: Axes, **options: Any) -> Legend:
-    """Explain the lines of axes on their right, for legends of many entries."""
+    """Explain the lines of axes on their right, for legends with many entries."""
     return ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), **options)

@@ -1,9 +1,10 @@
-"""One figure of a trajectory: where its points are, or what was measured of them."""
+"""One figure of a trajectory: its points, or an observable."""
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from analysis.circles.fourier import fourier_signals, surviving_frequencies
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import surviving_frequencies
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST
 from analysis.plots.signals import show_signals
@@ -29,12 +30,12 @@ def show_trajectory(
     ----------
     trajectory : Trajectory
     what : str, default "positions"
-        "positions": the points of one run at one frame, in the plane of their two largest principal
-        components where they have more than two axes. "signals": the Fourier signals of one run over time,
-        the survivors of the last frame in color. Else the name of an observable: a line for each run, or
-        for each component where one run has several.
+        "positions" draws the points of one run at one frame, in the plane of their two largest principal
+        components if they have more than two axes. "signals" draws the Fourier signals of one run over time,
+        with the survivors of the last frame in color. The name of an observable draws a line for each run, or
+        for each component if there are several.
     run, frame : int
-        Which ones; negative numbers count from the end.
+        Indices of the run and of the frame; negative numbers count from the end.
     title : str
         Title of the axes.
 

@@ -1,4 +1,4 @@
 """Statistics that all of the analysis shares: intervals, effect sizes, transitions, and calibration.
 
-Here belongs what takes plain numbers. What takes trajectories stands in the other folders of `analysis`.
+This package works on plain numbers; code that works on trajectories is in the other folders of `analysis`.
 """

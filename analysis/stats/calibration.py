@@ -1,4 +1,4 @@
-"""Predicted against measured: bias, error, correlation and slope, with intervals."""
+"""Calibration of predictions: bias, error, correlation and slope, with intervals."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,11 +25,12 @@ class Calibration:
     bias : Interval
         Mean of measured minus predicted, with Student's interval.
     error : Interval
-        Root of the mean square of that difference, with a bootstrap interval.
+        Root mean square of that difference, with a bootstrap interval.
     correlation : Interval
-        Pearson's, with Fisher's interval.
+        Pearson correlation, with Fisher's interval.
     slope : Interval
-        Of measured on predicted, by least squares, with Student's interval; 1 where well calibrated.
+        Slope of measured on predicted values, by least squares, with Student's interval; 1 if well
+        calibrated.
     """
 
     predicted: Array

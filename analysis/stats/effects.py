@@ -15,7 +15,7 @@ from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown,
 Array = NDArray[np.float64]
 RESAMPLES = 4000
 BLOCK = 2**22
-"""Numbers that a block of resamples may hold."""
+"""Largest size of a block of resamples."""
 Z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
 TAIL = (1 - CONFIDENCE) / 2
 
@@ -55,7 +55,7 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Whether a difference is shown: Holm's p is below 0.05, and no interval of it contains 0."""
+        """Whether the difference is significant: Holm's p is below 0.05, and no interval of it contains 0."""
         intervals = (self.difference, *self.effects.values())
         return is_shown(self.adjusted_p_value, self.p_value) and not any(one.covers(0.0) for one in intervals)
 
@@ -98,7 +98,7 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
 
 
 def cohens_h(first: Interval, second: Interval) -> Interval:
-    """Cohen's h of two proportions, ``2 asin √p - 2 asin √q``, its interval like that of `difference`."""
+    """Return Cohen's h of two proportions, ``2 asin √p - 2 asin √q``, with an interval as in `difference`."""
     if not first.count or not second.count:
         return _unknown(first.count + second.count)
     angles = (one.map(lambda p: 2 * math.asin(math.sqrt(min(max(p, 0.0), 1.0)))) for one in (first, second))
@@ -109,7 +109,7 @@ def cohens_h(first: Interval, second: Interval) -> Interval:
 
 
 def cliffs_delta(first: Any, second: Any) -> Interval:
-    """Cliff's delta, P(x > y) - P(x < y), between -1 and 1.
+    """Return Cliff's delta, P(x > y) - P(x < y), which is between -1 and 1.
 
     The interval is that of Newcombe's fifth method for the Mann-Whitney statistic (Statistics in Medicine 25,
     2006, 559), a score interval that remains valid if the samples do not overlap. There is no interval if a
@@ -129,16 +129,16 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
         spread = 1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))
         return (theta - area) ** 2 - Z**2 * theta * (1 - theta) * spread / (m * n)
 
-    # At 0 and 1 the spread vanishes, so that these are roots too where they are the estimate.
+    # At 0 and 1 the variance vanishes, so that these are also roots if they are the estimate.
     low = optimize.brentq(excess, 0.0, min(area, 1 - 1e-9)) if area > 0 else 0.0
     high = optimize.brentq(excess, max(area, 1e-9), 1.0) if area < 1 else 1.0
     return Interval(2 * area - 1, 2 * float(low) - 1, 2 * float(high) - 1, m + n)
 
 
 def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
-    """Hedges' g: the difference of the means over their pooled standard deviation, without small-sample bias.
+    """Return Hedges' g: the standardized difference of the means, without small-sample bias.
 
-    NaN where neither sample varies.
+    It is NaN if neither sample varies.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     freedom = len(x) + len(y) - 2
@@ -162,26 +162,26 @@ def bootstrap(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Interval:
-    """A statistic of independent samples with its expanded percentile interval by resampling each.
+    """Return a statistic of independent samples, with its expanded percentile interval by resampling.
 
     Parameters
     ----------
     samples : sequence of array_like, shapes (m, ...), (n, ...)
-        Rows are drawn whole.
+        Samples, whose rows are drawn as a whole.
     statistic : callable
-        Takes an array (draws, m, ...) of each sample, and returns (draws,).
+        Function of one array (draws, m, ...) for each sample, which returns (draws,).
     seed : int, default 0
     resamples : int, default 4000
 
     Returns
     -------
     Interval
-        Without an interval where a sample has a single row.
+        The estimate and its interval; there is no interval if a sample has a single row.
 
     Notes
     -----
-    Percentiles of a bootstrap are too narrow for small samples; they are taken further out, as if Student's
-    distribution stood for the normal one (Hesterberg 2015), at the degrees of freedom of the smaller sample.
+    Percentile intervals of a bootstrap are too narrow for small samples. They are expanded as if Student's
+    distribution replaced the normal one (Hesterberg 2015), with the degrees of freedom of the smaller sample.
     """
     arrays = [np.asarray(one, np.float64) for one in samples]
     sizes = [len(one) for one in arrays]
@@ -194,7 +194,7 @@ def bootstrap(
     def drawn(*rows: Array, axis: int = -1) -> Array:
         return statistic(*(one[row.astype(np.intp)] for one, row in zip(arrays, rows, strict=True)))
 
-    with warnings.catch_warnings():  # of draws without a value, which are left out here
+    with warnings.catch_warnings():  # from draws without a value, which are ignored here
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         found = stats.bootstrap(
             [np.arange(size) for size in sizes], drawn, n_resamples=resamples, vectorized=True, rng=seed,
@@ -206,10 +206,10 @@ def bootstrap(
 
 
 def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
-    """Two-sided p-value of the difference of the means, over the permutations of the labels.
+    """Return the two-sided p-value of the difference of the means, over permutations of the labels.
 
-    Over all of them where there are up to 4000, which is exact, else over 4000 that are drawn and the one
-    that was seen, so that it is never 0. NaN where a sample is empty.
+    If there are at most 4000 permutations, all of them are used, and the result is exact. Otherwise 4000 are
+    drawn and the observed one is added, so that the result is never 0. It is NaN if a sample is empty.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if not len(x) or not len(y):
@@ -217,7 +217,7 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     # With a pooled mean of 0 the difference of the means is proportional to the sum of the first.
     centre = np.concatenate([x, y]).mean()
     x, y = x - centre, y - centre
-    if min(len(x), len(y)) == 1:  # SciPy takes no sample of one, of which each value is as likely to be it
+    if min(len(x), len(y)) == 1:  # SciPy refuses a sample of one; each value is equally likely to be it
         alone = abs(x[0]) if len(x) == 1 else abs(y[0])
         return float(np.mean(np.abs(np.concatenate([x, y])) >= alone * (1 - 1e-12)))
     found = stats.permutation_test(
@@ -228,7 +228,7 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
 
 
 def _levels(size: int) -> list[float]:
-    """Percentiles of an expanded interval for a sample of this size."""
+    """Return the percentiles of an expanded interval for a sample of this size."""
     tail = float(stats.norm.cdf(math.sqrt(size / (size - 1)) * stats.t.ppf(TAIL, size - 1)))
     return [tail, 1 - tail]
 

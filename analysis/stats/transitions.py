@@ -1,4 +1,4 @@
-"""Where a probability passes one half: critical values with intervals from a fit."""
+"""Critical values, at which a probability passes one half, with intervals from a fit."""
 
 import math
 from collections.abc import Callable
@@ -15,11 +15,12 @@ from physics.errors import InputError
 
 Array = NDArray[np.float64]
 TINY = 1e-12
-"""Control parameters below it count as it, so that they have a logarithm."""
+"""Smallest control parameter; smaller ones are raised to it, so that they have a logarithm."""
 SPACE = [(-200.0, 200.0), (-10.0, 10.0), (6e-6, 4.02)]
-"""Where r_c (in units of the guessed width), log w and log(1 + s) are looked for.
+"""Bounds of r_c (in units of the guessed width), log w and log(1 + s) in the search.
 
-The curve has digits there: at smaller s it has Gumbel's shape, at larger ones it is a power law up to 1.
+The curve can be computed accurately within them. At smaller s it has Gumbel's shape, at larger s it is a
+power law up to 1.
 """
 
 
@@ -51,7 +52,7 @@ class Transition:
     misfit: float
 
     def probability(self, r: Any) -> Array:
-        """P(r) of the fitted curve."""
+        """Return P(r) of the fitted curve."""
         return np.exp(_log_probability(np.asarray(r, float), self.critical.estimate, self.width, self.shape))
 
 
@@ -67,7 +68,7 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     Returns
     -------
     Transition
-        By maximum likelihood; `misfit` judges the curve.
+        Transition of maximum likelihood; `misfit` measures how well the curve fits.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
 
 
 def fit_critical_values(values: Any, step: float) -> Transition:
-    """Fit a transition to the values at which single samples passed, which are known to within one `step`.
+    """Fit a transition to the values at which single samples passed, which are known within one `step`.
 
     Parameters
     ----------
@@ -168,14 +169,14 @@ def _fit(
 ) -> Transition:
     """Minimize `cost` over r_c, w and s from a guess, and find where its profile has risen.
 
-    `cost` comes with its slopes by the logarithms of the three.
+    `cost` also returns its derivatives with respect to the logarithms of the three.
     """
 
     def of(x: Array) -> tuple[float, Array]:
         value, slopes = cost(math.exp(log_centre + scale * x[0]), scale * math.exp(x[1]), math.expm1(x[2]))
         return value, slopes * (scale, 1.0, 1.0 + 1.0 / math.expm1(x[2]))
 
-    # From the best of a few starts: where outcomes are all but impossible, slopes lead astray.
+    # Start from the best of a few guesses: if outcomes are nearly impossible, gradients mislead.
     starts = [np.array([0.0, wider, bend]) for wider in range(-1, 6) for bend in (0.1, 0.7, 2.0)]
     best = _minimise(of, min(starts, key=lambda x: of(x)[0]), SPACE)
     misfit = 2 * float(best.fun - perfect) / freedom if freedom > 0 else math.nan
@@ -206,7 +207,7 @@ def _fit(
 
 
 def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space: list[Any]) -> Any:
-    # As exact as L-BFGS-B, whose tiny matrices go to a threaded LAPACK that takes many times as long.
+    # As accurate as L-BFGS-B, which is many times slower because it sends tiny matrices to a threaded LAPACK.
     return optimize.minimize(
         cost, start, jac=True, method="SLSQP", bounds=space, options={"ftol": 1e-11, "maxiter": 1000}
     )
@@ -217,7 +218,7 @@ def _log_probability(r: Array, centre: float, width: float, shape: float) -> Arr
 
 
 def _with_slopes(r: Array, centre: float, width: float, shape: float) -> tuple[Array, Array]:
-    """Return log P(r) and its slopes (n, 3) by the logarithms of center, width and shape."""
+    """Return log P(r) and its derivatives (n, 3) by the logarithms of center, width and shape."""
     # log(2^s - 1) by expm1, so that the limit s → 0 keeps its digits.
     doubled = shape * math.log(2)
     distance = np.log(np.maximum(r, TINY) / centre) / width
@@ -229,6 +230,6 @@ def _with_slopes(r: Array, centre: float, width: float, shape: float) -> tuple[A
 
 
 def _log_complement(log_p: Array) -> tuple[Array, Array]:
-    """log(1 - p) from log p ≤ 0 with its slope; bounded below: the impossible costs much, not infinity."""
+    """Return log(1 - p) from log p ≤ 0 with its derivative, bounded below so that the cost stays finite."""
     rest = np.maximum(-np.expm1(log_p), 1e-300)
     return np.log(rest), -np.exp(log_p) / rest

@@ -1,7 +1,7 @@
 """`grokphys bench gpu`: the batched engine on CUDA, checked against the CPU and measured, within a time.
 
-Every part prints its table as soon as it is done, and the JSON file is then written anew. What fails says why
-in its row, and the rest goes on; what is not reached in the time is not in the tables.
+Every part prints its table as soon as it is done, and rewrites the JSON file. A measurement that fails gives
+the reason in its row, and the others continue. Measurements for which there is no time are not in the tables.
 """
 
 import gc
@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 import nets
-from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import survives
 from analysis.stats.intervals import mean
 from grokphys.bench.gpu_tables import (
     BOUNDS,
@@ -43,10 +44,10 @@ from nets.models import DenseModel, Model
 
 MINUTES = {"quick": 2.0, "default": 10.0, "paper": 60.0}
 ENDS = {"agreement": 0.25, "steps": 0.6, "memory": 0.7, "training": 0.95}
-"""Fraction of the time at which each part ends at the latest."""
+"""Fraction of the time by which each part must end."""
 LARGEST_CHUNK = 1000
 FAULTS = (RuntimeError, MemoryError, ValueError)
-"""What PyTorch and our checks raise where a device is too small, or does not do what it should."""
+"""Exceptions of PyTorch and of our checks if a device is too small or does not work correctly."""
 
 
 def _models() -> dict[str, Model]:
@@ -57,12 +58,13 @@ def _models() -> dict[str, Model]:
         "group decoder": nets.GroupDecoder(),
         "image MLP": nets.ImageMLP(),
         "token transformer": nets.TokenTransformer(23, 64, heads=2, width=64),
+        "two layers": nets.TwoLayer(),
     }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, and how large."""
+    """Sizes of the measurements."""
 
     device: str = "cuda"
     graphs: bool = True
@@ -86,7 +88,7 @@ def bench_gpu(
     Args:
         out: JSON file to write all numbers to.
         budget: quick takes two minutes, default ten, paper an hour.
-        minutes: time to take instead.
+        minutes: number of minutes to take instead.
     """
     if not torch.cuda.is_available():
         print("grokphys: gpu needs CUDA, which this machine or this PyTorch has not", file=sys.stderr)
@@ -95,7 +97,7 @@ def bench_gpu(
 
 
 def run(plan: Plan, out: Path) -> int:
-    """Do all parts of a plan; the status is 1 if the devices disagree, or something failed."""
+    """Run all parts of a plan; the status is 1 if the devices disagree or something failed."""
     make_directory(out.parent)
     began = monotonic()
     result: dict[str, Any] = {"machine": {**machine(), **_device(plan)}, "minutes": plan.minutes}
@@ -131,7 +133,7 @@ def _device(plan: Plan) -> Row:
 
 
 def _tried(what: Row, measure: Callable[[], Row]) -> Row:
-    """One row, or why there is none."""
+    """Return one row, or the reason why it failed."""
     try:
         return what | measure()
     except FAULTS as error:
@@ -160,7 +162,7 @@ def _rates(runs: int) -> Any:
 
 
 def agreement(plan: Plan, end: float) -> Iterator[Row]:
-    """Three members of every model on both devices; on the device twice by itself, and as a captured step."""
+    """Compare three members of every model on both devices, twice on CUDA, and as a captured step."""
     for dtype in BOUNDS:
         for name, model in plan.checked.items():
             if monotonic() < end:
@@ -183,16 +185,17 @@ def _agree(plan: Plan, model: Model, dtype: str) -> Row:
         np.array_equal(value, second.parameters()[name]) for name, value in first.parameters().items()
     )
     found = [row[name] for name in (f"after_{FEW}", f"captured_after_{FEW}") if row[name] is not None]
-    row["agrees"] = all(value <= BOUNDS[dtype] for value in found)  # NaN is not
+    row["agrees"] = all(value <= BOUNDS[dtype] for value in found)  # NaN does not agree
     return row
 
 
 def _distance(cpu: BatchedEngine, other: BatchedEngine, dtype: str) -> float:
-    """The largest difference of a parameter or a loss in float64.
+    """Return the largest difference of a parameter or a loss in float64.
 
-    In float32 that of a loss, or the length of the difference of all parameters of a member to theirs:
-    AdamW's first step divides a gradient by its size, so that a gradient of nothing but rounding, such as
-    that of the biases of an attention's keys, moves its parameter by the whole learning rate.
+    In float32 it is the difference of a loss, or the norm of the difference of all parameters of a member
+    relative to their norm. The first step of AdamW divides a gradient by its size, so that a gradient of pure
+    rounding error, such as that of the biases of attention keys, moves its parameter by the whole learning
+    rate.
     """
     here, there = cpu.parameters(), other.parameters()
     losses = [np.abs(cpu.losses(part)[0] - other.losses(part)[0]).max() for part in ("train", "validation")]
@@ -210,7 +213,7 @@ def _distance(cpu: BatchedEngine, other: BatchedEngine, dtype: str) -> float:
 
 
 class Stepper:
-    """Takes so many steps with an engine, on from where it stands, and waits until they are done."""
+    """Takes steps with an engine, and waits until they are done."""
 
     def __init__(self, engine: BatchedEngine | FusedEngine) -> None:
         self._engine, self._at = engine, 0
@@ -228,7 +231,7 @@ def _wait() -> None:
 
 
 def steps(plan: Plan, end: float) -> Iterator[Row]:
-    """A step of ensembles of each size, in turn with the same on the CPU and with a plain loop."""
+    """Time a step of ensembles of each size, in turn with the CPU and with a plain loop."""
     for members in plan.members:
         for name in plan.timed:
             if monotonic() < end:
@@ -237,7 +240,7 @@ def steps(plan: Plan, end: float) -> Iterator[Row]:
 
 
 def _times(plan: Plan, model: Model, members: int) -> Row:
-    """Seconds of a step of all members: rounds in which each contender has its turn."""
+    """Return the seconds of a step of all members, over rounds in which the contenders take turns."""
     assert isinstance(model, DenseModel)
     ensemble = draw(model, runs=members, seed=0)
     chunk = min(members, LARGEST_CHUNK)
@@ -279,7 +282,7 @@ def _loop(model: DenseModel, device: str) -> Callable[[int], None]:
 
 
 def memory(plan: Plan, end: float) -> Iterator[Row]:
-    """Peak memory and time of a step, by how many members' activations exist at a time."""
+    """Measure the peak memory and the time of a step for several chunk sizes."""
     ensemble = draw(plan.checked[plan.trained], runs=plan.networks, seed=0)
     for chunk in plan.chunks:
         if monotonic() < end and plan.device == "cuda":
@@ -338,7 +341,7 @@ def _trained(plan: Plan, end: float) -> Iterator[Row]:
 
 
 def _state(networks: nets.Training) -> Row:
-    """What the networks have learned, and how many circles each of them has."""
+    """Return the accuracies of the networks, and the number of circles of each."""
     row: Row = {}
     for part in ("train", "validation"):
         loss, accuracy = networks.losses(part)

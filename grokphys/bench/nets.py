@@ -1,7 +1,8 @@
 """`grokphys bench nets`: training against plain PyTorch loops of the same models, in one run.
 
-What is compared is timed in turn within one process, round by round, so a ratio is that of neighbors in
-time; its spread is that of the rounds. References run with as many PyTorch threads as are fastest for them.
+All contenders are timed in turn within one process, round by round. A ratio therefore compares measurements
+that are close in time, and its spread is that of the rounds. References run with the number of PyTorch
+threads that is fastest for them.
 """
 
 import math
@@ -50,7 +51,7 @@ ACTIVATIONS = {
 
 
 class PlainNetwork(torch.nn.Module):
-    """One member of a model that has an architecture, as one writes it in PyTorch."""
+    """One member of a model with an architecture, written in plain PyTorch."""
 
     def __init__(self, model: DenseModel) -> None:
         super().__init__()
@@ -62,7 +63,7 @@ class PlainNetwork(torch.nn.Module):
         )
 
     def forward(self, pairs: Tensor) -> Tensor:
-        """Outputs (examples, outputs) for pairs of tokens (examples, 2)."""
+        """Return outputs (examples, outputs) for pairs of tokens (examples, 2)."""
         first, second = self.embedding(pairs[:, 0]), self.embedding(pairs[:, 1])
         activate = ACTIVATIONS[self.architecture.activation]
         if self.architecture.combine in ("sum", "neurons"):
@@ -178,7 +179,7 @@ def _train(options: dict[str, Any], **more: Any) -> None:
 
 
 def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
-    """Ours and each reference in turn: seconds of one step of one network."""
+    """Time one step of one network, in turn for ours and each reference."""
     attention, mlp, neurons = nets.ConstantAttention(), nets.EmbeddingMLP(), nets.TwoLayer()
     few = max(3, 200 // part)
     references: dict[str, dict[str, tuple[Callable[[], Any], int]]] = {
@@ -227,7 +228,7 @@ def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
 
 
 def _best_threads(call: Callable[[], Any]) -> int:
-    """Number of PyTorch threads with which a reference is fastest."""
+    """Return the number of PyTorch threads with which a reference is fastest."""
     took = {}
     for threads in (1, numba.get_num_threads()):
         torch.set_num_threads(threads)
@@ -237,7 +238,7 @@ def _best_threads(call: Callable[[], Any]) -> int:
 
 
 def multiply_adds(model: DenseModel) -> int:
-    """Multiply-adds of one full-batch step in its cheapest form: the first layer a token, not an example.
+    """Count the multiply-adds of one full-batch step, with the first layer computed once for each token.
 
     Neurons see each of all unordered pairs once, and take no product before their activation.
     """
@@ -251,7 +252,7 @@ def multiply_adds(model: DenseModel) -> int:
 
 
 def _product_rate(rounds: int) -> float:
-    """Multiply-adds a second of all cores, by float32 products of large matrices."""
+    """Measure the multiply-adds per second of all cores, by float32 products of large matrices."""
     size = 1500
     a = torch.rand(size, size)
     torch.set_num_threads(numba.get_num_threads())
@@ -273,7 +274,7 @@ def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
 
 
 def _recording(rounds: int, part: int) -> dict[str, Any]:
-    """Every step recorded to a file, against not recording; peak memory for two lengths."""
+    """Compare recording every step with not recording; measure the peak memory for two lengths."""
     steps = max(20, 200 // part)
     ratios = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -301,7 +302,7 @@ def _recording(rounds: int, part: int) -> dict[str, Any]:
 
 
 def _table_1(networks: int) -> None:
-    """Musat's Table 1: all its networks, and the structures they end in."""
+    """Time all networks of Musat's Table 1, and report their final structures."""
     for weight_decay in WEIGHT_DECAYS:
         trajectory = nets.train(runs=networks, weight_decay=weight_decay, record=[2000])
         structures(trajectory.final)

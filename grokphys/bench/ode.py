@@ -30,7 +30,7 @@ ALPHA = 0.01
 
 
 def bench_ode(*, out: Path = Path("results/bench/ode.json"), budget: Budget = "default") -> int:
-    """Measure fits of linear laws against those of other packages, coefficient errors beside the times.
+    """Measure fits of linear laws against those of other packages, with errors of coefficients and times.
 
     Every number comes from this run, on this machine; compilation is not timed.
 
@@ -55,9 +55,9 @@ def bench_ode(*, out: Path = Path("results/bench/ode.json"), budget: Budget = "d
 
 
 def signal_problems(count: int) -> list[tuple[Array, Array]]:
-    """States and increments of the embedded run, and of variants of it: as collinear as the real one.
+    """Return states and increments of the example run and of variants, which are equally collinear.
 
-    A variant stretches every signal by up to 5 % and adds noise that is smooth in time.
+    A variant scales every signal by up to 5 % and adds noise that is smooth in time.
     """
     real = ding.signals_of(Trajectory.open(embedded_trajectory()), 0, 1000)[0].values
     generator = np.random.default_rng(0)
@@ -153,7 +153,7 @@ def solution_rows() -> list[Row]:
 
 
 def oscillators() -> tuple[Array, Array]:
-    """A and b of two damped oscillators, mixed."""
+    """Return A and b of two damped oscillators in mixed coordinates."""
     generator = np.random.default_rng(0)
     pure = np.zeros((4, 4))
     pure[:2, :2] = [[-0.05, 1], [-1, -0.05]]
@@ -163,7 +163,7 @@ def oscillators() -> tuple[Array, Array]:
 
 
 def uneven_times(generator: np.random.Generator, count: int = 200, end: float = 15.0) -> Array:
-    """Times of a grid, each moved by up to 0.4 of its spacing."""
+    """Return the times of a grid, each shifted by up to 0.4 of the spacing."""
     grid = np.arange(count) + generator.uniform(-0.4, 0.4, count)
     return np.asarray((grid - grid[0]) * end / count)
 

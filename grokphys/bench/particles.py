@@ -1,7 +1,8 @@
 """`grokphys bench particles`: the particle engine against plain NumPy, PyTorch and Numba, in one run.
 
-What is compared is timed in turn within one process, round by round, so a ratio is that of neighbors in
-time; its spread is that of the rounds. The first call, which loads compiled code, is apart.
+All contenders are timed in turn within one process, round by round. A ratio therefore compares measurements
+that are close in time, and its spread is that of the rounds. The first call, which loads compiled code, is
+timed separately.
 """
 
 import subprocess
@@ -53,7 +54,8 @@ def _divide(x: NDArray[np.float64], rounds: int) -> None:
 
 @kernel(reorder=True)
 def _multiply_add(x: NDArray[np.float64], factors: NDArray[np.float64], rounds: int) -> None:
-    # Four chains an element, of factors that the compiler does not know: it would multiply known ones out.
+    # Four chains for each element, with factors that are unknown to the compiler, which would combine known
+    # ones.
     a, b, c, d = factors[0], factors[1], factors[2], factors[3]
     for _ in range(rounds):
         for k in range(x.size):
@@ -74,8 +76,8 @@ def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget:
 
     Args:
         out: JSON file to write all numbers to.
-        budget: quick takes fewer rounds and fits the cost up to N = 337; the others go on to N = 997, where
-            one direct sum takes ten seconds or more.
+        budget: quick takes fewer rounds and fits the cost up to N = 337; the others continue to N = 997,
+        where one direct sum takes ten seconds or more.
     """
     rounds, sizes = {
         "quick": (3, (113, 199, 337)),
@@ -106,7 +108,7 @@ def parts(
 
 
 def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, Any]]:
-    """Time a step of one run: ours and every reference that fits, in turn."""
+    """Time a step of one run, in turn for ours and every reference that fits into memory."""
     system = ParticleSystem(tokens)
     start = np.random.default_rng(0).standard_normal((runs, tokens, 2))
     few = start[: max(1, min(runs, 400_000 // system.pair_count**2))]
@@ -131,7 +133,7 @@ def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, 
 
 
 def _limits(rounds: int) -> dict[str, float]:
-    """Divisions and fused multiply-adds a second, of one core on an array that stays in its cache."""
+    """Measure divisions and fused multiply-adds per second of one core, on an array in its cache."""
     x = np.full(512, 1.5)
     _divide(x, 1)
     factors = np.array([0.1, 0.2, 0.3, 0.15])
@@ -148,7 +150,7 @@ def _limits(rounds: int) -> dict[str, float]:
 def _cost(sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
     """Time one evaluation of the forces against size, direct and automatic in turn, and fit exponents.
 
-    What takes seconds is timed once or twice only: its spread is small.
+    Calls of several seconds are timed only once or twice, because their spread is small.
     """
     rng = np.random.default_rng(1)
     rows: list[dict[str, Any]] = []
@@ -156,7 +158,7 @@ def _cost(sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
         system, x = ParticleSystem(size), rng.standard_normal((size, 2))
         took: dict[str, list[float]] = {"direct": [], "auto": []}
         found = {}
-        forces(x, system)  # plans the grid, which a moving system does once for many steps
+        forces(x, system)  # this plans the grid, which a moving system does once for many steps
         while not took["auto"] or (len(took["auto"]) < rounds and sum(took["direct"]) < 5.0):
             for method, times in took.items():
                 began = time.perf_counter()
@@ -178,7 +180,7 @@ def _cost(sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
 
 
 def _fresh(tokens: int) -> dict[str, float]:
-    """First call and memory in a process of its own, which finds the compiled code on disk."""
+    """Measure the first call and the memory in a new process, which finds the compiled code on disk."""
     command = [sys.executable, "-c", FRESH, str(tokens)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     imported, first, before, after = map(float, output.split())

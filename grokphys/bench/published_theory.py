@@ -1,7 +1,7 @@
-"""The effective theory as it is published: loops, lists and ranks by a tolerance, in NumPy.
+"""The effective theory as published: loops, lists, and ranks with a tolerance, in NumPy.
 
-Re-implemented from the paper's text (Eqs. 1-3, 5, 12, 14), without a trick and without a deliberate delay,
-as the reference that `grokphys bench theory` measures against in the same run.
+It is implemented from the paper's text (Eqs. 1-3, 5, 12, 14), without optimization and without deliberate
+delay, as the reference that `grokphys bench theory` measures against in the same run.
 """
 
 from collections.abc import Sequence

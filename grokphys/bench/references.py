@@ -1,4 +1,4 @@
-"""What the particle engine is measured against: the same force in plain NumPy, PyTorch and Numba.
+"""References of the particle engine: the same force in plain NumPy, PyTorch and Numba.
 
 Each takes positions (runs, tokens, dim) and returns forces of that shape, with the paper's constants of 1 and
 the given softening; none of them uses the split of the sum.
@@ -28,7 +28,7 @@ def _pairs(tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
 
 
 def numpy_forces(positions: Array, softening: float = 0.1) -> Array:
-    """All pairs of pair sums of all runs at once as arrays, one product for the sum over pairs."""
+    """Compute all pairs of pair sums of all runs as arrays, with one product for the sum over pairs."""
     first, second, label, holds = _pairs(positions.shape[1])
     same_weight, diff_weight = ParticleSystem(positions.shape[1], positions.shape[2]).weights
     same = label[:, None] == label
@@ -89,7 +89,7 @@ def _naive(sums: Array, label: NDArray[np.int64], weights: Array, softening: flo
 
 
 def numba_forces(positions: Array, softening: float = 0.1) -> Array:
-    """Sum as the table of the specification is written: loops over pairs of pair sums and axes, all cores."""
+    """Compute the sum by loops over pairs of pair sums and axes, on all cores."""
     first, second, label, holds = _pairs(positions.shape[1])
     sums = np.ascontiguousarray(positions[:, first] + positions[:, second])
     out = np.empty_like(sums)

@@ -17,4 +17,4 @@ BENCHES: dict[str, Callable[..., int]] = {
     "start": bench_start,
     "gpu": bench_gpu,
 }
-"""What each name measures: a function of `out`, the JSON file, and `budget`; gpu takes `minutes` too."""
+"""Benchmarks by name: functions of the JSON file `out` and of `budget`; gpu also takes `minutes`."""

@@ -1,12 +1,12 @@
-"""`grokphys bench start`: what people wait for in fresh processes, as ratios to a unit of the same minute.
+"""`grokphys bench start`: the time of first calls in new processes, as ratios to a unit of the same minute.
 
-The unit is a process that compiles one trivial ``prange`` kernel into an empty cache, imports included: so
-the ratios say what this package adds, whatever the machine. Both the time on the clock and the seconds of a
-core are taken; the latter tell where others use the machine too. Cold is with an empty cache of compiled
-kernels, warm with what the cold process left there.
+The unit is a process that compiles one trivial ``prange`` kernel into an empty cache, including imports. The
+ratios therefore measure what this package adds on any machine. Both wall-clock time and CPU time are
+measured; CPU time is more reliable on a busy machine. A cold process starts with an empty cache of compiled
+kernels, and a warm process with the cache that the cold one left.
 
-A record of each version is kept in `benchmarks/start/`, where that folder exists. A call says what has become
-slower by more than a fifth since the newest of them, and leaves them as they are then.
+A record of each version is kept in `benchmarks/start/` if that folder exists. A call reports what has become
+slower by more than a fifth since the newest record; in that case it writes no record.
 """
 
 import json
@@ -43,7 +43,7 @@ COMMAND = ("-m", "grokphys.cli.main")
 
 
 class Case(NamedTuple):
-    """A process whose time is taken; `goal` is of units, cold or, without a kernel, warm."""
+    """A process that is timed; `goal` is in units, for the cold process, or the warm one without a kernel."""
 
     arguments: tuple[str, ...]
     goal: float | None = None
@@ -76,14 +76,14 @@ CASES = {
         (*COMMAND, "compare", "{particles}", "{networks}", "--out", "{new}/report.html"), kernels=False
     ),
 }
-"""What is measured: the arguments of Python; `{new}` is an empty folder, the other names are files."""
+"""Arguments of Python in each case; `{new}` is an empty folder, and the other names are files."""
 SLOWER = 1.2
-"""A ratio that is so many times as large as that of the record is reported."""
+"""Factor over the ratio of the record from which a case is reported as slower."""
 RECORDS = Path("benchmarks/start")
 
 
 class Took(NamedTuple):
-    """Seconds on the clock, and of a core."""
+    """Wall-clock seconds and CPU seconds."""
 
     clock: float
     core: float
@@ -109,7 +109,7 @@ def bench_start(*, out: Path = Path("results/bench-start.json"), budget: Budget 
 
 
 def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
-    """Measure cases in turn, `rounds` times, each round with a unit of its own."""
+    """Measure cases in turn, `rounds` times, with a unit in each round."""
     took: dict[tuple[str, str], list[tuple[Took, Took]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = _files(Path(folder), cases)
@@ -143,7 +143,7 @@ def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
 
 
 def run(arguments: Sequence[str], cache: Path) -> Took:
-    """Run Python with a cache of kernels, to its end; of a failure the last lines are raised."""
+    """Run Python with a cache of kernels; raise an error with the last lines of its output if it fails."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
     before, began = os.times(), time.perf_counter()
     done = subprocess.run(
@@ -163,7 +163,7 @@ def newest(folder: Path) -> dict[str, Any]:
 
 
 def regressions(found: Sequence[Row], record: Mapping[str, Any]) -> list[str]:
-    """Say, a line each, what takes more seconds of a core than in a record, as ratios to the unit."""
+    """Return a line for each case whose CPU time, relative to the unit, has grown since a record."""
     before = {(row["what"], row["kernels"]): row["core"]["median"] for row in record.get("rows", ())}
     said = []
     for row in found:
@@ -177,7 +177,7 @@ def regressions(found: Sequence[Row], record: Mapping[str, Any]) -> list[str]:
 
 
 def _unit(folder: Path) -> Took:
-    """Time the unit; it stands in a file, as Numba caches only what does."""
+    """Time the unit, which is in a file because Numba caches only functions in files."""
     new = Path(tempfile.mkdtemp(dir=folder))
     script = new / "unit.py"
     script.write_text(UNIT)
@@ -185,7 +185,7 @@ def _unit(folder: Path) -> Took:
 
 
 def _files(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
-    """Return the files that the arguments of cases name, made where they are."""
+    """Create and return the files that the arguments of cases name."""
     import physics
 
     files = {name: str(folder / f"{name}.h5") for name in ("particles", "networks", "example")}
@@ -201,7 +201,7 @@ def _files(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
 
 
 def _made() -> dict[str, str]:
-    """By which code, and when."""
+    """Return the version of the code, and the date."""
     from physics.trajectory.provenance import code_version
 
     return {"by": code_version(), "at": datetime.now(UTC).isoformat(timespec="seconds")}

@@ -17,8 +17,8 @@ from physics.theory.quality import list_parallelograms
 def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budget = "default") -> int:
     """Measure the effective theory against a straightforward NumPy version of the published procedure.
 
-    Every number comes from this run, on this machine; compilation is timed apart. Results of both sides are
-    compared before a ratio is stated.
+    Every number comes from this run, on this machine; compilation is timed separately. Results of both sides
+    are compared before a ratio is stated.
 
     Args:
         out: JSON file to write the table to.
@@ -77,7 +77,7 @@ def closure_rows(budget: Budget) -> list[Row]:
 
 
 def _transition(p: int) -> float:
-    """Number of samples near which training sets of plain addition become complete, p = 8 … 200."""
+    """Return the size near which training sets of plain addition become complete (p = 8 … 200)."""
     return float(0.5 * p * (np.log(p) + 2))
 
 

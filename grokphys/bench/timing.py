@@ -1,4 +1,4 @@
-"""What the benchmarks share: how calls are timed, what a row holds, and how rows are shown and kept."""
+"""Code that the benchmarks share: timing of calls, rows of results, and their tables and files."""
 
 import os
 import platform
@@ -16,9 +16,9 @@ from grokphys.progress import progress
 from grokphys.report.page import Table
 
 Row = dict[str, Any]
-"""One measurement: what, and numbers under names that end in their units."""
+"""One measurement: its name, and numbers under names that end in their units."""
 Calls = Mapping[str, tuple[Callable[[], Any], float]]
-"""What is compared: a call by its name, and how many units of work it does."""
+"""Calls to compare, by name, with the number of units of work that each does."""
 
 
 def seconds(call: Callable[[], Any]) -> float:
@@ -29,7 +29,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def best(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Seconds of the fastest of several calls, after one that compiles and fills the caches."""
+    """Return the seconds of the fastest of several calls, after a call that compiles and fills the caches."""
     call()
     return min(seconds(call) for _ in range(repeats))
 
@@ -37,7 +37,7 @@ def best(call: Callable[[], Any], repeats: int = 5) -> float:
 def in_turn(
     calls: Calls, rounds: int, before: Callable[[str], Any] = lambda name: None
 ) -> dict[str, list[float]]:
-    """Seconds of a unit of work of each call, timed in turn, so that a ratio is that of neighbors in time.
+    """Return the seconds per unit of work of each call; the calls take turns, so that ratios are reliable.
 
     `before` is called with the name of each call before its turn, and is not timed.
     """
@@ -50,17 +50,17 @@ def in_turn(
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, least and most."""
+    """Return the median, the smallest and the largest value."""
     return {"median": float(np.median(values)), "least": min(values), "most": max(values)}
 
 
 def ratio(theirs: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
-    """How many times as long as ours theirs takes: the spread of the rounds' ratios."""
+    """Return how many times as long the reference takes, with the spread over the rounds."""
     return spread([b / a for a, b in zip(ours, theirs, strict=True)])
 
 
 def against(took: Mapping[str, Sequence[float]], ours: str = "ours") -> list[Row]:
-    """A row for each reference that was timed in turn with ours."""
+    """Return a row for each reference that was timed in turn with ours."""
     return [
         {
             "reference": name,
@@ -74,12 +74,12 @@ def against(took: Mapping[str, Sequence[float]], ours: str = "ours") -> list[Row
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The power of the size with which times grow."""
+    """Return the exponent with which times grow with the size."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
 def machine() -> Row:
-    """Processor, threads, and the load when it began."""
+    """Return the processor, the number of threads, and the load at the beginning."""
     return {
         "processor": platform.processor() or platform.machine(),
         "threads": numba.get_num_threads(),
@@ -87,7 +87,7 @@ def machine() -> Row:
     }
 
 
-# -- what is shown -----------------------------------------------------------------------------------------
+# -- output -----------------------------------------------------------------------------------------
 
 
 class _Cells(string.Formatter):
@@ -115,7 +115,7 @@ class _Cells(string.Formatter):
 
 
 def duration(value: float) -> str:
-    """Seconds in the unit that suits them."""
+    """Return seconds in a suitable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if value * scale >= 1 or unit == "µs":
             return f"{value * scale:.3g} {unit}"
@@ -123,7 +123,7 @@ def duration(value: float) -> str:
 
 
 def table(caption: str, rows: Sequence[Row], columns: Mapping[str, str]) -> Table:
-    """Return rows as a table: of each column its head and a template, which names numbers of a row."""
+    """Return rows as a table; columns are given by a header and a template with names of numbers of a row."""
     cells = [[_Cells().format(template, **row) for template in columns.values()] for row in rows]
     return Table(caption, list(columns), cells)
 
@@ -161,7 +161,7 @@ def measured(
     parts: Mapping[str, Callable[[], Any]],
     tables: Callable[[dict[str, Any]], Sequence[Table]],
 ) -> int:
-    """Measure part after part under a bar, print the tables, and write all numbers to a JSON file."""
+    """Measure all parts under a bar, print the tables, and write all numbers to a JSON file."""
     make_directory(out.parent)
     result = {part: parts[part]() for part in progress(tuple(parts), f"bench {name}", "part")}
     for one in tables(result):

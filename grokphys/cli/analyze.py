@@ -1,4 +1,4 @@
-"""`grokphys analyze`: what the embeddings of trajectories have become."""
+"""`grokphys analyze`: the final structures of the embeddings of trajectories."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,7 @@ def analyze(
     table: TableFile = None,
     overwrite: Overwrite = False,
 ) -> int:
-    """Report what the embeddings in trajectory files have become.
+    """Report the final structures of the embeddings in trajectory files.
 
     Prints one summary for each file: circles, grid imperfections, surviving frequencies, effective dimension
     and accuracies. A file that cannot be read is named on stderr and skipped; the exit status is then 1.
@@ -32,15 +32,15 @@ def analyze(
         files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
         structures: Whether to count grid imperfections of the final embeddings. With auto they are counted
             for up to 4 dimensions.
-        neurons: Look at the neurons instead, of networks that add modulo their tokens and whose file holds
-            their layers: how many have one frequency, two, more, or are dead, which frequencies they have,
-            how pure they are, and how their phases fit. What nets.Recorder wrote is taken for the weights
+        neurons: Analyze the neurons instead, of networks that add modulo their tokens and whose file holds
+            their layers. The summary says how many neurons have one frequency, two or more, or are dead, how
+            pure they are, and how their phases are related. A file of nets.Recorder is read as the weights
             into a hidden layer.
-        logits: Look at the logits of such networks: how much of them cos(2πk(a + b - c)/p) explains, the key
-            frequencies, and restricted and excluded loss.
+        logits: Analyze the logits of such networks instead: the variance that cos(2πk(a + b - c)/p) explains,
+            the key frequencies, and restricted and excluded loss.
         table: Table to write, as CSV or Parquet. It has one row for each run: structures, surviving
             frequencies and the step from which they are known, effective dimension, final losses and
-            accuracies; or what is asked of neurons and logits.
+            accuracies, or the results for neurons and logits.
         overwrite: Replace files that exist.
     """
     from grokphys.batches import read_each, run_columns
@@ -69,10 +69,10 @@ def analyze(
 
 
 def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, Any]]]:
-    """Summary line of a file and the columns of each of its runs."""
-    from analysis.circles.fourier import signals_and_final, survives
+    """Return the summary line of a file, and the columns of each of its runs."""
+    from analysis.circles.fourier import signals_and_final
     from analysis.circles.geometry import effective_dimension
-    from analysis.circles.survival import StoppingRule
+    from analysis.circles.survival import StoppingRule, survives
     from physics.particles.structures import circle_ratio, is_circle
 
     signals, final = signals_and_final(trajectory)
@@ -105,7 +105,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
 
 
 def _neurons(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
-    """Summary of the neurons of a file at its last frame, and the columns of each of its runs."""
+    """Return a summary of the neurons in the last frame of a file, and the columns of each of its runs."""
     from analysis import diversification, neuron_spectrum
     from physics.neurons.spectrum import KINDS
 
@@ -139,7 +139,7 @@ def _neurons(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _weights(trajectory: Trajectory) -> dict[str, Any]:
-    """Arguments of `neuron_spectrum` for the last frame of a file."""
+    """Return the arguments of `neuron_spectrum` for the last frame of a file."""
     import nets
 
     made = trajectory.parameters
@@ -155,7 +155,7 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def _logits(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
-    """Summary of the logits of a file at its last frame, and the columns of each of its runs."""
+    """Return a summary of the logits in the last frame of a file, and the columns of each of its runs."""
     import nets
     from analysis import excluded_loss, logit_spectrum, restricted_loss
 
@@ -182,6 +182,6 @@ def _logits(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _mean(values: Any) -> float | None:
-    """Mean of the numbers among the values; None without any."""
+    """Return the mean of the numbers among the values; None if there are none."""
     found = values[np.isfinite(values)]
     return float(found.mean()) if len(found) else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from grokphys.explorer.runs.circles import CircleRun
 
 SMALLEST, LARGEST = 200, 4000
-"""Widths of a picture in pixels that can be read and kept."""
+"""Smallest and largest width of a picture in pixels."""
 
 
 def animate(
@@ -100,7 +100,7 @@ def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
 
 
 def _modulus(trajectory: Trajectory) -> int | None:
-    """Modulus of the classes by what made the trajectory; one that no sum reaches for plain addition."""
+    """Return the modulus of the recorded operation; for plain addition, one that no sum reaches."""
     made = trajectory.parameters.get("system") or trajectory.parameters.get("model") or {}
     modulus: int | None = made.get("modulus")
     plain = made.get("type") == "ToyAddition" or (made.get("type") == "EffectiveTheory" and modulus is None)

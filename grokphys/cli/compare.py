@@ -31,7 +31,7 @@ def compare(
             from the same starts), ends (so that both end together), none, or equal progress of an observable
             that both have, such as quality. With auto it is scaling or ends.
         delta: Tolerance of the representation quality, relative to the size of the embedding.
-        out: File to write. It is the report, NAME.html; the numbers go to NAME.json beside it.
+        out: File to write. It is the report, NAME.html; the numbers go to NAME.json next to it.
         overwrite: Replace files that exist.
     """
     from grokphys.report.comparing import write_file_comparison

@@ -1,4 +1,4 @@
-"""`grokphys demo`: the whole job on real parts, and a report of it."""
+"""`grokphys demo`: simulation, training, fit and comparison, with a report."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def demo(
     seed: int = 0,
     overwrite: Overwrite = False,
 ) -> int:
-    """Simulate, train, fit and compare, and write a report that puts the results beside those of the papers.
+    """Simulate, train, fit and compare, and write a report with the results next to those of the papers.
 
     Example: grokphys demo --directory results/demo
 

@@ -45,15 +45,15 @@ def fit_ode(
         penalty: Penalty of the linear and the quadratic law: the Lasso of the paper, elastic net, or none
             (least squares).
         alpha: Weight of the penalty, at least 0. With aic, bic or cv it is chosen for each frequency.
-        l1_ratio: Part of the L1 norm in the elastic net, from 0 to 1.
+        l1_ratio: Fraction of the L1 norm in the elastic net, from 0 to 1.
         max_iter: Largest number of sweeps of coordinate descent for each frequency.
         form: What the law describes: the change from one frame to the next (increment), or the rate of change
             dx/dt for each step (generator).
         first: Number of the first step to fit.
         last: Number of the last step to fit.
-        resamples: Number of times that runs, or blocks of a single run, are drawn again. They give 95 %
-            intervals of the coefficients of a linear law in intervals.csv, and how often the penalty keeps
-            each of them. 0 means none.
+        resamples: Number of times that runs, or blocks of a single run, are resampled. This gives 95 %
+            intervals of the coefficients of a linear law, and how often the penalty keeps each of them, in
+            intervals.csv. 0 means none.
         table: Table to write, as CSV or Parquet. It has one row for each run: file, run, parameters and
             scores.
         directory: Directory to write to. It will hold coefficients.csv, interactions.csv, scores.json and two

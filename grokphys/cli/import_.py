@@ -1,4 +1,4 @@
-"""`grokphys import`: a foreign trajectory as a file of ours."""
+"""`grokphys import`: conversion of a trajectory of another program."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""`grokphys info`: what trajectory files hold, and a run as it is recorded."""
+"""`grokphys info`: the content of trajectory files, also of a run while it is recorded."""
 
 import sys
 import time
@@ -60,7 +60,7 @@ def info(files: Positional[Files], *, follow: bool = False) -> int:
 
 
 def _follow(found: Any) -> int:
-    """Print each frame of a run that is being recorded elsewhere: its step and the means of its numbers."""
+    """Print the step and the mean observables of each frame that another process records."""
     seen = 0
     while True:
         shared = (name for name in found.observables if found.clock(name)[0] is found.steps)
@@ -77,7 +77,7 @@ def _follow(found: Any) -> int:
 
 
 def _shortened(value: Any) -> str:
-    """JSON of a stored value; of a long one only its beginning and its length."""
+    """Return a stored value as JSON; a long one is cut, and its length is stated."""
     text = json_text(value, indent=None)
     if len(text) <= LONGEST_VALUE:
         return text

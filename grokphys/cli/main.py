@@ -1,8 +1,7 @@
 """`grokphys`: one command line.
 
-The exit status is 0 if all went well, 1 if a file or a run failed, and 2 if an option or a value is not
-allowed. It
-is 130 after an interrupt, 143 after a termination, and 141 if the reader of the output has gone.
+The exit status is 0 on success, 1 if a file or a run failed, and 2 if an option or a value is not allowed. It
+is 130 after an interrupt, 143 after a termination, and 141 if the reader of the output has closed it.
 """
 
 import os
@@ -54,11 +53,11 @@ GrokPhys studies how representations form while networks learn. Four things to t
       see which tables and figures of the papers can be reproduced, and how long each takes
 
 `grokphys --help` lists all commands, and `grokphys COMMAND --help` explains one of them."""
-"""What the command prints when it is called without arguments."""
+"""Text that the command prints when it is called without arguments."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status; mistakes of the user end in a sentence on stderr."""
+    """Run the command line and return its exit status; errors of the user are one sentence on stderr."""
     warnings.showwarning = _show_warning
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -74,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(sentence(error), 2)
     except (FileFormatError, OutputError, SimulationError) as error:
         return _fail(sentence(error), 1)
-    except BrokenPipeError:  # the reader of the output has gone, as in `grokphys … | head`
+    except BrokenPipeError:  # the reader has closed the output, as in `grokphys … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt as stop:

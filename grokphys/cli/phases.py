@@ -16,7 +16,7 @@ Scale = Literal["auto", "linear", "log"]
 AxisWords = Annotated[tuple[str, float, float], tyro.conf.arg(metavar="NAME LOW HIGH")]
 Settings = Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")]
 OTHERS = ("freeze_embedding", "shared", "dtype", "engine", "device")
-"""What else of `nets.train` a diagram may set, beside the hyper-parameters."""
+"""Other arguments of `nets.train` that a diagram may set."""
 
 
 def phases(
@@ -118,7 +118,7 @@ def phases(
 
 
 def _settings(model: str, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-    """Return the model, and arguments of `nets.train`, that NAME=VALUE say."""
+    """Return the model and the arguments of `nets.train` that the NAME=VALUE options describe."""
     from grokphys.phases import SETTINGS
 
     given = dict(_named(word) for word in words)
@@ -138,7 +138,7 @@ def _named(word: str) -> tuple[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Return a number or truth value where it is one, else the word."""
+    """Return a number or a truth value if the word is one, and otherwise the word."""
     try:
         return json.loads(text.lower())
     except json.JSONDecodeError:

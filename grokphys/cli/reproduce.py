@@ -1,4 +1,4 @@
-"""`grokphys reproduce`: items of the papers made anew and judged, and the pages that show them."""
+"""`grokphys reproduce`: the items of the papers, judged by rules, and the pages that show them."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from physics.checks import choice, whole_number
 from physics.errors import InputError
 
 SHIFT = 10**9
-"""What a step of --other-seeds adds to every seed; the recipes' own seeds are far smaller."""
+"""Number that one step of --other-seeds adds to every seed; the recipes' seeds are far smaller."""
 
 
 def reproduce(
@@ -27,6 +27,7 @@ def reproduce(
     other_seeds: int = 0,
     figures: Figures = "png",
     publish: Annotated[Path | None, given_otherwise("nowhere", "DOCS")] = None,
+    redraw: Annotated[Path | None, given_otherwise("nowhere", "DOCS")] = None,
 ) -> int:
     """Reproduce tables and figures of the papers, and judge every claim at the settings of the papers.
 
@@ -42,11 +43,15 @@ def reproduce(
         budget: How much to compute. quick takes seconds at toy settings and gives no verdicts; paper takes
             the settings of the paper, and --list says how long that takes.
         again: Run recipes again that are complete.
-        other_seeds: Draw everything anew, to see whether a verdict depends on chance. K times a billion is
-            added to every seed, and the results go to DIRECTORY/seeds-K. 0 keeps the recipes' own seeds.
+        other_seeds: Repeat all random draws with other seeds, to see whether a verdict depends on chance. K
+            times a billion is added to every seed, and the results go to DIRECTORY/seeds-K. 0 keeps the
+            recipes' seeds.
         publish: Directory of the documentation. The results at the settings of the papers are copied there
             from DIRECTORY, and the rules, the scoreboard and the gallery are rewritten. Recipes that are
             named, or --all, run before that.
+        redraw: Directory of the documentation. The recipes that are named run again at the settings of the
+            papers with the same seeds, and their pictures there are replaced. A recipe whose tables differ
+            from the stored ones is refused, and nothing else changes.
     """
     from grokphys.papers.catalogue import recipes
     from grokphys.papers.publish import publish as write_pages
@@ -57,6 +62,8 @@ def reproduce(
         choice("names", name, tuple(known))
     choice("budget", budget, ("quick", "paper"))
     whole_number("other_seeds", other_seeds, 0)
+    if redraw is not None and not names:
+        raise InputError("names must say which recipes to draw again with --redraw, got none")
     if names and all_:
         raise InputError(f"names must be left out with --all, got {' '.join(names)}")
     if not (names or all_ or list_ or publish is not None):
@@ -66,6 +73,8 @@ def reproduce(
         for name in names or known:
             print(f"{name:{width}}  {known[name].shows} ({known[name].cost})")
         return 0
+    if redraw is not None:
+        return _redraw(names, redraw)
     if publish is not None:
         refuse_unwritable(publish, parents=False)
     refuse_unwritable(directory)
@@ -87,3 +96,20 @@ def reproduce(
     if failed:
         print(f"grokphys: {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _redraw(names: Names, docs: Path) -> int:
+    """Draw the pictures of stored results again; return 1 if a recipe was refused."""
+    from grokphys.papers.catalogue import recipes
+    from grokphys.papers.redraw import redraw
+
+    refuse_unwritable(docs / "gallery", parents=False)
+    known, refused = recipes(), 0
+    for name in names:
+        try:
+            for path in redraw(known[name], docs):
+                print(f"wrote {path}")
+        except InputError as error:
+            refused += 1
+            print(f"grokphys: {error}", file=sys.stderr)
+    return 1 if refused else 0

@@ -25,7 +25,7 @@ SYSTEM_OPTIONS = {
         "Modulus of the classes, at least 2. The class of the pair (i, j) is (i + j) mod it.",
     ),
 }
-"""Help of the options that other commands have too, or whose default is not a number."""
+"""Help texts of options that other commands share, or whose default is not a number."""
 
 
 def simulate(

@@ -30,20 +30,20 @@ def survival(
 
     Args:
         files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
-        at: Number of the step up to which the change of the signal is the initial gradient, at least 1. If
+        at: The initial gradient is the change of the signal from the start to this step, at least 1. If
             that step is not recorded, the next one is used.
         factor: Factor that decides survival. A circle survives if its final signal exceeds this many times
             the mean of all signals.
         signal_threshold: Final signal above which a circle survives, instead of the factor. The paper takes
             10 for its study of gradients.
-        groups: What is left out together to judge predictions: a run, or a file whose runs start from the
-            same embedding.
+        groups: Unit that is left out to judge predictions: a run, or a file whose runs start from the same
+            embedding.
         bins: Number of bins for the survival rates. All bins hold equally many circles.
         table: Table to write, as CSV or Parquet. It has one row for each circle: file, run, parameters,
             signals, gradient and survival.
         overwrite: Replace files that exist.
     """
-    from grokphys.report import survival as told
+    from grokphys.report import survival as survival_report
 
     whole_number("at", at, 1)
     whole_number("bins", bins, 1)
@@ -53,13 +53,13 @@ def survival(
     if table is not None:
         refuse_table(table, overwrite)
     failed: list[Path] = []
-    circles = told.read_circles(files, at, factor, signal_threshold, failed)
+    circles = survival_report.read_circles(files, at, factor, signal_threshold, failed)
     if not circles:
         return 1
-    parts = told.report(circles, groups, bins, signal_threshold, factor)
+    parts = survival_report.report(circles, groups, bins, signal_threshold, factor)
     for part in progress(parts, "survival", "table", 4):
         print(f"{part}\n")
     if table is not None:
-        rows = told.rows(circles)
+        rows = survival_report.rows(circles)
         print(f"{write_table(table, rows)}: {len(rows)} circles")
     return 1 if failed else 0

@@ -99,7 +99,7 @@ def train(
     """Train a model of the toolkit as an ensemble of networks, which differ in their seeds.
 
     Settings that are not given are those of the paper that the model comes from. Prints accuracies, and
-    structures where the model has them. Give --out to keep the trajectory of the embeddings.
+    structures if the model has them. Give --out to keep the trajectory of the embeddings.
 
     Example: grokphys train --model constant-attention --runs 100 --weight-decay 1.0 --out networks.h5
 
@@ -140,9 +140,9 @@ def train(
         freeze_embedding: Keep the embedding as it is initialized.
         optimizer: Optimizer: adamw, or sgd, which is gradient descent without moments.
         batch_size: Number of examples in each step.
-        train_fraction: Part of all examples to train on, from 0 to 1. The others are the validation set.
+        train_fraction: Fraction of all examples to train on, from 0 to 1. The others are the validation set.
             Only two-layer may train on all.
-        shared: What all networks have in common: embedding, layers, split, targets or noise.
+        shared: Random draws that all networks share: embedding, layers, split, targets or noise.
         layer_scale: Factor of the initial layers.
         embedding_scale: Factor of the initial embedding.
         record: When to record: every K steps, 'log', 'log:N' (N frames in each decade), '1:1000,100' (every
@@ -162,7 +162,7 @@ def train(
         resume: Continue the unfinished run in OUT.partial.
     """
     given = locals()
-    from nets.training import train as train_model  # torch takes seconds to import; other commands do without
+    from nets.training import train as train_model  # importing torch takes seconds
 
     refuse_special(out)
     model = model_name(model)

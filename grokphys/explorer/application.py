@@ -1,4 +1,4 @@
-"""The web application beneath the explorer: Bokeh's behind a door, which sends no more than a page needs."""
+"""The web application of the explorer: Bokeh's application behind access control, without unused parts."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -16,15 +16,16 @@ from grokphys.explorer.uploads import UploadHandler, Uploads
 
 UPLOAD = "/upload"
 ROUTES = ("/", "/ws", UPLOAD)
-"""What there is beside Bokeh's scripts; its other routes serve pages of other origins."""
+"""Routes in addition to Bokeh's scripts; Bokeh's other routes, for pages of other origins, are removed."""
 LARGEST_MESSAGE = 2**20
-"""Bytes of a message of a page; files come by another way."""
+"""Largest message of a page in bytes; files are uploaded separately."""
 
 
 class Connection(ServerConnection):
     """A connection that sends all changes of one reaction, or of one frame, in one message.
 
-    The session asks for a message a change, and awaits them when it has done: the first one takes them all.
+    The session requests one message for each change, and awaits them at the end: the first one carries all
+    changes.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -32,7 +33,7 @@ class Connection(ServerConnection):
         self._changes: list[DocumentPatchedEvent] = []
 
     def send_patch_document(self, event: DocumentPatchedEvent) -> Awaitable[None]:
-        """Return what sends this change, together with all that have come by then."""
+        """Return a coroutine that sends this change, with all changes that have been made by then."""
         self._changes.append(event)
         return self._send()
 
@@ -43,12 +44,12 @@ class Connection(ServerConnection):
 
 
 class Application(BokehTornado):
-    """Bokeh's application behind a door, with such connections, and without the libraries that no view uses.
+    """Bokeh's application behind a `Door`, with such connections, and without libraries that no view uses.
 
     Parameters
     ----------
     page : callable
-        Fills the document of a new tab.
+        Function that fills the document of a new tab.
     door : Door
     uploads : Uploads
     **settings
@@ -61,19 +62,19 @@ class Application(BokehTornado):
             page,
             extra_patterns=[(UPLOAD, UploadHandler, {"uploads": uploads})],
             extra_websocket_origins=door.origins,
-            sign_sessions=True,  # nobody chooses the number of a session, or makes one up
+            sign_sessions=True,  # clients can neither choose nor invent the number of a session
             secret_key=self._secret,
             include_headers=[],
             include_cookies=[],
             websocket_max_message_size_bytes=LARGEST_MESSAGE,
             ico_path="none",
             transforms=[Headers],
-            log_function=lambda _handler: None,  # addresses hold the token
+            log_function=lambda _handler: None,  # addresses contain the token
             **settings,
         )
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
-        """Return what answers a request: nothing of ours, unless it may come in."""
+        """Return the handler of a request; a refused request only gets a `Refused` handler."""
         sentence = self._door.refusal(request)
         if sentence is not None:
             return self._refuse(request, 403, sentence)
@@ -84,14 +85,14 @@ class Application(BokehTornado):
         return super().find_handler(request, **named)
 
     def _is_of_ours(self, request: HTTPServerRequest) -> bool:
-        """Whether a request names no session, or, as the websocket of a page does, one that was made here."""
+        """Return whether a request names no session, or, like a page's websocket, one created here."""
         named = {"bokeh-token", "bokeh-session-id"} & set(request.query_arguments)
         if named or "Bokeh-Session-Id" in request.headers:
             return False
         _, _, token = request.headers.get("Sec-WebSocket-Protocol", "").partition(",")
         try:
             return not token.strip() or check_token_signature(token.strip(), self._secret, True)
-        except Exception:  # whatever a token leads to that is none
+        except Exception:  # any error that an invalid token causes
             return False
 
     def _refuse(self, request: HTTPServerRequest, status: int, sentence: str) -> Any:
@@ -104,5 +105,5 @@ class Application(BokehTornado):
         return connection
 
     def resources(self, absolute_url: str | bool | None = None) -> Resources:
-        """Return the scripts that a page loads."""
+        """Return the resources (scripts) that a page loads."""
         return super().resources(absolute_url).clone(components=["bokeh", "bokeh-widgets"])

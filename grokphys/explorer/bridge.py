@@ -1,4 +1,4 @@
-"""The bridge: the one model through which a page and its session talk, beside widgets and figures."""
+"""The bridge: a model through which a page and its session communicate, besides widgets and figures."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from bokeh.model import DataModel
 
 
 class Bridge(DataModel):
-    """What the page tells its session, and what the session tells the page.
+    """Messages from the page to its session, and from the session to the page.
 
-    Lists that carry an order begin with a number that increases, so that the same order twice is a change.
+    Lists that carry a command begin with an increasing number, so that a repeated command is a change.
     """
 
     command: Any = List(AnyValue, default=[0, "", None], help="From the page: [number, name, value].")
@@ -30,5 +30,5 @@ class Bridge(DataModel):
     )
 
     def send(self, name: str, *values: Any) -> None:
-        """Give an order to the page: "message", "script" or "download"."""
+        """Send a command to the page: "message", "script" or "download"."""
         setattr(self, name, [getattr(self, name)[0] + 1, *values])

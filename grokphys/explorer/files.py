@@ -1,4 +1,4 @@
-"""The trajectory files that a page may open: those that the command was given, and its uploads."""
+"""The trajectory files that a page may open: those of the command line, and its uploads."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,13 +21,13 @@ class FileList:
     Parameters
     ----------
     view : View
-        Where it stands: a file that comes while the view is on the stage is chosen at once.
+        View of the list; a file that is uploaded while the view is visible is chosen at once.
     chosen : callable
-        Told the path and the name of a file; what it raises speaks of the file by that name.
+        Function that is called with the path and the name of a file; its errors call the file by that name.
     others : mapping of Path to str, optional
-        Files beside those of the session, and their names.
+        Files in addition to those of the session, with their names.
     prompt : str, optional
-        What the list says before a file is chosen; without it the first is chosen.
+        Text of the list before a file is chosen; without it the first file is chosen.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class FileList:
 
     @property
     def files(self) -> dict[Path, str]:
-        """Paths and names of what may be chosen; those of the session come first."""
+        """Paths and names of the files that may be chosen; those of the session come first."""
         return {**self._view.session.files, **self._others}
 
     def show(self, path: Path) -> None:
-        """Say that a file is the one that is open."""
+        """Show which file is open."""
         with self._view.filling():
             self.list.value = str(path)
 
@@ -74,7 +74,7 @@ class FileList:
             self._chosen(*found)
 
     def _add(self, path: Path) -> None:
-        """A file has come."""
+        """Add an uploaded file."""
         with self._view.filling():
             self.list.update(options=theme.choices(self._options()), visible=True)
         if self._view.session.view is self._view:
@@ -87,7 +87,7 @@ class FileChooser:
     Attributes
     ----------
     trajectory : Trajectory or None
-        The chosen one.
+        The chosen trajectory.
     panel : model
     """
 
@@ -129,7 +129,7 @@ class FileChooser:
 
 
 def labels(files: Mapping[Path, str]) -> dict[Path, str]:
-    """Return what a list calls files, given their names: with their folders where several have one name."""
+    """Return the labels of files in a list, with their folders if several have the same name."""
     short = {path: Path(name).name for path, name in files.items()}
     count = list(short.values()).count
     return {path: label if count(label) == 1 else files[path] for path, label in short.items()}

@@ -1,8 +1,8 @@
-"""What a page may change: widgets within their options, and what the pointer does; all else is ignored.
+"""The changes that a page may make: values of widgets within their options, and pointer events.
 
-Bokeh lets whoever holds a websocket set any property of any model, and add models of its own. So no order
-of a page reaches its document before it has been looked at here, and what a widget allows is read from the
-document, where pages cannot change it.
+Bokeh allows the client of a websocket to set any property of any model, and to add models. Therefore every
+change of a page is checked here before it reaches the document. The options of a widget are read from the
+document, where pages cannot change them.
 """
 
 from collections.abc import Callable
@@ -29,22 +29,22 @@ from physics.errors import InputError
 LONGEST_TEXT = 1000
 LARGEST_NUMBER = 10**12
 LARGEST_PAGE = 10**5
-"""Pixels along a figure."""
+"""Largest size of a figure in pixels."""
 
 
 class Ignored(Exception):  # noqa: N818 - no error of anyone's
-    """A change that a page has no business to make."""
+    """A change that a page is not allowed to make."""
 
 
 def guard(document: Document, refuse: Callable[[Exception], None]) -> None:
-    """Let a document take from its page only what `allowed` lets through.
+    """Apply to a document only those changes of its page that `allowed` accepts.
 
-    `refuse` is told the error of a value that a widget does not allow.
+    `refuse` is called with the error of a value that a widget does not allow.
     """
     apply = document.apply_json_patch
 
     def apply_allowed(patch_json: Any, *, setter: Any = None) -> None:
-        """Apply what is allowed of the events that a page sends, one after the other."""
+        """Apply the allowed events of a page, one after the other."""
         content = patch_json.content if isinstance(patch_json, Serialized) else patch_json
         events = content.get("events") if isinstance(content, dict) else None
         for event in events if isinstance(events, list) else ():
@@ -58,18 +58,18 @@ def guard(document: Document, refuse: Callable[[Exception], None]) -> None:
             apply({"events": [found]}, setter=setter)
 
     document.apply_json_patch = apply_allowed
-    document.replace_with_json = lambda _json: None  # no page has another document for us
+    document.replace_with_json = lambda _json: None  # a page may not replace the document
 
 
 def allowed(document: Document, event: Any) -> dict[str, Any]:
-    """Return the event of a page as it may be applied.
+    """Return the event of a page in the form in which it may be applied.
 
     Raises
     ------
     InputError
-        If it gives a widget a value that is none of its own.
+        If it sets a widget to a value that the widget does not allow.
     Ignored
-        If it is anything else that pages do not do here.
+        If it is any other change that pages of the explorer do not make.
     """
     match event:
         case {"kind": "ModelChanged", "model": {"id": str(key)}, "attr": str(name), "new": new}:
@@ -88,7 +88,7 @@ def allowed(document: Document, event: Any) -> dict[str, Any]:
 
 
 def checked(model: Any, name: str, value: Any) -> Any:
-    """Return a value as a property of a widget may take it.
+    """Return a value in the form that the property of a widget allows.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def checked(model: Any, name: str, value: Any) -> Any:
 
 
 def _check(model: Any, name: str) -> Callable[[Any, Any], Any]:
-    """Return what checks new values of a property."""
+    """Return the function that checks new values of a property."""
     for kind, known, check in CHECKS:
         if isinstance(model, kind) and name == known:
             return check
@@ -119,7 +119,7 @@ def _ranged(slider: Any, value: Any) -> float:
 
 
 def _typed(spinner: Any, value: Any) -> float:
-    """Return the number that was typed, within its limits."""
+    """Return the typed number, within its limits."""
     whole = spinner.mode == "int"
     low = -LARGEST_NUMBER if spinner.low is None else spinner.low
     high = LARGEST_NUMBER if spinner.high is None else spinner.high
@@ -164,7 +164,7 @@ def _wrong(name: str, allowed: str, value: Any) -> InputError:
 
 
 def _order(_bridge: Any, value: Any) -> list[Any]:
-    """Return a command of the page: its number, its name, and a number, a text or nothing."""
+    """Return a command of the page: its number, its name, and a number, a text or None."""
     match value:
         case [int(count), str(name), int() | float() | str() | None as given] if (
             0 <= count <= LARGEST_NUMBER and len(name) + len(str(given)) <= LONGEST_TEXT
@@ -174,7 +174,7 @@ def _order(_bridge: Any, value: Any) -> list[Any]:
 
 
 def _seen(bridge: Any, value: Any) -> int:
-    """Return the last frame on screen, one of those that were sent."""
+    """Return the last frame on screen, which must be one of those that were sent."""
     if _is_number(value, whole=True) and 0 <= value <= bridge.frame:
         return int(value)
     raise Ignored
@@ -187,7 +187,7 @@ def _pixels(_plot: Any, value: Any) -> int:
 
 
 def _dragged(source: Any, value: Any) -> dict[str, Any]:
-    """Return the columns of a source whose points may be dragged, with new places and all else as it was."""
+    """Return the columns of a source with draggable points: new coordinates, all other columns unchanged."""
     tools = source.document.select({"type": PointDrawTool})
     if not any(source is renderer.data_source for tool in tools for renderer in tool.renderers):
         raise Ignored
@@ -233,10 +233,10 @@ def _pairs(entries: list[Any]) -> dict[str, Any]:
 
 
 def _is_number(value: Any, *, whole: bool = False) -> bool:
-    """Tell a finite number of a size that can be meant."""
+    """Return whether a value is a finite number of reasonable size."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) <= LARGEST_NUMBER and (not whole or value == int(value))  # NaN compares with nothing
+    return abs(value) <= LARGEST_NUMBER and (not whole or value == int(value))  # False for NaN
 
 
 CHECKS: tuple[tuple[type, str, Callable[[Any, Any], Any]], ...] = (
@@ -252,4 +252,4 @@ CHECKS: tuple[tuple[type, str, Callable[[Any, Any], Any]], ...] = (
     (Plot, "inner_height", _pixels),
     (ColumnDataSource, "data", _dragged),
 )
-"""Properties that a page sets, and what checks their new values; the first that fits counts."""
+"""Properties that a page may set, with the checks of their values; the first match applies."""

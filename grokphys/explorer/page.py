@@ -1,4 +1,4 @@
-"""A page of the explorer: its template, and a session for whoever opens it."""
+"""A page of the explorer: its template, and a new session for each tab."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ LOST = "window.grokphys.lost()"
 
 
 def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -> Callable[[Document], None]:
-    """Return the function that makes the page of a new tab."""
+    """Return the function that creates the page of a new tab."""
     template = get_env().from_string(_read("page.html"))
     fixed = {
         "page_css": _read("page.css"),
@@ -39,7 +39,7 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
         document.on_session_destroyed(lambda _context: session.close())
         document.template = template
         document.template_variables.update(fixed)
-        document.config.update(reconnect_session=False, notify_connection_status=False)  # page.js sees to it
+        document.config.update(reconnect_session=False, notify_connection_status=False)  # page.js does this
         session.stage.update(name="stage", tags=[session.bridge])
         document.add_root(session.stage)
         document.js_on_event("document_ready", CustomJS(args={"bridge": session.bridge}, code=CONNECT))
@@ -49,7 +49,7 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
 
 
 def terms() -> dict[str, list[str]]:
-    """Return what every word on the page means: a sentence, and the section of a paper, or nothing."""
+    """Return the explanation of every term on the page: a sentence, and a section of a paper or None."""
     rows = [line.split(" | ") for line in _read("terms.txt").splitlines()]
     return {name: [sentence, source[0].rstrip(" |") if source else ""] for name, sentence, *source in rows}
 

@@ -1,4 +1,4 @@
-"""`grokphys explore`: the server that a browser looks at."""
+"""`grokphys explore`: the server of the explorer."""
 
 import contextlib
 import errno
@@ -22,9 +22,9 @@ from physics.checks import whole_number
 from physics.errors import InputError, OutputError
 
 UNUSED_SECONDS = 8
-"""How long a session outlives its tab; it computes no more as soon as that is gone."""
+"""Seconds for which a session is kept after its tab is closed; it stops computing at once."""
 LARGEST_BODY = 2**16
-"""Bytes of a request that is no upload."""
+"""Largest size in bytes of a request that is not an upload."""
 PREFIX = "grokphys-explore-"
 WARNING = (
     "other machines reach port {port} of this one, as {names}. Without the link they are turned away. "
@@ -40,15 +40,15 @@ def explore(
     host: str = "127.0.0.1",
     browser: bool = True,
 ) -> int:
-    """Look at the toolkit's systems live in a browser.
+    """Explore the systems of the toolkit live in a browser.
 
-    Runs until it is interrupted. Nothing is fetched from a network.
+    The command runs until it is interrupted. Nothing is fetched from a network.
 
     Args:
-        files: trajectory files or quoted glob patterns to look at.
-        port: port to listen on; 0 for any free one.
-        host: address to bind to; only programs of this machine reach the default.
-        browser: open the page in the default browser.
+        files: Trajectory files to open, or quoted patterns such as 'runs/*.h5'.
+        port: Number of the port to listen on; 0 chooses a free one.
+        host: Address to bind to. Only programs on this machine can reach the default address.
+        browser: Open the page in the default browser.
     """
     whole_number("port", port, 0)
     if port > 65535:
@@ -67,7 +67,7 @@ def explore(
     link = f"http://{names[0]}:{port}/?token={token}"
     with contextlib.suppress(KeyboardInterrupt), _ended(), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
         print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
-        if browser:  # it starts, and waits for its answer, while the server is made
+        if browser:  # the browser starts while the server is created, and waits for its answer
             _open(Path(own), link)
         server = make_server(paths, listening, names, token, Path(own))
         server.start()
@@ -80,7 +80,7 @@ def make_server(
 ) -> Any:
     """Return the server of a listening socket; neither it nor its `io_loop` has been started.
 
-    It answers to `names` and whoever brings the token, and keeps uploads in the folder.
+    It answers requests to `names` with the token, and keeps uploads in the folder.
     """
     from bokeh.server.server import BaseServer
     from tornado.httpserver import HTTPServer
@@ -106,7 +106,7 @@ def make_server(
 
 
 def _open(folder: Path, link: str) -> None:
-    """Open the page in a browser, by a file that leads to it: all users can read words of a command line."""
+    """Open the page in a browser by a file that redirects to it: all users can read command lines."""
     from grokphys.explorer.door import forwarding
 
     page = folder / "open.html"
@@ -117,11 +117,11 @@ def _open(folder: Path, link: str) -> None:
 
 @contextlib.contextmanager
 def _ended() -> Iterator[None]:
-    """Let other orders to end be like Ctrl-C, so that what is private is taken away."""
+    """Treat other termination signals like Ctrl-C, so that private files are removed."""
     known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     orders = [
         order for order in known if signal.getsignal(order) == signal.SIG_DFL
-    ]  # not where it is ignored
+    ]  # unless the signal is ignored
     for order in orders:
         signal.signal(order, signal.default_int_handler)
     try:
@@ -132,7 +132,7 @@ def _ended() -> Iterator[None]:
 
 
 def _hush() -> None:
-    """Let a tab that closes in the middle of a frame be nothing to report."""
+    """Suppress reports of tabs that are closed in the middle of a frame."""
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
 
     def matters(record: logging.LogRecord) -> bool:
@@ -143,7 +143,7 @@ def _hush() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on `port`, or on a free one for 0, or say why that cannot be."""
+    """Return a socket that listens on `port`, or on a free one for 0; raise an error if it cannot."""
     try:
         listening = socket.create_server((host, port), backlog=128)
     except OSError as error:
@@ -157,12 +157,12 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _is_loopback(listening: socket.socket) -> bool:
-    """Tell whether only programs of this machine reach a socket, whatever name it was bound by."""
+    """Return whether only programs on this machine can reach a socket."""
     return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
 
 
 def _names(host: str, listening: socket.socket) -> list[str]:
-    """Names under which a browser may reach this server; the first one stands in the link."""
+    """Return the names under which a browser may reach this server; the link uses the first one."""
     address = listening.getsockname()[0]
     if _is_loopback(listening):
         return list(
@@ -172,6 +172,6 @@ def _names(host: str, listening: socket.socket) -> list[str]:
         return list(dict.fromkeys([host, address]))
     name = socket.gethostname()
     found = {name, socket.getfqdn()}
-    with contextlib.suppress(OSError):  # a name that resolves to nothing: what was found has to do
+    with contextlib.suppress(OSError):  # the name does not resolve; use the names found so far
         found |= {str(info[4][0]) for info in socket.getaddrinfo(name, None, socket.AF_INET)}
     return list(dict.fromkeys(["127.0.0.1", "localhost", *sorted(found)]))

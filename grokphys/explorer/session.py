@@ -1,4 +1,4 @@
-"""A session: one browser tab, its views, and the loop that plays the one on the stage."""
+"""A session: one browser tab, its views, and the loop that plays the visible one."""
 
 import json
 import sys
@@ -25,49 +25,49 @@ from physics.checks import choice, whole_number
 from physics.errors import FileFormatError, InputError, SimulationError
 
 SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
-"""Steps a frame that the page offers."""
+"""Numbers of steps per frame that the page offers."""
 INTERVAL = 1 / 35
-"""Shortest time from frame to frame, in seconds."""
+"""Shortest time between two frames in seconds."""
 IN_FLIGHT = 3
-"""Frames that may be on their way: one is painted and one waits for it while the next is computed."""
+"""Number of frames in flight: one is painted and one waits, while the next is computed."""
 WHOLE_EVERY = 0.3
-"""Seconds between the whole updates while it plays."""
+"""Seconds between complete updates during play."""
 LONGEST_REPLAY = 20_000
-"""Steps that a link may ask for: some seconds."""
+"""Largest number of steps that a link may request, which takes some seconds."""
 EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
-"""What becomes a plain sentence; anything else is a mistake of ours, and said to be."""
+"""Exceptions that are shown as plain sentences; all others are shown as errors of the program."""
 
 WORK = ThreadPoolExecutor(1, "explore-work")
-"""Advances every session, one after the other: they take turns, and the event loop stays free."""
+"""Worker that advances all sessions in turn, so that the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
-"""Draws exports, as matplotlib wants one thread, and prepares views."""
+"""Worker that draws exports (matplotlib needs a single thread) and prepares views."""
 PREPARED: set[type[View]] = set()
-"""Kinds of views of which one can be made at once."""
+"""Kinds of views that are prepared, so that one can be made at once."""
 
 
 class Session:
-    """One tab of a browser.
+    """The session of one browser tab.
 
     Parameters
     ----------
     document : bokeh.document.Document
     kinds : sequence of View classes
-        In the order of their tabs; the first is on the stage, or the first that reads files where there are.
+        Views in the order of their tabs. The page begins with the first, or with the first that reads files.
     files : sequence of Path
-        Trajectory files that the command was given.
+        Trajectory files from the command line.
     uploads : Uploads, optional
-        Where the files are that pages upload.
+        Store of the files that pages upload.
 
     Attributes
     ----------
     bridge : Bridge
-        The models that the page's script talks to.
+        Model through which the script of the page communicates.
     stage : bokeh.models.Column
-        Where views stand, the chosen one visible.
+        Column of the views, of which the chosen one is visible.
     files : dict of Path to str
-        All that this page may open, given or uploaded, and what their owner calls them.
+        Files that this page may open, given or uploaded, with their names.
     on_upload : list of callable
-        Told the path of a file that has come.
+        Functions that are called with the path of an uploaded file.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class Session:
         readers = [kind for kind in kinds if kind.reads_files and self.files]
         try:
             self._begin_with((readers or kinds)[0])
-        except EXPECTED as error:  # a file that is not ours
+        except EXPECTED as error:  # not a trajectory file
             self._begin_with(kinds[0])
             self.fail(error)
 
-    # -- what views use ----------------------------------------------------------------------------------
+    # -- interface for views -------------------------------------------------------------------------------
 
     def reaction(self, function: Callable[..., Any]) -> Callable[..., None]:
-        """Return `function` as a callback of widgets and models: errors are said, the status is renewed."""
+        """Return `function` as a callback of widgets and models that shows errors and updates the status."""
 
         @wraps(function)
         def reacting(*arguments: Any, **named: Any) -> None:
@@ -114,30 +114,30 @@ class Session:
         return reacting
 
     def say(self, text: str, kind: str = "note") -> None:
-        """Put a sentence on the page; an empty one takes the last away."""
+        """Show a sentence on the page; an empty one removes the last."""
         if text or self.bridge.message[2]:
             self.bridge.send("message", kind, text)
 
     def soon(self, function: Callable[[], Any]) -> None:
-        """Do something when all that came with a change is there, such as the name of an uploaded file."""
+        """Call a function after all parts of a change have arrived, such as the name of an uploaded file."""
         self.document.add_next_tick_callback(self.reaction(function))
 
     def hold(self, held: bool) -> None:
-        """Let play wait while a point is dragged, and go on after."""
+        """Pause play while a point is dragged, and continue afterwards."""
         self._held = held
         self._schedule()
 
     @property
     def closed(self) -> bool:
-        """Whether the tab is gone."""
+        """Whether the tab is closed."""
         return self._closed
 
     @property
     def playing(self) -> bool:
-        """Whether the view plays."""
+        """Whether the view is playing."""
         return bool(self.bridge.playing)
 
-    # -- the page's orders -------------------------------------------------------------------------------
+    # -- commands of the page ------------------------------------------------------------------------------
 
     def _command(self, name: str, value: Any) -> None:
         orders: dict[str, Callable[[], Any]] = {
@@ -160,17 +160,17 @@ class Session:
             self.reaction(orders[name])()
 
     def _begin(self) -> None:
-        """The page is there: show what was not worth waiting for."""
+        """Show what the first page did not have to wait for, now that it is loaded."""
         self._ready = True
         self.view.show()
 
     def _first(self) -> None:
-        """A page without a link of its own: play, unless there are files to look at."""
+        """Begin a page without a link: play, unless there are files to show."""
         if not self.files and self.view.presets:
             self._preset(self.view.presets[0].name)
 
     def _preset(self, name: str) -> None:
-        """Show something that has a name."""
+        """Show a preset."""
         names = {preset.name: preset for preset in self.view.presets}
         preset = names[choice("preset", name, tuple(names))]
         self._pause()
@@ -180,12 +180,12 @@ class Session:
         self._play()
 
     def _open_link(self, text: str) -> None:
-        """Come to the state that a link names.
+        """Restore the state that a link describes.
 
         Raises
         ------
         InputError
-            If it is none of this program's.
+            If the link was not made by this program.
         """
         try:
             state = json.loads(unquote(text))
@@ -197,25 +197,24 @@ class Session:
     def _restore(self, speed: Any, settings: dict[str, Any]) -> None:
         self._set_speed(speed)
         self.view.restore(settings)
-        steps = settings.get("step", 0)
-        if whole_number("step", steps, 0) > LONGEST_REPLAY:
+        if whole_number("step", steps := settings.get("step", 0), 0) > LONGEST_REPLAY:
             raise InputError(f"step must be at most {LONGEST_REPLAY} in a link, got {steps}")
         if steps:
-            self._run(lambda: self._move(steps))
+            self._run(lambda: self._move(steps, self.bridge.speed))
 
     def _begin_with(self, kind: type[View]) -> None:
-        """Choose the first view; the page waits for it."""
+        """Choose the first view, for which the page waits."""
         _prepare(kind)
         self.choose(kind.slug)
 
     @property
     def view(self) -> View:
-        """The view on the stage."""
+        """The visible view."""
         assert self._view is not None
         return self._view
 
     def choose(self, slug: str, then: Callable[[], None] = lambda: None) -> None:
-        """Bring a view to the stage, and `then` go on; it is made when it is first chosen."""
+        """Show a view, which is made when it is first chosen, and call `then`."""
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
         kind = self._kinds[slug]
@@ -253,7 +252,7 @@ class Session:
         self.bridge.speed = SPEEDS[SPEEDS.index(value)]
 
     def _take(self, key: str) -> None:
-        """A file has come: this page may open it, and keeps it as long as it lives."""
+        """Add an uploaded file, which this page may open as long as it lives."""
         if self._uploads is None:
             raise InputError("upload must be to a server")
         path, name = self._uploads.claim(key)
@@ -279,7 +278,7 @@ class Session:
         self._schedule()
 
     def _pause(self) -> None:
-        """Stop playing, and show what waited for a whole update."""
+        """Stop playing, and show a complete update."""
         self.bridge.playing = 0
         self.view.show()
 
@@ -293,15 +292,15 @@ class Session:
         self.view.reset()
         self.view.show()
 
-    # -- play --------------------------------------------------------------------------------------------
+    # -- play ----------------------------------------------------------------------------------------------
 
     def _shown(self, _name: str, _old: int, _new: int) -> None:
-        """A frame is on screen."""
+        """Note that a frame is on screen."""
         self._drawn.append(monotonic())
         self._schedule()
 
     def _schedule(self) -> None:
-        """Let the next frame be made, as soon as it may be."""
+        """Schedule the next frame as soon as possible."""
         behind = self.bridge.frame - self.bridge.shown >= IN_FLIGHT
         if self._waiting or self._held or self._closed or behind or not self.playing:
             return
@@ -316,12 +315,13 @@ class Session:
             await self._move(self.bridge.speed)
             self._schedule()
 
-    async def _move(self, steps: int) -> None:
-        """Advance in the worker while the document is locked, and show."""
+    async def _move(self, *steps: int) -> None:
+        """Advance in the worker while the document is locked, or replay steps at a speed; then show it."""
         try:
             view = self.view
             if not view.finished:
-                await IOLoop.current().run_in_executor(WORK, view.advance, steps)
+                work = view.advance if len(steps) == 1 else view.replay
+                await IOLoop.current().run_in_executor(WORK, work, *steps)
             if self._closed:
                 return
             if view.finished:
@@ -337,7 +337,7 @@ class Session:
             self.fail(error)
 
     def _run(self, work: Callable[[], Any]) -> None:
-        """Let the coroutine that `work` makes run with the document locked."""
+        """Run the coroutine of `work` with the document locked."""
 
         async def locked() -> None:
             await work()
@@ -346,12 +346,12 @@ class Session:
 
     @property
     def frames_a_second(self) -> float:
-        """Frames that the page has drawn, a second, of late."""
+        """Number of frames per second that the page has drawn recently."""
         if not self.playing or len(self._drawn) < 2:
             return 0.0
         return (len(self._drawn) - 1) / max(self._drawn[-1] - self._drawn[0], 1e-9)
 
-    # -- what goes out -----------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------------------
 
     def _say_status(self) -> None:
         words = {**self.view.status(), "fps": f"{self.frames_a_second:.0f}"}
@@ -361,10 +361,9 @@ class Session:
             self.bridge.link = quote(json.dumps(state, separators=(",", ":"), ensure_ascii=False))
 
     def fail(self, error: Exception) -> None:
-        """Say what went wrong, and pause; the server lives on."""
+        """Show an error, and pause; the server continues."""
         if isinstance(error, Canceled):
-            self.say(str(error))
-            return
+            return self.say(str(error))
         text = sentence(error)
         if not isinstance(error, EXPECTED):
             traceback.print_exception(error, file=sys.stderr)
@@ -373,17 +372,16 @@ class Session:
         self.say(text, "error")
 
     def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
-        """Do long work in the other worker, and `then` go on with its result here."""
+        """Do long work in the other worker, and call `then` with its result."""
 
         def done(future: "Future[Any]") -> None:
             if not self._closed:
-                go_on = self.reaction(lambda: then(future.result()))
-                self.document.add_next_tick_callback(go_on)
+                self.document.add_next_tick_callback(self.reaction(lambda: then(future.result())))
 
         DRAW.submit(work, *arguments).add_done_callback(done)
 
     def close(self) -> None:
-        """End: the tab was closed."""
+        """End the session, because the tab was closed."""
         self._closed = True
         self.bridge.playing = 0
         for view, _ in self._views.values():

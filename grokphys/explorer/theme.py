@@ -1,4 +1,4 @@
-"""The one design of all views: colors by class, figures, controls, and how they stand on the stage."""
+"""The common design of all views: colors of classes, figures, controls, and their layout."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ ACCENT, WARM = "#0b6e99", "#c2502f"
 SERIES = palette.SERIES
 """Colors of curves, as in the figures of the library."""
 DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", "solid")
-"""What tells curves apart without color, in the same order."""
+"""Dashes that distinguish curves without color, in the same order."""
 FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
 
 SQUARE = """
@@ -25,7 +25,7 @@ if (plot.inner_height > 0) {
   plot.x_range.setv({start: -half, end: half})
 }
 """
-"""Keeps units equal on both axes, whatever the size of the page."""
+"""Script that keeps units equal on both axes for every size of the page."""
 
 STAGE_CSS = """
 :host { display: grid !important; grid-template-columns: minmax(200px, 264px) minmax(0, 1fr); gap: 14px;
@@ -56,7 +56,8 @@ label, .bk-slider-title { font-size: 12.5px; color: var(--ink); margin-bottom: 1
 .bk-input { border: 1px solid var(--line); border-radius: 5px; background: var(--paper); color: var(--ink);
   font-size: 13px; height: 30px; min-height: 30px; padding: 2px 8px; }
 select.bk-input { padding-right: 22px; appearance: auto; background-image: none; }
-@media (prefers-color-scheme: dark) { .bk-spin-btn { filter: invert(0.8); } }
+@media (prefers-color-scheme: dark) { .bk-spin-btn { filter: invert(0.8); }
+  select.bk-input { color-scheme: dark; } }
 .bk-input:focus { border-color: var(--accent); box-shadow: none;
   outline: 2px solid var(--accent); outline-offset: 1px; }
 .bk-btn:focus-visible, input[type=checkbox]:focus-visible {
@@ -82,11 +83,11 @@ p { font: 12.5px/1.45 var(--font);
 FIGURE_CSS = """
 @media (prefers-color-scheme: dark) { .bk-Canvas { filter: invert(0.9) hue-rotate(180deg); } }
 """
-"""At night figures are turned: light to dark, each hue to itself. What one reads off them stays as it is."""
+"""In dark mode figures are inverted in lightness, and hues stay the same, so that they read alike."""
 
 
 def class_colors(count: int) -> list[str]:
-    """One color (#rrggbb) a class or token, around the cycle; the same in every view and figure."""
+    """Return one color (#rrggbb) for each class or token, the same in every view and figure."""
     return [
         "#" + bytes(color).hex()
         for color in np.rint(255 * palette.class_colors(count)[:, :3]).astype(np.uint8)
@@ -94,13 +95,13 @@ def class_colors(count: int) -> list[str]:
 
 
 def text_colors(colors: Sequence[str]) -> list[str]:
-    """Return ink or white, whichever reads better on each color."""
+    """Return ink or white, whichever is easier to read on each color."""
     bright = [np.dot(_rgb(color), (0.30, 0.59, 0.11)) > 0.6 for color in colors]
     return [INK if light else "#ffffff" for light in bright]
 
 
 def darker(color: str) -> str:
-    """Return a color dark enough to write with on paper, of the same hue."""
+    """Return a color of the same hue that is dark enough for text on paper."""
     rgb = _rgb(color)
     bright = float(rgb @ (0.30, 0.59, 0.11))
     written = np.rint(255 * rgb * min(1.0, 0.45 / max(bright, 1e-9))).astype(np.uint8)
@@ -115,7 +116,7 @@ def _rgb(color: str) -> NDArray[np.float64]:
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
     """Return an empty Bokeh figure in the design.
 
-    Its title is written by the `card` that it stands on. A `square` one shows a plane around the origin:
+    The `card` of the figure shows its title. A `square` one shows a plane around the origin:
     equal units on both axes, which are not drawn; see `zoom`.
     """
     if square:
@@ -153,17 +154,28 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
 
 
 def bounds(plane: Any) -> tuple[float, float, float, float]:
-    """Left, right, bottom and top of what a square figure shows."""
+    """Return left, right, bottom and top of the range of a square figure."""
     top = float(plane.y_range.end)
     try:
         aspect = plane.inner_width / plane.inner_height or 1.5
-    except (UnsetValueError, ZeroDivisionError):  # the page has not drawn it yet
+    except (UnsetValueError, ZeroDivisionError):  # the page has not drawn the figure yet
         aspect = 1.5
     return -top * aspect, top * aspect, -top, top
 
 
+def limits(shown: Any) -> tuple[float | None, float | None, float | None, float | None]:
+    """Left, right, bottom and top of what a figure shows; None where the page finds them from the data."""
+    if shown.tags:
+        return bounds(shown)
+    ends = shown.x_range.start, shown.x_range.end, shown.y_range.start, shown.y_range.end
+    left, right, bottom, top = (
+        float(end) if isinstance(end, int | float) and np.isfinite(end) else None for end in ends
+    )
+    return left, right, bottom, top
+
+
 def quiet_legend(plot: Any, columns: int = 4) -> None:
-    """Put the legend of a figure above it, where it hides no curve."""
+    """Place the legend of a figure above it, where it hides no curve."""
     legend = plot.legend
     legend.orientation, legend.ncols, legend.margin = "horizontal", columns, 0
     legend.background_fill_alpha, legend.border_line_alpha, legend.padding = 0.0, 0.0, 2
@@ -173,32 +185,32 @@ def quiet_legend(plot: Any, columns: int = 4) -> None:
 
 
 def zoom(plane: Any, extent: float | None = None) -> None:
-    """Let a square figure show [-extent, extent] on both axes; it moves only when it has to.
+    """Let a square figure show [-extent, extent] on both axes; it changes only if necessary.
 
-    Without an extent it has been given another shape, and shows what it did.
+    Without an extent, the figure has changed its shape and keeps its range.
     """
     extent = plane.tags[0] if extent is None else extent
     plane.tags = [extent]
     right, shown = bounds(plane)[1], plane.y_range.end
-    extent *= max(1.0, shown / right)  # a figure higher than wide shows more above and below
+    extent *= max(1.0, shown / right)  # a figure that is taller than wide shows more above and below
     if not 0.55 * shown < extent < 0.95 * shown:
         plane.y_range.update(start=-1.15 * extent, end=1.15 * extent)
 
 
 def card(shown: Any, *below: Any) -> Any:
-    """Return a figure, below its title, or another model on a card, and what belongs below it."""
+    """Return a card with a title, a figure or another model, and the models below it."""
     title = getattr(shown, "name", "") if isinstance(shown, Plot) else ""
     above = [Div(text=f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
     return column(*above, shown, *below, stylesheets=[CARD_CSS])
 
 
 def grid(*cards: Any, columns: int = 2) -> Any:
-    """Return cards side by side, one below the other on a narrow page."""
+    """Return cards side by side, which are stacked on a narrow page."""
     return column(*cards, stylesheets=[GRID_CSS], styles={"--columns": str(columns)})
 
 
 def column(*children: Any, **options: Any) -> Any:
-    """Return models one below the other, as wide as there is room."""
+    """Return models in a column of full width."""
     return Column(children=list(children), sizing_mode="stretch_width", margin=0, **options)
 
 
@@ -206,11 +218,11 @@ def stage(controls: Sequence[Any], *rows: Any) -> Any:
     """Return the layout of a view: controls on the left (at the end of a narrow page), rows of cards."""
     side = column(*controls, stylesheets=[CONTROLS_CSS], tags=["controls"])
     main = column(*rows, spacing=14, stylesheets=[":host { min-width: 0; }"])
-    return column(column(side, main, stylesheets=[STAGE_CSS]))  # the outer one may be made invisible
+    return column(column(side, main, stylesheets=[STAGE_CSS]))  # the outer column can be made invisible
 
 
 def heading(title: str, text: str = "", *, terms: Sequence[str] = ()) -> Any:
-    """Return a small heading among controls, with a (?) for `terms`, and what there is to say below it."""
+    """Return a small heading among controls, with a (?) for `terms`, and a text below it."""
     words = "|".join(terms)
     label = f"What is {', '.join(terms)}?"
     click = f"window.grokphys.explain(this, '{words}')"
@@ -238,12 +250,12 @@ def number(
 
 
 def chooser(name: str, options: Sequence[str] | Mapping[str, Any], **more: Any) -> Any:
-    """Return a list to choose from in the design: words, or words and what they stand for."""
+    """Return a selection list in the design, of words, or of words with their labels."""
     listed = choices(options) if isinstance(options, Mapping) else list(options)
     first = next(iter(options.values() if isinstance(options, Mapping) else options))
     return control(Select, name, options=listed, **({"value": first} | more))
 
 
 def choices(options: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """Return words and what they stand for as the `options` of a `chooser`."""
+    """Return words and their labels as the `options` of a `chooser`."""
     return [(value, word) for word, value in options.items()]

@@ -1,4 +1,4 @@
-"""Files that pages upload: streamed into a private folder, which holds so much and no more."""
+"""Files that pages upload, which are streamed into a private folder of limited size."""
 
 import contextlib
 import secrets
@@ -15,18 +15,18 @@ from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 
 LARGEST_UPLOAD = 2**28
-"""Bytes of one file."""
+"""Largest size of one file in bytes."""
 LARGEST_FOLDER = 2**30
-"""Bytes of all that pages hold at a time."""
+"""Largest size of all uploaded files together in bytes."""
 
 
 class Uploads:
-    """What the pages of a server have uploaded, each file under a key that cannot be guessed.
+    """The uploaded files of a server, each with a key that cannot be guessed.
 
     Parameters
     ----------
     folder : Path
-        A folder of our own, that only its owner can read; who made it takes it away.
+        Private folder, which only its owner can read; its creator removes it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,12 +35,12 @@ class Uploads:
         self._names: dict[str, tuple[Path, str]] = {}
 
     def begin(self, size: int) -> Path:
-        """Return where a file of so many bytes may be written.
+        """Return a path for a file of a given size in bytes.
 
         Raises
         ------
         InputError
-            If it is empty, or larger than there is room for.
+            If the file is empty or too large.
         """
         if not 0 < size <= LARGEST_UPLOAD:
             raise InputError(f"an upload must have from 1 to {LARGEST_UPLOAD} bytes, got {size}")
@@ -54,12 +54,12 @@ class Uploads:
         return path
 
     def keep(self, path: Path, name: str) -> str:
-        """Keep a file that has come, and return its key.
+        """Keep an uploaded file, and return its key.
 
         Raises
         ------
         FileFormatError
-            If it is no trajectory; the message names the file as its owner does.
+            If the file is not a trajectory; the message uses the name on the user's machine.
         """
         with named(path, name):
             Trajectory.open(path)
@@ -68,12 +68,12 @@ class Uploads:
         return key
 
     def claim(self, key: str) -> tuple[Path, str]:
-        """Return where a file lies, and its name, once.
+        """Return the path and the name of a file; this works once for each key.
 
         Raises
         ------
         InputError
-            If there is none.
+            If there is no such file.
         """
         if key not in self._names:
             raise InputError("upload must be one that has just been made")
@@ -87,7 +87,7 @@ class Uploads:
 
 @contextlib.contextmanager
 def named(path: Path, name: str) -> Iterator[None]:
-    """Let errors speak of a file by the name that its owner knows.
+    """Replace the path of a file in errors by the name on the user's machine.
 
     Raises
     ------
@@ -105,17 +105,17 @@ def named(path: Path, name: str) -> Iterator[None]:
 
 @stream_request_body
 class UploadHandler(RequestHandler):
-    """Take a file: its content is the body, its name an argument; the answer is its key, or a sentence."""
+    """Receives a file as the body of a request, named by an argument; answers with its key or a sentence."""
 
     def initialize(self, uploads: Uploads) -> None:
-        """Take where files go."""
+        """Keep the store of uploads."""
         self._uploads = uploads
         self._path: Path | None = None
         self._file: BinaryIO | None = None
         self._failed: OSError | None = None
 
     def prepare(self) -> None:
-        """Refuse what is too large before it comes."""
+        """Refuse a file that is too large before it arrives."""
         if self.request.method != "POST":
             return
         size = self.request.headers.get("Content-Length", "")
@@ -131,7 +131,7 @@ class UploadHandler(RequestHandler):
         self.request.connection.set_max_body_size(LARGEST_UPLOAD)
 
     def data_received(self, chunk: bytes) -> None:
-        """Write on."""
+        """Write the next part."""
         try:
             if self._file is not None and self._failed is None:
                 self._file.write(chunk)
@@ -139,7 +139,7 @@ class UploadHandler(RequestHandler):
             self._failed = error
 
     async def post(self) -> None:
-        """Look at what has come."""
+        """Check the file after it has arrived."""
         assert self._path is not None
         try:
             self._close()
@@ -155,11 +155,11 @@ class UploadHandler(RequestHandler):
             self.finish(key)
 
     def on_finish(self) -> None:
-        """Leave nothing of an upload that was refused."""
+        """Remove an upload that was refused."""
         self._forget()
 
     def on_connection_close(self) -> None:
-        """Leave nothing of an upload that broke off."""
+        """Remove an upload that was interrupted."""
         self._forget()
 
     def _close(self) -> None:
@@ -180,18 +180,18 @@ class UploadHandler(RequestHandler):
         self.finish(text + "\n")
 
     def write_error(self, status_code: int, **_named: Any) -> None:
-        """Say what went wrong without a page around it."""
+        """Answer an error as plain text."""
         self._refuse(status_code, f"The upload failed: {self._reason}.")
 
 
 def short_name(name: str) -> str:
-    """Return what a file is called, without folders or characters that cannot be seen."""
+    """Return the name of a file without folders and invisible characters."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(letter for letter in last if letter.isprintable())[-100:].strip() or "upload.h5"
 
 
 def unused(name: str, taken: Collection[str]) -> str:
-    """Return the name, or one like it that is not taken."""
+    """Return the name, or a similar one that is not in use."""
     whole = Path(name)
     others = (f"{whole.stem} ({n}){whole.suffix}" for n in range(2, len(taken) + 3))
     return next(found for found in (name, *others) if found not in taken)

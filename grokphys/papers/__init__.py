@@ -1,1 +1,1 @@
-"""Every table and figure of the three papers: recipes that make them, rules that judge them, and pages."""
+"""The tables and figures of the papers: recipes that make them, rules that judge them, and their pages."""

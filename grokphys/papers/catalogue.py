@@ -19,7 +19,7 @@ def recipes() -> Mapping[str, Recipe]:
 
 
 def _place(name: str) -> tuple[str, int, str]:
-    """Order inside of a paper: by the letters of the name, then its number, then what follows."""
+    """Sort key within a paper: the letters of the name, then its number, then the rest."""
     stem, _, rest = name.partition("-")
     digits = "".join(character for character in rest if character.isdigit())
     return (stem, int(digits) if digits and rest[0].isdigit() else 1000, rest)

@@ -1,7 +1,7 @@
-"""Estimates with intervals from the tables of a recipe, by resampling what was drawn independently.
+"""Estimates with intervals from the tables of a recipe, by resampling independent units.
 
-Each function takes columns and a confidence level. `groups` names what is independent: rows of one group,
-such as the circles of one network, enter or leave together.
+Each function takes columns and a confidence level. `groups` names the independent units: rows of one group,
+such as the circles of one network, are drawn or left out together.
 """
 
 from collections.abc import Callable
@@ -14,20 +14,21 @@ from scipy import stats
 
 from analysis.stats import intervals
 from analysis.stats.intervals import Interval
-from analysis.stats.intervals import difference as difference  # recipes take all evidence from here
+from analysis.stats.intervals import difference as difference  # for recipes
 
 Array = NDArray[np.float64]
 
 
 def exact(value: float) -> Interval:
-    """A number that was computed and not estimated: its interval is the number itself."""
+    """Return a number that was computed rather than estimated; its interval is the number itself."""
     return Interval(float(value), float(value), float(value), 1)
 
 
 def share(successes: Any, level: float, *, groups: Any = None) -> Interval:
-    """Share of truth values (n,) that are true, with Wilson's interval.
+    """Return the fraction of truth values (n,) that are true, with Wilson's interval.
 
-    With groups it is that of `clustered_proportion`. The count is that of the rows, or of the groups.
+    With groups, the interval is that of `clustered_proportion`. The count is the number of rows, or of
+    groups.
     """
     hits = np.asarray(successes, np.float64)
     if groups is None:
@@ -38,7 +39,7 @@ def share(successes: Any, level: float, *, groups: Any = None) -> Interval:
 
 
 def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
-    """Mean of values (n,), or of the means of groups, with Student's interval."""
+    """Return the mean of values (n,), or of the means of groups, with Student's interval."""
     array = np.asarray(values, np.float64)
     if groups is not None and len(array):
         own = _numbered(groups)
@@ -47,18 +48,18 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
 
 
 def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Slope of the line of least squares through points (n,), by leaving out groups."""
+    """Return the slope of the least-squares line through points (n,), by leaving out groups."""
     return jackknife(_slope, (x, y), level, groups=groups)
 
 
 def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Pearson's correlation of points (n,), by leaving out groups, on the scale of Fisher's z."""
+    """Return Pearson's correlation of points (n,), by leaving out groups, on the scale of Fisher's z."""
     found = jackknife(lambda a, b: np.arctanh(_correlation(a, b)), (x, y), level, groups=groups)
     return found.map(np.tanh)
 
 
 def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Kendall's τ of points (n,), by leaving out groups: 1 where y rises with x, -1 where it falls."""
+    """Return Kendall's τ of points (n,), by leaving out groups; it is 1 if y increases with x."""
 
     def tau(a: Any, b: Any) -> float:
         return float(stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan
@@ -69,21 +70,21 @@ def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Int
 def jackknife(
     statistic: Callable[..., float], columns: tuple[Any, ...], level: float, *, groups: Any = None
 ) -> Interval:
-    """Return a smooth statistic of columns, its interval from leaving out one group after the other.
+    """Return a smooth statistic of columns, with an interval from leaving out one group after the other.
 
     Parameters
     ----------
     statistic : callable
-        Of the columns, to a number.
+        Function of the columns that returns a number.
     columns : tuple of array_like, shape (n,)
     level : float
     groups : array_like, shape (n,), optional
-        Every row is a group of its own by default.
+        Group of each row; by default each row is a separate group.
 
     Notes
     -----
-    Student's interval of the pseudo-values, with one degree of freedom fewer than groups. A statistic
-    that cannot be computed, of all rows or without one group, has no interval.
+    The result is Student's interval of the pseudo-values, with one degree of freedom fewer than groups. If
+    the statistic cannot be computed, from all rows or without one group, there is no interval.
     """
     arrays = [np.asarray(column) for column in columns]
     own = np.arange(len(arrays[0])) if groups is None else _numbered(groups)
@@ -98,7 +99,7 @@ def jackknife(
 
 
 def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.random.Generator], Any]:
-    """Return a `chance` of rules: one column of a table in random order, among all rows or within groups."""
+    """Return a `chance` for rules, which permutes one column of a table among all rows or within groups."""
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
         rows = tables[table]

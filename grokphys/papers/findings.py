@@ -1,11 +1,11 @@
-"""What this instrument says that the papers do not: the words of `docs/findings.md`."""
+"""Findings that are not in the papers: the text of `docs/findings.md`."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding in words, and the recipes whose claims carry its numbers."""
+    """A finding in words, and the recipes whose claims give its numbers."""
 
     title: str
     words: str

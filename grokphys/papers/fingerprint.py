@@ -1,4 +1,4 @@
-"""What a result depends on: the modules of ours that its program imports, and the versions of libraries."""
+"""Dependencies of a result: our modules that its program imports, and the versions of libraries."""
 
 import ast
 import hashlib
@@ -19,19 +19,19 @@ LIBRARIES = {
     "sympy": "sympy",
     "torch": "torch",
 }
-"""Libraries whose version may change a number, by the name under which they are imported."""
+"""Libraries whose version may change a number, by the names under which they are imported."""
 
 
 @cache
 def fingerprint(*modules: str) -> str:
-    """Return sixteen digits that change with what the results of some modules of ours depend on.
+    """Return sixteen digits that change with everything that the results of some of our modules depend on.
 
     Parameters
     ----------
     *modules : str
-        Names such as "grokphys.papers.liu.theory". All modules of ours that they import count, wherever the
-        import stands, by their code without comments and docstrings; and so do the versions of those among
-        `LIBRARIES` that any of them imports; and the examples, where `physics.examples` is among them.
+        Names such as "grokphys.papers.liu.figures_04a_05a". The digits depend on the code, without comments
+        and docstrings, of all our modules that these import anywhere. They also depend on the versions of the
+        `LIBRARIES` that any of them imports, and on the example data if `physics.examples` is among them.
     """
     found, libraries = dependencies(*modules)
     digest = hashlib.sha256()
@@ -46,7 +46,7 @@ def fingerprint(*modules: str) -> str:
 
 
 def dependencies(*modules: str) -> tuple[set[str], set[str]]:
-    """Modules of ours that some modules are and import, directly or not, and `LIBRARIES` that any imports."""
+    """Return our modules that some modules import, directly or not, and the `LIBRARIES` among them."""
     found: set[str] = set()
     libraries: set[str] = set()
     waiting = list(modules)
@@ -58,12 +58,12 @@ def dependencies(*modules: str) -> tuple[set[str], set[str]]:
         if name not in found and _source(name) is not None:
             found.add(name)
             waiting += _read(name)[1]
-    return found, libraries | ({"llvmlite"} if "numba" in libraries else set())  # which makes Numba's code
+    return found, libraries | ({"llvmlite"} if "numba" in libraries else set())  # generates Numba's code
 
 
 @cache
 def _read(name: str) -> tuple[str, tuple[str, ...]]:
-    """What a module does, without comments, docstrings and layout; and the names that it imports."""
+    """Return the code of a module without comments, docstrings and layout, and the names that it imports."""
     path = _source(name)
     assert path is not None
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:
-    """Names that code imports; of ``from a import b`` the package too, unless all it takes are modules."""
+    """Return the names that code imports; ``from a import b`` includes the package unless b is a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -91,7 +91,7 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 @cache
 def _source(name: str) -> Path | None:
-    """File of a module of ours, or None where there is no such module."""
+    """Return the file of one of our modules, or None if there is no such module."""
     if name.partition(".")[0] not in HOUSE:
         return None
     place = Path(__file__).parents[2].joinpath(*name.split("."))

@@ -1,8 +1,8 @@
 """Verdicts: rules that were written before a run, applied to its tables.
 
-All claims of an item are decided together. By Holm's procedure, the most decisive are tested at the level
-α / m of m claims, those that are left at α / (m - k) once k are decided, so that the chance of a single wrong
-decision is at most α = 5 %.
+All claims of an item are decided together. By Holm's procedure, the most decisive of m claims is tested at
+the level α / m, and the remaining ones at α / (m - k) once k are decided. The probability of any wrong
+decision is therefore at most α = 5 %.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ from grokphys.papers.recipe import Claim, Number, Rule, Statement, Tables, Word
 
 ALPHA = 0.05
 SLACK = 1e-9
-"""Of floating-point numbers that are equal in decimals."""
+"""Tolerance for floating-point numbers that are equal as decimals."""
 
 
 def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     """Apply all rules of an item to its tables.
 
-    The interval of a claim is the one at the level at which it was decided, 95 % where it was not.
+    The interval of a claim has the level at which the claim was decided, or 95 % if it was not decided.
     """
     open_, decided = list(range(len(rules))), dict[int, Claim]()
     while open_:
@@ -30,7 +30,7 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
         if not settled:
             break
         open_ = [k for k in open_ if k not in settled]
-    for k in open_:  # a single one was measured at 95 % above
+    for k in open_:  # a single claim was measured at 95 % above
         found = claims[k].found if len(open_) == 1 else rules[k].measure(tables, 1 - ALPHA)
         decided[k] = Claim(rules[k], found, "inconclusive")
     return tuple(decided[k] for k in range(len(rules)))
@@ -38,15 +38,15 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
 
 def decide(rule: Rule, found: Interval) -> Claim:
     """Apply one rule to an estimate with its interval."""
-    if np.isnan([found.estimate, found.low, found.high]).any():  # infinite sides are sides
+    if np.isnan([found.estimate, found.low, found.high]).any():  # infinite bounds are allowed
         return Claim(rule, found, "inconclusive")
     return Claim(rule, found, _number(rule, found) if isinstance(rule, Number) else _statement(rule, found))
 
 
 def _number(rule: Number, found: Interval) -> Word:
-    """Covered where the interval of ours minus the paper's holds zero, within the rounding that is printed.
+    """Covered if the interval of our number minus the paper's contains zero, within the printed rounding.
 
-    A difference is decided however wide our interval is; agreement needs one that is narrow enough.
+    A difference can be decided with any width of our interval; agreement needs a narrow one.
     """
     printed = rule.printed
     theirs = exact(printed.value)

@@ -1,7 +1,7 @@
 """The published pages, each a function of the recipes and of the results in `docs/results/`.
 
 `docs/rules.md` is a function of the recipes alone; `docs/scoreboard.md` and `docs/gallery.md` of the recipes
-and of what is stored of their runs at the papers' settings. Nothing is computed here or typed by hand.
+and of their stored results at the papers' settings. Nothing is computed here or typed by hand.
 """
 
 import shutil
@@ -29,37 +29,34 @@ NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
 """Items that no recipe can make, and why."""
 HOW_IT_IS_JUDGED = """\
 Every rule below is part of the recipe that it judges, and was in the history of this repository before the
-recipe ran at the setting of the paper. No rule changes after its run: a result stores which rules it was
-judged
-by, and a test compares them with the present ones.
+recipe ran at the setting of the paper. No rule changes after its run: a result stores a digest of the rules
+by which it was judged, and a test compares it with that of the present ones.
 
 * **A number** is *covered* if the interval of our number minus the printed one contains zero, within the
-printed
-  rounding, and our interval is no wider than the margin. If the paper prints an interval, that is taken into
-  account. The number is *not covered* if the interval of the difference excludes zero, and the result is
+  printed rounding, and our interval is no wider than the margin. If the paper prints an interval, it is taken
+  into account. The number is *not covered* if the interval of the difference excludes zero, and the result is
   *inconclusive* if our interval is too wide to tell.
 * **A statement** *holds* if the whole interval of its effect lies in the range of the rule, and *does not
-hold* if
-  it lies outside. If the interval contains a bound of the range, our data are *inconclusive*. The range of a
-  statement of equality has two sides.
+  hold* if it lies outside. If the interval contains a bound of the range, our data are *inconclusive*. The
+  range of a statement of equality has two sides.
 * **Intervals** resample what was drawn independently: embeddings, networks or training sets. All claims of an
   item are decided together by Holm's procedure, so that the probability of any wrong decision among them
   is 5 %.
-* **Chance** says what the data look like if a statement is not true. A test shuffles stored results in that
-  way: the statement may hold for at most one shuffle in twenty.
-* **Fitted** marks a row whose setting was chosen such that it reproduces this number.
+* **Chance** describes data for which a statement is not true. A test shuffles stored results in this way:
+  the statement may hold for at most one shuffle in twenty.
+* **Fitted** marks a row whose setting was chosen to reproduce this number.
 * Only runs at the setting of the paper are judged. Other recipes are listed as *not run*, with their cost."""
 
 AGAIN = (
     "## Again with other seeds",
     "",
-    "Some recipes ran a second time with `--other-seeds`, which draws everything anew. They were chosen by",
-    "chance among all that had run; the rules are the same.",
+    "Some recipes ran a second time with `--other-seeds`, which repeats all random draws. They were",
+    "chosen at random among all that had run; the rules are the same.",
 )
 
 
 def rules_page(recipes: Mapping[str, Recipe]) -> str:
-    """Markdown of all rules, by paper."""
+    """Return Markdown of all rules, by paper."""
     lines = ["# Rules", "", "Written by `grokphys reproduce --publish docs`, from the recipes.", ""]
     lines += [HOW_IT_IS_JUDGED, ""]
     for paper, title in PAPERS.items():
@@ -78,7 +75,7 @@ def rules_page(recipes: Mapping[str, Recipe]) -> str:
 def scoreboard_page(
     recipes: Mapping[str, Recipe], results: Mapping[str, Stored], replicas: Mapping[str, Stored]
 ) -> str:
-    """Markdown of all items with their verdicts, and of those that ran again with other seeds."""
+    """Return Markdown of all items with their verdicts, and of those that ran again with other seeds."""
     words = [claim["verdict"] for one in results.values() for claim in one.about["claims"]]
     plural = {"holds": "hold", "does not hold": "do not hold"}
     counts = ", ".join(f"{words.count(word)} {plural.get(word, word)}" for word in sorted(set(words)))
@@ -109,7 +106,7 @@ def scoreboard_page(
 
 
 def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
-    """Markdown of the pictures of all results at the papers' settings."""
+    """Return Markdown of the pictures of all results at the papers' settings."""
     lines = ["# Gallery", "", "Every picture was made at the paper's setting, by the command below it.", ""]
     for paper, title in PAPERS.items():
         chosen = [
@@ -128,33 +125,34 @@ def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -
 
 
 def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
-    """Markdown of all findings, each with its claims as they were judged, or with what their run costs."""
+    """Return Markdown of all findings, with their judged claims, or the cost of a run."""
     lines = [
         "# Findings",
         "",
         "What GrokPhys has found that is not in the papers. Every number below is read from",
-        "[the results](results/README.md) and judged by [the rules](rules.md). A finding is a conjecture "
-        "until",
-        "its recipe has run at its full setting.",
+        "[the results](results/README.md) and judged by [the rules](rules.md). As long as no recipe of a",
+        "finding has run at its full setting, its title says that it is a conjecture.",
         "",
     ]
     for finding in FINDINGS:
         chosen = [recipes[name] for name in finding.recipes if name in recipes]
         rows = [row for recipe in chosen for row in _rows(recipe, results)]
-        lines += [f"## {finding.title}", "", finding.words, ""]
+        title = finding.title if results.keys() & set(finding.recipes) else f"Conjecture: {finding.title}"
+        lines += [f"## {title}", "", finding.words, ""]
         lines += [*table(("recipe", "claim", "of what", "here", "of", "verdict"), rows), ""]
     return "\n".join(lines).rstrip()
 
 
 def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]:
-    """Copy results at the papers' settings from `made` to the documentation, and write its pages anew.
+    """Copy results at the papers' settings from `made` to the documentation, and write its pages again.
 
     Parameters
     ----------
     recipes : mapping
         All recipes by name.
     made : Path
-        Directory that `run_recipes` has filled. What it lacks, or holds at the quick budget, stays as it is.
+        Directory that `run_recipes` has filled. Results that it lacks, or has at the quick budget, stay
+        unchanged.
     docs : Path
         Directory of the documentation: results/, gallery/, rules.md, scoreboard.md,
         gallery.md and findings.md.
@@ -162,7 +160,7 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     Raises
     ------
     InputError
-        If a result was judged by other rules than those of today.
+        If a result was judged by other rules than the present ones.
     """
     results, gallery = docs / "results", docs / "gallery"
     make_directory(results, gallery)
@@ -193,13 +191,13 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
 
 
 def stored_results(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
-    """Read all results that there are, in the order of the recipes."""
+    """Read all existing results, in the order of the recipes."""
     found = {name: read_result(directory / name) for name in recipes}
     return {name: stored for name, stored in found.items() if stored is not None}
 
 
 def stored_replicas(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
-    """Read all results of `--other-seeds` that there are, by "seeds-K/NAME"."""
+    """Read all existing results of `--other-seeds`, by "seeds-K/NAME"."""
     names = list(recipes)
     shifts = [path.name for path in sorted(directory.glob("seeds-*"))]
     found = {f"{one}/{name}": read_result(directory / one / name) for one in shifts for name in names}
@@ -207,13 +205,13 @@ def stored_replicas(recipes: Iterable[str], directory: Path) -> dict[str, Stored
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Markdown of a table; bars inside of cells are escaped."""
+    """Return Markdown of a table; bars inside of cells are escaped."""
     lines = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
 def _replica_table(results: Mapping[str, Stored], replicas: Mapping[str, Stored]) -> list[str]:
-    """Every claim that was judged twice, and how many verdicts agree."""
+    """Return a table of the claims that were judged twice, and how many verdicts agree."""
     rows, same = [], 0
     for stored in replicas.values():
         name, shift = stored.about["recipe"], stored.about["seed_shift"]

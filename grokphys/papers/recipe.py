@@ -61,11 +61,11 @@ class Printed:
     Attributes
     ----------
     text : str
-        Its digits, ``"35.5"``; they tell the rounding.
+        Its digits, such as ``"35.5"``, which determine the rounding.
     source : str
-        Where it stands.
+        Its place in the paper.
     interval : tuple of float, optional
-        Its 95 % interval, in the same unit, where the paper prints one or a count of successes gives it.
+        Its 95 % interval, in the same unit, if the paper prints one or a count of successes implies it.
     """
 
     text: str
@@ -79,7 +79,7 @@ class Printed:
 
     @property
     def rounding(self) -> float:
-        """Half a unit of the last digit that is printed."""
+        """Half a unit of the last printed digit."""
         return float(0.5 * 10.0 ** -len(self.text.partition(".")[2]))
 
     def __str__(self) -> str:
@@ -92,23 +92,23 @@ class Printed:
 
 @dataclass(frozen=True)
 class Number:
-    """The rule for a number that a paper prints, with which ours agrees or does not.
+    """The rule for a number that a paper prints, with which our number agrees or disagrees.
 
     Attributes
     ----------
     name : str
-        What the number is.
+        Name of the number.
     printed : Printed
     measure : callable
-        Ours, with its interval, from the tables at a confidence level.
+        Function of the tables and a confidence level that returns our number with its interval.
     margin : float
-        Largest half-width that our interval may have; a wider one decides nothing.
+        Largest half-width of our interval; a wider one is inconclusive.
     independent : str
-        What was drawn independently, and is therefore what the interval resamples: "network", "embedding".
+        Unit that was drawn independently and that the interval resamples, such as "network" or "embedding".
     fitted : str, optional
-        What was chosen on this number, and so makes agreement cheap.
+        Settings that were chosen to match this number, so that agreement is no evidence.
     digits : int, default 2
-        Decimals that are shown of ours.
+        Number of decimals of our number that are shown.
     """
 
     name: str
@@ -124,32 +124,34 @@ class Number:
 class Statement:
     """The rule for a statement of a paper: an effect, and how large it must be for the statement to hold.
 
-    The statement holds where the whole interval of the effect lies from `least` to `most`; it does not hold
-    where the interval lies outside; else the data are inconclusive. Statements of equality have both sides.
+    The statement holds if the whole interval of the effect lies between `least` and `most`, and does not hold
+    if the interval lies outside. Otherwise the data are inconclusive. Statements of equality have both
+    bounds.
 
     Attributes
     ----------
     name : str
-        In a few words.
+        Name of the statement, in a few words.
     quote : str
-        The statement as the paper makes it.
+        The statement in the words of the paper.
     source : str
-        Where it stands.
+        Its place in the paper.
     effect : str
-        What is measured, with its unit.
+        The measured effect, with its unit.
     measure : callable
-        The effect, with its interval, from the tables at a confidence level.
+        Function of the tables and a confidence level that returns the effect with its interval.
     least, most : float
         The smallest and the largest effect with which the statement holds.
     chance : callable or str
-        How the tables look where the statement is not true: a function of tables and generator to shuffled
-        tables, on which it must hold in at most 5 %; or, where nothing can be shuffled, why not.
+        Model of data for which the statement is not true: a function of tables and a generator that returns
+        shuffled tables, on which the statement may hold in at most 5 %. If nothing can be shuffled, the
+        reason.
     independent : str
-        What was drawn independently.
+        Unit that was drawn independently.
     fitted : str, optional
-        What was chosen on these data.
+        Settings that were chosen on these data.
     digits : int, default 2
-        Decimals that are shown of the effect.
+        Number of decimals of the effect that are shown.
     """
 
     name: str
@@ -176,16 +178,16 @@ Rule = Number | Statement
 
 @dataclass(frozen=True)
 class Result:
-    """What a recipe has made.
+    """The result of a recipe.
 
     Attributes
     ----------
     tables : mapping of str to mapping of str to array_like
         Columns by table; all columns of a table have the same length.
     figures : mapping of str to Figure
-        By name; the first is the one that the gallery shows.
+        Figures by name; the gallery shows the first.
     claims : tuple of Claim
-        The verdicts, which the runner adds; empty until then.
+        Verdicts, which the runner adds.
     """
 
     tables: Mapping[str, Mapping[str, Any]]
@@ -193,7 +195,7 @@ class Result:
     claims: tuple["Claim", ...] = ()
 
     def columns(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Return the tables with their columns as arrays, or say which column has another length."""
+        """Return the tables with their columns as arrays; raise an error if columns differ in length."""
         found = {
             name: {column: np.asarray(values) for column, values in table.items()}
             for name, table in self.tables.items()
@@ -210,7 +212,7 @@ Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive
 
 @dataclass(frozen=True)
 class Claim:
-    """A rule applied to a result: ours, its interval at the level of the decision, and the verdict."""
+    """A rule applied to a result: our number, its interval at the level of the decision, and the verdict."""
 
     rule: Rule
     found: Interval
@@ -219,15 +221,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Run:
-    """What a recipe is given.
+    """The argument of a recipe.
 
     Attributes
     ----------
     setting : object
-        The recipe's own, of the budget that was asked for.
+        Setting of the recipe for the requested budget.
     budget : str
     store : Path, optional
-        Directory in which `keep` puts what takes long, so that a run that was interrupted goes on from there.
+        Directory in which `keep` stores slow computations, so that an interrupted run can continue.
     name : str
         Name of the recipe.
     """
@@ -240,16 +242,16 @@ class Run:
     def keep(
         self, name: str, make: Callable[[], Mapping[str, Any]], *, family: str = ""
     ) -> dict[str, NDArray[Any]]:
-        """Return the arrays that `make` computes, from the disk where an earlier run has left them.
+        """Return the arrays that `make` computes, or those that an earlier run has stored.
 
         Parameters
         ----------
         name : str
-            All that distinguishes these arrays from others of this recipe: the setting and the version of the
-            code are distinguished already.
+            Name that distinguishes these arrays from others of this recipe. The setting and the version of
+            the code are distinguished in any case.
         make : callable
         family : str, optional
-            What the arrays belong to where several recipes share them; this recipe alone by default.
+            Name of a family of recipes that share the arrays; by default only this recipe.
         """
         if self.store is None:
             return {key: np.asarray(value) for key, value in make().items()}
@@ -280,7 +282,7 @@ class Recipe:
 
     @property
     def module(self) -> str:
-        """Module in which the recipe stands: what its results depend on is what this imports."""
+        """Module of the recipe, whose imports determine what the results depend on."""
         return self.make.__module__
 
 
@@ -305,18 +307,18 @@ def recipe(
     Parameters
     ----------
     name : str
-        What `grokphys reproduce` calls it, such as "ding-5".
+        Name of the recipe for `grokphys reproduce`, such as "ding-5".
     paper : {"Musat", "Liu", "Ding", "He", "beyond"}
     item : str
-        "Figure 5", "Table 2".
+        Item of the paper, such as "Figure 5" or "Table 2".
     shows : str
-        What one sees, in one sentence.
+        What the item shows, in one sentence.
     quick : object
-        Setting of a smoke test: seconds, pictures, no verdicts.
+        Setting of a smoke test, which takes seconds and gives pictures but no verdicts.
     paper_setting : object
-        The paper's own setting: sizes, steps, axes, and at least as many runs as the paper has.
+        Setting of the paper: sizes, steps, axes, and at least as many runs as in the paper.
     cost : str
-        How long the paper's setting takes on two cores, in words.
+        Duration of a run at the paper's setting on two cores, in words.
     rules : sequence of Number or Statement
     registry : dict, optional
         Where to register it; `RECIPES` by default.

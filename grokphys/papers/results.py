@@ -1,4 +1,4 @@
-"""Results on disk: what a recipe has made, in a form that a program of another hand can read and judge again.
+"""Results on disk, in a form that other programs can read and judge again.
 
 `DIRECTORY/NAME/result.json` says how the result was made and what its rules decided; each table beside it,
 `TABLE.json`, is one object of columns. Numbers have eight significant digits; NaN is null, infinity "inf".
@@ -25,12 +25,12 @@ from physics.trajectory.provenance import made_with, plain
 SCHEMA, SCHEMA_VERSION = "grokphys-result", 1
 DIGITS = 8
 WIDTH = 1600
-"""Pixels of a figure's width."""
+"""Width of a figure in pixels."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A result as it lies on the disk.
+    """A result that is read from disk.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Stored:
 
 
 def described(rule: Rule) -> dict[str, Any]:
-    """Return what a rule says, without the function that measures."""
+    """Return the content of a rule without its function."""
     fields: dict[str, Any] = {"name": rule.name}
     if isinstance(rule, Number):
         fields |= {"printed": str(rule.printed), "source": rule.printed.source, "margin": rule.margin}
@@ -57,13 +57,13 @@ def described(rule: Rule) -> dict[str, Any]:
 
 
 def rules_digest(rules: Sequence[Rule]) -> str:
-    """Return sixteen digits that change with what the rules say."""
+    """Return sixteen digits that change with the content of the rules."""
     text = json.dumps([described(rule) for rule in rules], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return tables as they will be read again: a verdict must not hang on digits that are not stored."""
+    """Return tables as they will be read: no verdict may depend on digits that are not stored."""
     return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
 
 
@@ -80,7 +80,7 @@ def write_result(
     seconds: float,
     date: str,
 ) -> list[Path]:
-    """Write a result, the list of its claims last, so that a result.json stands for a whole result."""
+    """Write a result, with result.json last, so that its presence means that the result is complete."""
     folder = directory / recipe.name
     make_directory(folder)
     (folder / "result.json").unlink(missing_ok=True)
@@ -115,7 +115,7 @@ def write_result(
 
 
 def read_result(folder: Path) -> Stored | None:
-    """Read a result, or return None where there is no whole one."""
+    """Read a result, or return None if there is no complete one."""
     try:
         about = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         if (about.get("schema"), about.get("schema_version")) != (SCHEMA, SCHEMA_VERSION):
@@ -176,7 +176,7 @@ def _columns(table: Mapping[str, Sequence[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _column(values: Sequence[Any]) -> NDArray[Any]:
-    """A column as it was: text where there is text that is no infinity, else numbers or truth values."""
+    """Return a column as text if it has words other than infinities, else as numbers or truth values."""
     if any(isinstance(value, str) and value not in ("inf", "-inf") for value in values):
         return np.array(values, dtype=str)
     if any(value is None or isinstance(value, str) for value in values):

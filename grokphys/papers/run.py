@@ -1,4 +1,4 @@
-"""Runs recipes one after the other, judges and writes each as it ends, and goes on where one fails."""
+"""Runs recipes one after the other, judges and writes each result, and continues after a failure."""
 
 import sys
 import time
@@ -38,13 +38,13 @@ def run_recipes(
     recipes : mapping
         All recipes by name.
     directory : Path
-        Directory that exists; each recipe writes to one of its name in it.
+        Existing directory, in which each recipe writes to a directory of its name.
     budget : {"quick", "paper"}
     again : bool
-        Whether to run those as well that are complete: made at this budget, by the code, the libraries
-        and the rules that there are now.
+        Whether to run complete recipes too, which were made at this budget with the present code, libraries
+        and rules.
     shift : int, default 0
-        What is added to every seed of the recipes.
+        Number that is added to every seed of the recipes.
     figures : {"png", "svg", "pdf"}
         Format of the figures. PNG is written in any case, because the gallery shows it.
     """
@@ -62,9 +62,9 @@ def run_recipes(
                     print(f"{name}: another process makes it, passed over")
                     continue
                 written = run_one(recipe, directory, budget, sources, figures, shift)
-        except OutputError:  # the next one could not be written either
+        except OutputError:  # the next result could not be written either
             raise
-        except Exception as error:  # every recipe gets its turn
+        except Exception as error:  # the other recipes still run
             place = traceback.extract_tb(error.__traceback__)[-1]
             failed.append(name)
             where = f"({Path(place.filename).name}:{place.lineno})"
@@ -76,7 +76,7 @@ def run_recipes(
 
 
 def is_complete(directory: Path, recipe: Recipe, budget: Budget, sources: str) -> bool:
-    """Whether a recipe need not run again."""
+    """Return whether the stored result of a recipe is up to date."""
     stored = read_result(directory / recipe.name)
     if stored is None:
         return False
@@ -92,9 +92,9 @@ def run_one(
     figures: FigureFormat = "png",
     shift: int = 0,
 ) -> list[Path]:
-    """Run a recipe, judge it at the paper's setting, and write what it made."""
+    """Run a recipe, judge it at the paper's setting, and write its result."""
     began, started = time.perf_counter(), datetime.now(UTC)
-    # What is kept of an interrupted run serves the same code only.
+    # The kept parts of an interrupted run are valid for the same code only.
     store = directory / ".unfinished" / code_version() if budget == "paper" else None
     with hear_seeds() as seeds, other_seeds(shift):
         result = recipe.make(Run(recipe.settings[budget], budget, store, recipe.name))

@@ -99,7 +99,7 @@ def _read(pattern: str, failed: list[Path]) -> list[Trajectory]:
 
 
 def _names(ensembles: list[list[Trajectory]]) -> tuple[str, str]:
-    """Return what made the ensembles, where that distinguishes them, and A and B otherwise."""
+    """Return names of the ensembles by what made them if that distinguishes them, otherwise A and B."""
     made = [{NAMES.get(one.parameters.get("program", ""), "") for one in each} for each in ensembles]
     if all(len(names) == 1 and "" not in names for names in made) and made[0] != made[1]:
         return made[0].pop(), made[1].pop()

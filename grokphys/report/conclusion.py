@@ -1,4 +1,4 @@
-"""What a comparison has found, in three sentences of plain words."""
+"""The conclusion of a comparison in three plain sentences."""
 
 import math
 
@@ -10,7 +10,7 @@ from grokphys.report.wording import listed
 
 
 def conclusion(comparison: Comparison) -> list[str]:
-    """Return what was found in three sentences: final states, motion, and times or accuracy."""
+    """Return the conclusion in three sentences, on final states, motion, and times or accuracy."""
     return [_states(comparison), _nearness(comparison), _onsets_or_accuracy(comparison)]
 
 
@@ -83,7 +83,7 @@ def _onsets_or_accuracy(comparison: Comparison) -> str:
 
 
 def by_chance(comparison: Comparison) -> str:
-    """Return what the pairs are compared with, in words; see `Motion.chance`."""
+    """Describe the level of chance with which the pairs are compared; see `Motion.chance`."""
     assert comparison.motion is not None
     if comparison.motion.paired:
         return "runs paired at random"

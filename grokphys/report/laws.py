@@ -1,4 +1,4 @@
-"""What `grokphys fit-ode` writes: the tables and figures of a law that `analysis.fit_batch` has fitted."""
+"""Output of `grokphys fit-ode`: the tables and figures of a law that `analysis.fit_batch` has fitted."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
     lines = [score_table({recipe.label: scores}, window).text()]
     reached = scores.in_sample.reached
     if reached < 1:
-        lines.append(f"The rollouts blow up: they reach {100 * reached:.0f} % of the frames.")
+        lines.append(f"The rollouts diverge: they reach {100 * reached:.0f} % of the frames.")
     if isinstance(scores.law, ODEFit) and not scores.law.A.any():
         lines.append("All coefficients are 0, because alpha is too large for these signals.")
     return "\n".join(lines)

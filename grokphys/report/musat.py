@@ -17,7 +17,7 @@ from physics.trajectory import Trajectory
 
 PAPER_RUNS = 100
 Estimate = tuple[str, Interval | float, Interval]
-"""What a row is called, the paper's value, ours."""
+"""Label of a row, the value of the paper, and ours."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _percent(part: float) -> float:
 def _estimates(
     drawn: Mapping[str, list[Estimate]], width: float, height: float, *, columns: int, **options: Any
 ) -> Any:
-    """Draw the estimates of the paper beside ours, one panel for each quantity."""
+    """Draw the estimates of the paper next to ours, with one panel for each quantity."""
     axes = panels(-(-len(drawn) // columns), columns, width, height, **options)
     for ax, (name, rows) in zip(axes.flat, drawn.items(), strict=False):
         show_estimates(rows, ax, xlabel=name.removesuffix(" of imperfections and accuracy"))

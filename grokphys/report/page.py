@@ -61,7 +61,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it: text, then figures, then tables."""
+    """A heading with its text, figures and tables, in this order."""
 
     title: str
     text: Sequence[str] = ()
@@ -81,7 +81,7 @@ class Section:
 def write_report(
     path: Path, title: str, subtitle: str, conclusion: Sequence[str], sections: Sequence[Section]
 ) -> None:
-    """Write the page to `path` at once: a reader never sees half of it.
+    """Write the page to `path` in one step, so that a reader never sees half of it.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def write_report(
         Name of the page; missing directories above it are made.
     title, subtitle : str
     conclusion : sequence of str
-        What was found, in a few sentences that can be read without the rest.
+        The conclusion, in a few sentences that can be read alone.
     sections : sequence of Section
     """
     environment = Environment(

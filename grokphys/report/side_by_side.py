@@ -72,7 +72,7 @@ def comparison_sections(comparison: Comparison, first: Trajectories, second: Tra
         for ax, onset in zip(axes[0], shown, strict=True):
             show_onsets(onset, comparison.names, ax)
         caption = (
-            "Part of the runs that have reached the threshold by a time (Kaplan-Meier), with 95 % bands."
+            "Fraction of the runs that have reached the threshold by a time (Kaplan-Meier), with 95 % bands."
         )
         pictures = [Picture(caption, axes[0, 0].figure)]
         sections.append(Section("When thresholds are reached", [ONSETS], [onset_table(comparison)], pictures))
@@ -115,7 +115,7 @@ def _shape_pictures(comparison: Comparison, first: Trajectories, second: Traject
 def write_comparison(
     path: Path, title: str, subtitle: str, comparison: Comparison, sections: Sequence[Section]
 ) -> list[Path]:
-    """Write the page, and every number of the comparison as JSON beside it."""
+    """Write the page, and every number of the comparison to a JSON file next to it."""
     write_report(path, title, subtitle, conclusion(comparison), sections)
     return [path, write_text(path.with_suffix(".json"), comparison.to_json())]
 
@@ -247,7 +247,7 @@ def accuracy_table(comparison: Comparison) -> Table:
 
 
 def findings(comparison: Comparison) -> str:
-    """Return which quantities differ, by the one rule of `Difference.differs`, and how that was decided."""
+    """Return which quantities differ according to `Difference.differs`, and how this was decided."""
     differ, alike, open_ = [], [], []
     for one in comparison.distributions.values():
         if not math.isfinite(one.difference.low):
@@ -306,12 +306,12 @@ def _motion_text(comparison: Comparison) -> list[str]:
 
 
 def _reached(one: Onsets) -> tuple[str, str]:
-    """How many runs have reached the threshold, in percent, and the median time."""
+    """Describe the percentage of runs that have reached the threshold, and the median time."""
     return one.fraction.format(0, 100), median_time(one.median)
 
 
 def _answer(one: Difference | OnsetDifference, interval: Interval, none: float) -> str:
-    """Whether a difference is shown; "unclear" where test and interval, each alone, would disagree."""
+    """Return whether there is a difference; "unclear" if the test and the interval disagree."""
     if not math.isfinite(one.p_value) or not math.isfinite(interval.low):
         return "unknown"
     if one.differs:
@@ -320,6 +320,6 @@ def _answer(one: Difference | OnsetDifference, interval: Interval, none: float) 
 
 
 def _digits(one: Difference) -> int:
-    """Digits that show the size of a quantity."""
+    """Return how many digits show the size of a quantity."""
     size = max(abs(one.first.estimate), abs(one.second.estimate), 1e-300)
     return int(min(max(2 - math.floor(math.log10(size)), 1), 3)) if math.isfinite(size) else 2

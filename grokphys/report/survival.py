@@ -1,4 +1,4 @@
-"""What `grokphys survival` reports: the circles of many runs, and what predicts their survival."""
+"""Output of `grokphys survival`: the circles of many runs, and what predicts their survival."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.circles.prediction import Classifier, Fitness, circle_counts, fitness, survival_rates
 from analysis.circles.signals import Circles, circles_of
-from analysis.circles.survival import Classifier, Fitness, circle_counts, fitness, survival_rates
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.report.page import Table
 from physics.trajectory import Trajectory

@@ -1,4 +1,4 @@
-"""How reports put numbers and terms: rounded as people read them, and explained where they stand."""
+"""Wording of reports: numbers are rounded, and terms are explained in place."""
 
 import math
 import re
@@ -26,8 +26,8 @@ TERMS: Mapping[str, str] = {
         "of tests in this comparison. Below 0.05 a difference counts as shown."
     ),
     "R²": (
-        "Part of the variance that a prediction explains: 1 is perfect, 0 is as good as the mean, below 0 "
-        "worse."
+        "Fraction of the variance that a prediction explains: 1 is perfect, 0 is as good as the mean, and "
+        "negative values are worse."
     ),
     "RQI": "Representation quality index: the part of the possible parallelograms that an embedding forms.",
     "grid imperfections": (
@@ -42,7 +42,7 @@ TERMS: Mapping[str, str] = {
     ),
     "Lasso": "Least squares with a penalty that sets small coefficients to zero.",
     "Kaplan-Meier": (
-        "Estimate of the part of the runs that reach a threshold, which also uses runs that ended before."
+        "Estimate of the fraction of the runs that reach a threshold, which also uses runs that ended before."
     ),
     "Fourier signal": "Length of the component of the embedding at one frequency of the cycle of tokens.",
     "effective dimension": (
@@ -51,7 +51,7 @@ TERMS: Mapping[str, str] = {
     "time factor τ": "Time of the first ensemble that passes in one unit of time of the second.",
     "disparity": "Squared distance of two shapes after the best shift, rotation, reflection and scaling.",
 }
-"""What a reader may want to look up, in the words of the reports."""
+"""Explanations of the terms in reports that a reader may want to look up."""
 
 _ANY_TERM = re.compile(
     "|".join(rf"(?<!\w){re.escape(term)}(?!\w)" for term in sorted(TERMS, key=len, reverse=True))
@@ -62,7 +62,7 @@ _INTERVAL = re.compile(r"(?:[hδ] = )?[-\d.]+ \[[-\d.]+, [-\d.]+\]")
 
 
 def explained(text: str) -> Markup:
-    """Return text as HTML in which the terms of `TERMS` say on hover what they mean."""
+    """Return text as HTML in which the terms of `TERMS` show their explanations on hover."""
     parts, end = [], 0
     for found in _ANY_TERM.finditer(text):
         parts += [escape(text[end : found.start()])]
@@ -81,7 +81,7 @@ def terms_of(texts: Iterable[str]) -> dict[str, str]:
 
 
 def significant(value: Interval) -> str:
-    """Return an estimate with its interval to three significant digits; open sides are said in words."""
+    """Return an estimate with its interval to three significant digits; open sides are stated in words."""
     if not math.isfinite(value.estimate):
         return "-"
     text = readable(value.estimate)
@@ -96,7 +96,7 @@ def significant(value: Interval) -> str:
 
 
 def median_time(value: Interval) -> str:
-    """Return a median time; more than half of the runs may never have got there."""
+    """Return a median time in words, also if more than half of the runs never reached the threshold."""
     if math.isnan(value.estimate):
         return "-"
     if math.isinf(value.estimate):

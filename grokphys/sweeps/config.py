@@ -42,7 +42,7 @@ SystemName = Literal["particles", "effective-theory"]
 SYSTEMS: dict[str, Callable[..., Any]] = {"particles": ParticleSystem, "effective-theory": EffectiveTheory}
 SECTIONS = ("kind", "pack", "fixed", "grid", "list")
 EXECUTION = ("out", "overwrite", "resume")
-"""Options of the command lines that say how a run is stored, not what it is."""
+"""Options of the command lines that concern the storage of a run, not its content."""
 MOST_RUNS = 10**8
 
 
@@ -61,11 +61,11 @@ class Cell:
     Attributes
     ----------
     coordinates : dict
-        Where it stands: the value on each axis of the sweep.
+        Position of the cell: its value on each axis of the sweep.
     parameters : dict
-        Every parameter of the kind, defaults filled in, but the runs.
+        Every parameter of the kind except the runs, with defaults filled in.
     numbers : range
-        Which children of the seed its runs are.
+        Numbers of its runs, which are children of the seed.
     """
 
     coordinates: Values
@@ -75,7 +75,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A sweep as it is declared; see the module."""
+    """A declared sweep; see the module."""
 
     kind: str
     fixed: Values
@@ -85,12 +85,12 @@ class Declaration:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of what differs between cells; ``entry`` counts the tables of the list."""
+        """Names of the parameters that differ between cells; ``entry`` counts the tables of the list."""
         return (*(("entry",) if self.tables else ()), *self.grid)
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """All cells, the last axis of the grid the fastest.
+        """Return all cells; the last axis of the grid varies fastest.
 
         Raises
         ------
@@ -133,7 +133,7 @@ def read_declaration(path: Path) -> Declaration:
     FileNotFoundError, FileFormatError
         If there is no such file, or it is neither TOML nor JSON.
     InputError
-        If it declares something that is not there, or nothing.
+        If it declares something unknown, or nothing.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -151,7 +151,7 @@ def read_declaration(path: Path) -> Declaration:
 
 
 def declaration(content: Mapping[str, Any]) -> Declaration:
-    """Return what a configuration's content declares; see `read_declaration` for what is refused."""
+    """Return the declaration of a configuration; see `read_declaration` for the errors."""
     for name in content:
         if name not in SECTIONS:
             raise InputError(_unknown(name, "a section of a sweep", SECTIONS))
@@ -178,7 +178,7 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
 
 
 def resolved(kind: str, given: Mapping[str, Any]) -> Values:
-    """Return every parameter of a cell, each of its own type, defaults filled in."""
+    """Return every parameter of a cell in its own type, with defaults filled in."""
     if "model" in given:
         given = {**given, "model": models.model_name(given["model"])}
     table = KINDS[kind](given)
@@ -227,7 +227,7 @@ def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
 
 
 def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
-    """As on the command line, but one rate a cell, and by default the processor that every machine has."""
+    """Return the parameters of the command line, with one rate for each cell, and the CPU by default."""
     table = dict(_parameters(train))
     for name in models.PER_MEMBER:
         default = table[name].default
@@ -247,7 +247,7 @@ KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Parameter]]] = {
 
 @cache
 def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Parameters of a command, or fields of a system."""
+    """Return the parameters of a command, or the fields of a system."""
     hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
     return {
         name: Parameter(hints.get(name, Any), one.default)
@@ -257,7 +257,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
 
 
 def _check_name(kind: str, name: str) -> None:
-    """Refuse what no variant of a kind knows, before any cell is made."""
+    """Refuse names that no variant of a kind has, before any cell is made."""
     variants = [{"system": system} for system in SYSTEMS] if kind == "simulate" else [{}]
     known = list(dict.fromkeys(itertools.chain(*(KINDS[kind](variant) for variant in variants))))
     if name not in known:

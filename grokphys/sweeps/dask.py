@@ -19,22 +19,22 @@ from physics.errors import InputError
 from physics.trajectory.provenance import code_version
 
 ANSWER_SECONDS = 10.0
-"""How long a scheduler has to answer, and then its first worker to show."""
-GONE = "scheduler no longer answers; run the same sweep again to go on with it"
+"""Seconds that a scheduler has to answer, and then its first worker to appear."""
+GONE = "scheduler no longer answers; run the same sweep again to continue it"
 AHEAD = 2
-"""Packs handed over for each thread of a worker, so that none waits for the next."""
+"""Number of packs that are submitted for each thread of a worker, so that no thread has to wait."""
 
 
 class DaskCluster:
     """Runs packs on the workers of a scheduler, which see the directory of the sweep under the same name.
 
-    Dask begins the packs of a worker that died anew on another one, which goes on with their files.
+    If a worker dies, Dask starts its packs on another one, which continues their files.
 
     Parameters
     ----------
     directory : Path
     address : str
-        Of the scheduler, such as ``tcp://host:8786``.
+        Address of the scheduler, such as ``tcp://host:8786``.
 
     Raises
     ------
@@ -57,11 +57,11 @@ class DaskCluster:
         self._attempts: Counter[str] = Counter()
 
     def free(self) -> bool:
-        """Whether another pack may be handed over."""
+        """Whether another pack may be submitted."""
         return len(self._running) < AHEAD * max(1, sum(self._slots().values()))
 
     def submit(self, pack: Pack) -> None:
-        """Hand a pack over."""
+        """Submit a pack."""
         self._attempts[pack.name] += 1
         key = f"{pack.name}-{self._attempts[pack.name]}"
         arguments = (pack, self._directory, self._threads, self._version)
@@ -71,7 +71,7 @@ class DaskCluster:
         future.add_done_callback(self._done.put)
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Packs that have come back."""
+        """Return the packs that have finished."""
         with contextlib.suppress(queue.Empty):
             future = self._done.get(timeout=seconds)
             if future.status not in ("finished", "error"):
@@ -83,7 +83,7 @@ class DaskCluster:
 
     def warm(self, packs: list[Pack]) -> None:
         """Let all workers import at once, and one compile while the others wait."""
-        with contextlib.suppress(Exception):  # what is wrong, the packs will tell
+        with contextlib.suppress(Exception):  # the packs will report what is wrong
             self._client.run(load, packs)
             self._client.submit(warm, packs, pure=False).result()
 
@@ -94,13 +94,13 @@ class DaskCluster:
         self._client.close()
 
     def _slots(self) -> dict[str, int]:
-        """Threads of each worker, as the scheduler knows them now."""
+        """Return the current number of threads of each worker."""
         with _sentence():
             return dict(self._client.nthreads())
 
     @property
     def _threads(self) -> int:
-        """Threads for one pack: the cores of a worker's machine, shared among all that run there."""
+        """Return the threads for one pack: the cores of a machine, divided among all packs on it."""
         hosts: Counter[str] = Counter()
         threads = self._slots()
         for worker, count in threads.items():
@@ -109,7 +109,7 @@ class DaskCluster:
         return max(1, min(shares, default=1))
 
     def _checked(self, address: str) -> dict[str, int]:
-        """Cores of each worker, after a look at whether they are fit."""
+        """Return the number of cores of each worker, after checking that the workers are suitable."""
         try:
             self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
         except TimeoutError:
@@ -141,19 +141,19 @@ class DaskCluster:
 
 
 def version_here() -> str:
-    """Version of this package, and fingerprints of the code and the libraries that make runs."""
+    """Return the version of this package, and fingerprints of the code and the libraries that make runs."""
     return f"{code_version()} (code and libraries {program('simulate')}, {program('train')})"
 
 
 def settle_there(pack: Pack, directory: Path, threads: int, version: str) -> Outcome:
-    """Run `settle` on a worker, which may have come after the others were looked at."""
+    """Run `settle` on a worker, which may have joined after the others were checked."""
     if version_here() != version:
         return Outcome("failed", error=f"a worker has GrokPhys {version_here()}, and not {version}")
     return settle(pack, directory, threads)
 
 
 def sees_directory(directory: str) -> bool:
-    """Whether a worker sees the sweep."""
+    """Return whether a worker sees the directory of the sweep."""
     return (Path(directory) / "sweep.json").is_file()
 
 
@@ -165,7 +165,7 @@ def _outcome(future: Any) -> Outcome:
 
 @contextlib.contextmanager
 def _sentence() -> Iterator[None]:
-    """Turn what Dask says when its scheduler is gone into a sentence."""
+    """Turn the errors of Dask for a lost scheduler into a sentence."""
     try:
         yield
     except (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, CancelledError):
@@ -185,7 +185,7 @@ def _host(worker: str) -> str:
 
 
 def _connected(address: str) -> Any:
-    """Client of the scheduler at an address."""
+    """Return a client of the scheduler at an address."""
     greet(address)
     import distributed
 
@@ -196,21 +196,21 @@ def _connected(address: str) -> Any:
 
 
 def greet(address: str) -> None:
-    """See whether a scheduler answers at an address.
+    """Check that a scheduler answers at an address.
 
     Raises
     ------
     InputError
-        If it does not, Dask is not installed, or this is no address.
+        If it does not answer, Dask is not installed, or the address is invalid.
     """
     if importlib.util.find_spec("distributed") is None:
         raise InputError("scheduler needs Dask: pip install 'grokphys[cluster]'")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in our sentences
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our own messages say what matters
     if not re.fullmatch(r"(\w+://)?.+:\d+", address):
         raise InputError(f"scheduler must be an address such as tcp://host:8786, got {address!r}")
     try:
-        if not address.startswith("tls://"):  # a client waits for one that takes calls and says nothing
-            with ThreadPoolExecutor(1) as thread:  # a notebook has a loop running in its own
+        if not address.startswith("tls://"):  # a client would wait for a silent server
+            with ThreadPoolExecutor(1) as thread:  # a notebook already runs an event loop
                 thread.submit(lambda: asyncio.run(_greet(address))).result()
     except (OSError, ValueError, TimeoutError):
         raise InputError(_silent(address)) from None

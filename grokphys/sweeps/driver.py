@@ -1,4 +1,4 @@
-"""The driver of a sweep: it runs the packs that are left, and writes the index of the results."""
+"""The driver of a sweep, which runs the remaining packs and writes the index of the results."""
 
 import sys
 from collections import Counter
@@ -21,16 +21,16 @@ from physics.errors import InputError
 
 @dataclass(frozen=True)
 class Report:
-    """What a sweep has done.
+    """Outcome of a sweep.
 
     Attributes
     ----------
     index : Path
         The index file.
     packs, runs : int
-        How many there are.
+        Number of packs and of runs.
     counts : dict of str to int
-        Packs by what has become of them: "known" from the index, or the status of `Outcome`.
+        Number of packs by their status: "known" from the index, or the status of `Outcome`.
     failures : dict of str to str
         Why a file could not be made.
     """
@@ -54,23 +54,23 @@ def run_sweep(
     progress: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Report:
-    """Run what a sweep declares into the files of a directory, and write its index.
+    """Run a declared sweep into the files of a directory, and write its index.
 
-    Nothing but these files is kept: a sweep that was killed goes on when it is run again, by whom and in how
-    many processes ever, to the same bits.
+    Only these files are kept. A sweep that was killed continues when it is run again, by any user and in any
+    number of processes, to the same bits.
 
     Parameters
     ----------
     declared : Declaration
         See `grokphys.sweeps.config`.
     directory : Path
-        Made if it is not there.
+        Directory of the sweep, which is created if it does not exist.
     workers, scheduler, shard, retries, verify
         See `sweep`.
     progress : bool, default False
         Show a bar on stderr, if that is a terminal.
     tell : callable, optional
-        Takes sentences for the user; by default they go to stderr.
+        Function that receives sentences for the user; by default they go to stderr.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def run_sweep(
     Raises
     ------
     InputError
-        If an argument or a declared value is not allowed, or the scheduler or a worker is not fit.
+        If an argument or a declared value is not allowed, or the scheduler or a worker is not suitable.
     OutputError
         If the directory or the index cannot be written.
     """

@@ -1,4 +1,4 @@
-"""The index of a sweep: one xarray dataset with a row for each run, which is made from the files."""
+"""The index of a sweep: one xarray dataset with a row for each run, which is built from the files."""
 
 import hashlib
 import io
@@ -18,7 +18,7 @@ from grokphys.sweeps.config import Declaration, canonical
 from grokphys.sweeps.pack import Pack, program
 from grokphys.sweeps.work import Finals, Stamp, stamp_of
 from physics.errors import FileFormatError
-from physics.trajectory.file import attach, scale
+from physics.trajectory.h5md import attach, scale
 from physics.trajectory.locks import claim
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletc
 
 @dataclass(frozen=True)
 class Stored:
-    """What an index file holds: attributes, columns, and the stamp and outcomes of each file, in order."""
+    """Content of an index file: attributes, columns, and the stamp and outcomes of each file, in order."""
 
     attributes: dict[str, Any]
     columns: dict[str, NDArray[Any]]
@@ -41,13 +41,13 @@ class Stored:
 
 @dataclass
 class Known:
-    """What is known of complete files: where their runs ended, and their stamps."""
+    """Known complete files: the final values of their runs, and their stamps."""
 
     finals: dict[str, Finals] = field(default_factory=dict)
     stamps: dict[str, Stamp] = field(default_factory=dict)
 
     def add(self, name: str, finals: Finals, stamp: Stamp) -> None:
-        """Note a complete file."""
+        """Add a complete file."""
         self.finals[name], self.stamps[name] = finals, stamp
 
 
@@ -57,13 +57,13 @@ def index_path(directory: Path, shard: str | None = None) -> Path:
 
 
 def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
-    """Collect what the indices of a sweep and its shards say of files that have not changed since.
+    """Collect the entries of all indices of a sweep and its shards for files that have not changed since.
 
     Returns
     -------
     known : Known
     notes : list of str
-        What is wrong with an index, in sentences.
+        Problems of an index, in sentences.
     """
     known, notes = Known(), []
     for path in sorted(directory.glob("index*.h5")):
@@ -130,9 +130,10 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
     Returns
     -------
     xarray.Dataset
-        One row for each run. Coordinates: `cell`, `run` (the number of its child of the seed) and what cells
-        differ in. Variables: `file` and `member`, which name the trajectory file and the run in it,
-        `complete`, and the last value of every observable: NaN where a run is not complete or has diverged.
+        One row for each run. Coordinates: `cell`, `run` (the number of its child of the seed) and the
+        parameters in which cells differ. Variables: `file` and `member`, which name the trajectory file and
+        the run in it, `complete`, and the last value of every observable: NaN if a run is not complete or has
+        diverged.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
 
 
 def _columns(sweep: Declaration, packs: list[Pack], known: Known) -> dict[str, NDArray[Any]]:
-    """Every column of the index, one entry for each run of the sweep."""
+    """Return every column of the index, with one entry for each run of the sweep."""
     cells = sweep.cells
     lengths = [len(cell.numbers) for cell in cells]
     columns: dict[str, NDArray[Any]] = {
@@ -196,7 +197,7 @@ def _array(values: list[Any]) -> NDArray[Any]:
 
 
 def _dataset(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
-    """Store a column as xarray reads it."""
+    """Store a column in the form that xarray reads."""
     if values.dtype == object:
         return file.create_dataset(name, data=values, dtype=h5py.string_dtype())
     if values.dtype == bool:
@@ -222,7 +223,7 @@ def _read(path: Path) -> Stored:
     Raises
     ------
     FileNotFoundError, FileFormatError
-        If there is none, or it is damaged, or not ours.
+        If there is no index, or the file is damaged or of another program.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no index {path}; grokphys sweep makes it")
@@ -255,7 +256,7 @@ def _values(dataset: h5py.Dataset) -> NDArray[Any]:
 
 
 def _collect(known: Known, index: Stored, changed: Collection[str]) -> None:
-    """Add what an index says of the files that have not changed."""
+    """Add the entries of an index for files that have not changed."""
     order = np.lexsort((index.columns["member"], index.columns["file"]))
     starts = np.searchsorted(index.columns["file"][order], np.arange(len(index.files) + 1))
     for number, (name, (stamp, outcomes)) in enumerate(index.files.items()):

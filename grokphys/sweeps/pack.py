@@ -19,14 +19,14 @@ from physics.trajectory import Trajectory
 from physics.trajectory.provenance import plain
 
 SCHEMA = 1
-"""Number of what a pack's name is made of; a new one gives new names."""
+"""Version of the content of a pack's name; a new version gives new names."""
 PACK_RUNS, PACK_BYTES, PACK_OPERATIONS = 256, 2**28, 5e11
-"""A pack holds as many runs as stay within all three; the last take a core a minute or so."""
+"""Limits on the runs, bytes and operations of a pack; the operations take one core about a minute."""
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Runs that one call makes.
+    """Runs that one call computes.
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class Pack:
     common : dict
         Parameters that all runs share.
     columns : dict of list
-        Parameters of which each run has its own.
+        Parameters with a separate value for each run.
     numbers : list of int
-        Which children of the seed the runs are.
+        Numbers of the runs, which are children of the seed.
     rows : list of int
-        Which row of the sweep each run is; not a part of what is run.
+        Row of each run in the sweep, which does not affect the run.
     """
 
     kind: str
@@ -49,29 +49,29 @@ class Pack:
 
     @cached_property
     def name(self) -> str:
-        """File name: a hash of all that determines what the file holds, the program among it."""
+        """File name: a hash of everything that determines the content, including the program."""
         content = [SCHEMA, program(self.kind), self.kind, self.common, self.columns, self.numbers]
         return f"{self.kind}-{hashlib.sha256(canonical(content).encode()).hexdigest()[:20]}.h5"
 
     @property
     def system(self) -> Any:
-        """What `simulate` moves."""
+        """System that `simulate` moves."""
         return _system(self.common)
 
     def run(self, out: Path | None, *, progress: bool = False) -> Trajectory:
-        """Make the runs, or go on with them where they were left."""
+        """Compute the runs, or resume them."""
         run = _simulate if self.kind == "simulate" else _train
         return run(self, out=out, resume=out is not None, progress=progress)
 
     def tiny(self) -> "Pack":
-        """One run of one step, which calls the same kernels."""
+        """Return one run of one step, which calls the same kernels."""
         common = self.common | {"steps": 1}
         common |= {"record_every": 1} if self.kind == "simulate" else {"record": "1", "track": None}
         columns = {name: values[:1] for name, values in self.columns.items()}
         return Pack(self.kind, common, columns, self.numbers[:1], self.rows[:1])
 
     def made(self, parameters: Values) -> bool:
-        """Whether a file with these parameters can be of this pack: where both name a number, it agrees."""
+        """Return whether a file with these parameters can belong to this pack: all common numbers agree."""
         found = parameters | parameters.get("system", {}) | parameters.get("model", {})
         wanted: Values = {k: value for k, value in self.common.items() if isinstance(value, int | float)}
         wanted |= self.columns | {"runs": len(self.numbers)}
@@ -80,14 +80,14 @@ class Pack:
 
 
 def program(kind: str) -> str:
-    """Fingerprint of the code and of the libraries that make the runs of a kind, and measure their ends."""
+    """Return a fingerprint of the code and the libraries that compute and measure the runs of a kind."""
     systems = [system.__module__ for system in SYSTEMS.values()]
     makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
     return fingerprint(*makers, structures.__name__)
 
 
 def packs(sweep: Declaration) -> list[Pack]:
-    """Divide a sweep into packs, which depend only on the declaration, not on who runs it.
+    """Divide a sweep into packs, which depend only on the declaration.
 
     Raises
     ------
@@ -112,16 +112,16 @@ def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
 
 
 def _common(kind: str, cell: Cell) -> Values:
-    """What a cell shares with those that one ensemble may hold.
+    """Return the parameters that a cell must share with the other cells of an ensemble.
 
-    On a GPU bits depend on the ensemble, so there each cell has its own.
+    On a GPU bits depend on the ensemble, so each cell has a separate one.
     """
     apart = kind == "train" and cell.parameters["device"] == "cpu"
     return {k: v for k, v in cell.parameters.items() if not (apart and k in PER_MEMBER)}
 
 
 def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
-    """Cut cells that share what must be shared into packs."""
+    """Divide cells that may share an ensemble into packs."""
     kind, common = sweep.kind, _common(sweep.kind, group[0][0])
     try:
         size = sweep.pack or _affordable(kind, common)
@@ -142,7 +142,7 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
 
 
 def _own(cell: Cell, name: str) -> Any:
-    """Return a cell's rate or scale; the embedding's rates are the others' where they are not given."""
+    """Return a cell's rate or scale; by default, the rates of the embedding are those of the layers."""
     value = cell.parameters.get(name)
     return cell.parameters.get(name.removeprefix("embedding_")) if value is None else value
 
@@ -154,7 +154,7 @@ def _affordable(kind: str, common: Values) -> int:
 
 
 def _simulate_cost(common: Values) -> tuple[float, float]:
-    """Bytes and operations of one run."""
+    """Return the bytes and operations of one run."""
     system = _system(common)
     pairs = getattr(system, "pair_count", system.tokens)
     return 64.0 * system.tokens * system.dim, float(common["steps"]) * pairs**2 * system.dim
@@ -197,7 +197,7 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
 
     options = {name: value for name, value in pack.common.items() if name not in ("model", *MODEL_OPTIONS)}
     options |= pack.columns | storing
-    if options["freeze_embedding"]:  # which then has no rates; the columns have one for each run
+    if options["freeze_embedding"]:  # a frozen embedding has no rates, but the columns have one for each run
         options = {name: value for name, value in options.items() if name not in RATES[2:]}
     thresholds = dict(map(named_value, options.pop("threshold")))
     stop = "thresholds" if options.pop("stop_at_thresholds") else None
@@ -211,7 +211,7 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
             thresholds=thresholds,
             stop=stop,
             chunk=1 if options["device"] == "cpu" else None,
-            keep_start=False,  # a million starts would be most of a sweep
+            keep_start=False,  # a million initial states would be most of a sweep
             **options,
         )
     finally:

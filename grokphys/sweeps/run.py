@@ -1,4 +1,4 @@
-"""Run the packs of a sweep in this process, or in processes of this machine that may die."""
+"""Run the packs of a sweep in this process, or in other processes on this machine, which may die."""
 
 import contextlib
 import os
@@ -20,32 +20,32 @@ from grokphys.sweeps.pack import Pack
 from grokphys.sweeps.work import Outcome, load, settle, warm
 
 LOOK_AGAIN = 1.0
-"""Seconds after which a pack that another process works on is looked at again."""
+"""Seconds after which a pack that another process computes is checked again."""
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SAME_KERNELS = ("seed", "steps", "track", "record", "record_every")
-"""Parameters that decide nothing about which kernels run; nor do rates."""
+"""Parameters that, like rates, do not affect which kernels run."""
 
 
 class Executor(Protocol):
-    """Runs `settle` for packs, several at a time."""
+    """Runs `settle` for several packs at a time."""
 
     def free(self) -> bool:
-        """Whether another pack may be handed over."""
+        """Whether another pack may be submitted."""
 
     def submit(self, pack: Pack) -> None:
-        """Hand a pack over."""
+        """Submit a pack."""
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Packs that have come back, waiting for one at most so long."""
+        """Return the packs that have finished, after waiting for one for at most so many seconds."""
 
     def warm(self, packs: list[Pack]) -> None:
-        """Fill the caches of compiled code before many workers look there."""
+        """Fill the caches of compiled code before many workers need them."""
 
     def __enter__(self) -> Self:
-        """Make ready."""
+        """Start the executor."""
 
     def __exit__(self, *error: object) -> None:
-        """Leave no worker behind."""
+        """Stop all workers."""
 
 
 class Serial:
@@ -56,15 +56,15 @@ class Serial:
         self._waiting: list[Pack] = []
 
     def free(self) -> bool:
-        """Whether another pack may be handed over."""
+        """Whether another pack may be submitted."""
         return not self._waiting
 
     def submit(self, pack: Pack) -> None:
-        """Hand a pack over."""
+        """Submit a pack."""
         self._waiting.append(pack)
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Run what was handed over."""
+        """Run the submitted packs."""
         if not self._waiting:
             time.sleep(seconds)
         done = [(pack, settle(pack, self._directory)) for pack in self._waiting]
@@ -95,21 +95,21 @@ class LocalPool:
         self._running: dict[Future[Outcome], tuple[ProcessPoolExecutor, Pack]] = {}
 
     def free(self) -> bool:
-        """Whether another pack may be handed over."""
+        """Whether another pack may be submitted."""
         return bool(self._idle)
 
     def submit(self, pack: Pack) -> None:
-        """Hand a pack to a process that has none."""
+        """Submit a pack to an idle process."""
         worker = self._idle.pop()
         try:
             future = worker.submit(settle, pack, self._directory, self._threads)
-        except BrokenProcessPool:  # it died while it had nothing to do
+        except BrokenProcessPool:  # it died while it was idle
             worker = self._replaced(worker)
             future = worker.submit(settle, pack, self._directory, self._threads)
         self._running[future] = worker, pack
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Packs that have come back, or whose processes have died."""
+        """Return the packs that have finished, or whose processes have died."""
         if not self._running:
             time.sleep(seconds)
         done = []
@@ -128,7 +128,7 @@ class LocalPool:
 
     def warm(self, packs: list[Pack]) -> None:
         """Let one process compile, while the others wait."""
-        with contextlib.suppress(BrokenProcessPool):  # whoever gets its next pack replaces it
+        with contextlib.suppress(BrokenProcessPool):  # it is replaced when it gets its next pack
             self._idle[-1].submit(warm, packs).result()
 
     def _replaced(self, worker: ProcessPoolExecutor) -> ProcessPoolExecutor:
@@ -227,5 +227,5 @@ def _end_with(driver: int) -> None:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""What a worker does with a pack: find its file, continue or create it, and report where its runs ended."""
+"""The work on a pack: find its file, continue or create it, and report the final values of its runs."""
 
 import contextlib
 import importlib
@@ -26,12 +26,12 @@ Stamp = tuple[int, int]
 """Size and time of change (ns) of a file."""
 MOST_THREADS = numba.get_num_threads()
 LARGE = ("gradient", "layers")
-"""Observables that are no number."""
+"""Observables that are not single numbers."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has become of a pack.
+    """Outcome of a pack.
 
     Attributes
     ----------
@@ -40,13 +40,13 @@ class Outcome:
     finals : dict of ndarray of float64, shape (runs,)
         The observables at the last frame of each run, NaN where a run diverged.
     stamp : Stamp or None
-        Of the file that holds them.
+        Stamp of the file that holds them.
     notes : list of str
-        What the user should know.
+        Remarks for the user.
     error : str
-        Why it failed, in a sentence.
+        Reason of the failure, in a sentence.
     again : bool
-        Whether another attempt may end better.
+        Whether another attempt may succeed.
     """
 
     status: Literal["found", "computed", "resumed", "busy", "failed"]
@@ -64,9 +64,9 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
     ----------
     pack : Pack
     directory : Path
-        Where the files of the sweep are.
+        Directory of the sweep.
     threads : int, optional
-        Threads that this process may take; all that it has by default.
+        Number of threads that this process may use; by default all.
     """
     if threads is not None:
         numba.set_num_threads(min(threads, MOST_THREADS))
@@ -78,7 +78,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
         notes += [f"{pack.name}: {warning.message}" for warning in caught]
     except InUseError:
         return Outcome("busy")
-    except (InputError, SimulationError) as error:  # the same again, however often it is tried
+    except (InputError, SimulationError) as error:  # another attempt would fail in the same way
         return Outcome("failed", notes=notes, error=str(error), again=False)
     except (FileFormatError, OSError, MemoryError) as error:
         return Outcome("failed", notes=notes, error=sentence(error) or type(error).__name__)
@@ -88,7 +88,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
 
 
 def load(packs: list[Pack]) -> None:
-    """Import what these packs need."""
+    """Import the modules that these packs need."""
     if any(pack.kind == "train" for pack in packs):
         importlib.import_module("nets")
 
@@ -96,7 +96,7 @@ def load(packs: list[Pack]) -> None:
 def warm(packs: list[Pack]) -> None:
     """Compile the kernels of these packs, so that their code is on disk before many processes want it.
 
-    What a pack refuses, it says itself when it is run.
+    Invalid packs report their errors when they are run.
     """
     for pack in packs:
         with contextlib.suppress(InputError, SimulationError), warnings.catch_warnings():
@@ -105,7 +105,7 @@ def warm(packs: list[Pack]) -> None:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Size and time of change of a file, or None where there is none."""
+    """Return the size and the time of change of a file, or None if it does not exist."""
     try:
         found = path.stat()
     except OSError:
@@ -127,8 +127,8 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
             return _outcome("resumed", pack, _read_through(path, pack), notes)
         except (OutputError, SimulationError, MemoryError):
             raise
-        except Exception as error:  # whatever a damaged file leads to; what is wrong without it, comes again
-            notes.append(f"{path.name} cannot be resumed ({error}); it is begun anew")
+        except Exception as error:  # any error of a damaged file; other errors will occur again
+            notes.append(f"{path.name} cannot be resumed ({error}); it starts again")
             for left in (path, partial, path.with_name(path.name + ".checkpoint")):
                 if left.exists():
                     _put_aside(left)
@@ -140,12 +140,12 @@ def _outcome(status: Any, pack: Pack, trajectory: Trajectory, notes: list[str]) 
 
 
 def _read_through(path: Path, pack: Pack) -> Trajectory:
-    """Open a file that should be complete, and read all of it, so that its checksums are looked at.
+    """Open a file that should be complete, and read all of it to verify its checksums.
 
     Raises
     ------
     FileFormatError
-        If it is damaged, not complete, or not of this pack.
+        If the file is damaged, not complete, or of another pack.
     """
     trajectory = Trajectory.open(path)
     if not trajectory.complete:
@@ -178,7 +178,7 @@ def _put_aside(path: Path) -> Path:
 
 
 def finals(trajectory: Trajectory, pack: Pack) -> Finals:
-    """Return the numbers that the last frame says of each run."""
+    """Return the observables of each run in the last frame."""
     names = [name for name in trajectory.observables if not name.startswith(LARGE)]
     found = {name: trajectory.observables[name][:, -1] for name in names}
     found = {name: np.asarray(values, np.float64) for name, values in found.items() if values.ndim == 1}
@@ -192,7 +192,7 @@ def finals(trajectory: Trajectory, pack: Pack) -> Finals:
 
 
 def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
-    """Which pair sums are of one class, or None where circles and grids say nothing of the task."""
+    """Return the operation of the classes, or None if circles and grids have no meaning for the task."""
     if pack.kind == "train":
         shaped = trajectory.parameters["model"]["type"] == "ConstantAttention" and trajectory.tokens >= 3
         return {} if shaped else None
@@ -201,7 +201,7 @@ def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
 
 
 def _where(sound: NDArray[np.bool_], measure: Any, points: NDArray[Any]) -> NDArray[np.float64]:
-    """Measure the runs that are finite, and return NaN for the others."""
+    """Measure the finite runs, and return NaN for the others."""
     values = np.full(len(points), np.nan)
     if sound.any():
         values[sound] = measure(points[sound])

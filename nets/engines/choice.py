@@ -1,4 +1,4 @@
-"""What an engine is, which one trains an ensemble, and with which optimizer."""
+"""The interface of engines, and the choice of an engine and of its optimizer."""
 
 from typing import Any, Protocol
 
@@ -14,44 +14,44 @@ from physics.errors import InputError
 
 
 class Engine(Protocol):
-    """What trains an ensemble: PyTorch anywhere, or the fused kernel on a CPU."""
+    """Trains an ensemble: with PyTorch on any device, or with the fused kernels on a CPU."""
 
     name: str
 
     @property
     def device(self) -> torch.device | str:
-        """Where it computes."""
+        """Device on which the engine computes."""
 
     @property
     def chunk(self) -> int | None:
-        """Members whose activations exist at the same time, where that is not one a thread."""
+        """Number of members whose activations exist at the same time; None if it is one for each thread."""
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, the first of them number `step`, with every member that trains."""
+        """Take `count` optimizer steps, beginning with number `step`, with every member that still trains."""
 
     def set_rates(self, optimiser: Optimizer) -> None:
-        """Take the steps from here on with other rates; the moments stay."""
+        """Change the rates of all further steps, and keep the moments of the optimizer."""
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean loss and accuracy (runs,) on the training or the validation set."""
+        """Return the mean loss and the accuracy (runs,) on the training or the validation set."""
 
     def gradient(self, name: str) -> NDArray[Any]:
-        """Gradient of the training loss by one parameter, (runs, ...)."""
+        """Return the gradient of the training loss with respect to one parameter, (runs, ...)."""
 
     def point_sets(self) -> NDArray[Any]:
-        """Copy of what is recorded as positions, (runs, tokens, dim)."""
+        """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Copy of the parameters, (runs, ...) each."""
+        """Return a copy of the parameters, (runs, ...) each."""
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """Train only the members that are not marked."""
+        """Stop training the marked members."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that a resumed run needs."""
+        """Return all that a resumed run needs."""
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go back to a state."""
+        """Restore a state."""
 
 
 def optimiser(
@@ -64,7 +64,7 @@ def optimiser(
     epsilon: float,
     kind: str = "adamw",
 ) -> Optimizer:
-    """Check the optimizer's settings, and spread them over the members."""
+    """Check the settings of the optimizer, and return one value of each rate for each member."""
     if len(betas) != 2 or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
         raise InputError(f"betas must be two numbers of at least 0 and less than 1, got {betas!r}")
     if embedding_learning_rate is None:
@@ -85,7 +85,7 @@ def optimiser(
 def choose_engine(
     name: str, ensemble: Ensemble, optimiser: Optimizer, dtype: str, device: str, chunk: int | None
 ) -> Engine:
-    """Return the engine that was asked for, or the best there is; see `nets.train` for the arguments."""
+    """Return the requested engine, or the fastest one for "auto"; see `nets.train` for the arguments."""
     choice("dtype", dtype, ("float32", "float64"))
     choice("engine", name, ("auto", "fused", "torch"))
     place = _device(device)

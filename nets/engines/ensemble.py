@@ -1,4 +1,4 @@
-"""An ensemble before it trains: what each member begins from, learns on, and is optimized with."""
+"""An ensemble before it trains: the initial parameters, the examples and the optimizer of its members."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from physics.trajectory.recording import require_memory
 
 ADVICE = "train them in shards, with runs and first_run"
 PARAMETER = "parameter."
-"""Begin of the names of the arrays that hold the parameters which recorded members began with."""
+"""Prefix of the names of the arrays with the initial parameters of recorded members."""
 STREAMS = ("embedding", "layers", "split", "targets", "noise")
-"""The streams of a member, in the order in which they are spawned from its child of the seed."""
+"""Random streams of a member, in the order in which they are spawned from its child of the seed."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Optimizer:
     Attributes
     ----------
     learning_rate, weight_decay : ndarray of float64, shape (runs,)
-        Of the decoder.
+        Rates of the decoder.
     embedding_learning_rate, embedding_weight_decay : ndarray of float64, shape (runs,)
-        Of the embedding (the encoder).
+        Rates of the embedding (the encoder).
     betas : tuple of float
     epsilon : float
     kind : {"adamw", "sgd"}
@@ -48,11 +48,11 @@ class Optimizer:
 
     @property
     def betas_and_epsilon(self) -> NDArray[np.float64]:
-        """What the fused kernels take; an epsilon of 0 stands for SGD."""
+        """Constants for the fused kernels; an epsilon of 0 stands for SGD."""
         return np.array([*self.betas, self.epsilon if self.kind == "adamw" else 0.0])
 
     def rates(self, encoder: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Learning rates and weight decays (runs,) of the encoder's or of the decoder's parameters."""
+        """Return the learning rates and the weight decays (runs,) of the encoder or of the decoder."""
         if encoder:
             return self.embedding_learning_rate, self.embedding_weight_decay
         return self.learning_rate, self.weight_decay
@@ -60,7 +60,7 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Members stacked on a first axis.
+    """Members of an ensemble, stacked along the first axis.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Ensemble:
     targets : ndarray of float64, shape (runs, classes, outputs), or None
         Targets of the squared error; None under cross-entropy.
     noise : list of SeedSequence
-        Where batches and dropout of each member are drawn from.
+        Seeds from which the batches and the dropout of each member are drawn.
     """
 
     model: Model
@@ -88,18 +88,18 @@ class Ensemble:
 
     @property
     def unseen_classes(self) -> list[int]:
-        """How many classes of the task have no training example, for each member."""
+        """Number of classes of the task without a training example, for each member."""
         task = self.model.task
         present = np.unique(task.labels)
         return [len(np.setdiff1d(present, task.labels[train])) for train in self.train]
 
     def start(self, dtype: str) -> dict[str, NDArray[Any]]:
-        """What the members begin with; NumPy does not promise to draw the same numbers in later versions."""
+        """Initial arrays of the members, which are stored because other versions of NumPy may draw others."""
         start: dict[str, NDArray[Any]] = {
             f"{PARAMETER}{name}": value.astype(dtype) for name, value in self.parameters.items()
         }
         start["train_examples"] = self.train
-        if self.validation.size:  # a file holds no empty array
+        if self.validation.size:  # a file cannot hold an empty array
             start["validation_examples"] = self.validation
         return start if self.targets is None else start | {"targets": self.targets}
 
@@ -119,7 +119,7 @@ def draw(
     layer_scale: Any = 1.0,
     embedding_scale: Any = 1.0,
 ) -> Ensemble:
-    """Draw the members from streams of their own; see `nets.train` for the arguments."""
+    """Draw the members from separate random streams; see `nets.train` for the arguments."""
     runs = whole_number("runs", runs, 1)
     parent_seed(seed)
     shared = _shared(shared)
@@ -166,12 +166,12 @@ def draw(
 def per_member(
     name: str, value: Any, runs: int, minimum: float = -np.inf, *, above: float = -np.inf
 ) -> NDArray[np.float64]:
-    """Return one number for each member from a number, or from a sequence of as many.
+    """Return one number for each member, from a single number or from a sequence with one for each.
 
     Raises
     ------
     InputError
-        If there are more or fewer, or one is out of range.
+        If their count differs from the number of members, or a number is out of range.
     """
     if np.ndim(value) == 0:
         return np.full(runs, number(name, value, minimum, above=above))
@@ -182,11 +182,11 @@ def per_member(
 
 
 def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -> NDArray[np.int32] | None:
-    """Positions in the training set of the batches of `count` steps from `step`, (runs, count, batch_size).
+    """Draw the batches (runs, count, batch_size) of `count` steps from `step`, as places in the training set.
 
-    An epoch is a permutation of the training set, cut into as many whole batches as there are; what is left
-    sits out that epoch, as with PyTorch's ``drop_last``. It is drawn from the member's noise and the epoch's
-    number, so that a resumed run needs no state.
+    An epoch is a permutation of the training set, cut into whole batches; the remaining examples are not used
+    in that epoch, as with PyTorch's ``drop_last``. The permutation depends only on the noise of the member
+    and the number of the epoch, so that a resumed run needs no state.
     """
     size = ensemble.train.shape[1]
     if batch_size is None or batch_size == size:
@@ -204,7 +204,7 @@ def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -
 
 
 def dropout_seed(noise: np.random.SeedSequence, step: int) -> int:
-    """Seed of a member's dropout at one step."""
+    """Return the seed of a member's dropout at one step."""
     return int(_numbered(noise, 1, step).generate_state(1, np.uint64)[0])
 
 
@@ -213,7 +213,7 @@ def _numbered(seed: np.random.SeedSequence, *numbers: int) -> np.random.SeedSequ
 
 
 def _require_sound(model: Any, runs: int) -> None:
-    """Refuse what is no model that can be trained, and an ensemble that does not fit in memory."""
+    """Refuse an object that is not a model, and an ensemble that does not fit into memory."""
     kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     if not isinstance(model, Model) or not hasattr(model, "__dataclass_fields__"):
         also = "" if not isinstance(model, Model) else ", a frozen dataclass whose fields say what it is"
@@ -222,10 +222,10 @@ def _require_sound(model: Any, runs: int) -> None:
     choice(f"loss of {kind}", model.loss, ("cross_entropy", "mean_squared_error"))
     drawn: Any = model.initial(np.random.default_rng(0), np.random.default_rng(0))  # of users' models
     if not isinstance(drawn, Mapping) or not drawn:
-        raise InputError(f"what initial of {kind} returns must be a dict of arrays, got {drawn!r:.60}")
+        raise InputError(f"initial of {kind} must return a dict of arrays, got {drawn!r:.60}")
     one = {name: finite_array(f"initial[{name!r}] of {kind}", value) for name, value in drawn.items()}
     numbers = sum(value.size for value in one.values())
-    # Two copies in float64 while they are drawn; then values and two moments in the type of the training.
+    # Drawing takes two copies in float64; training takes values and two moments in its number type.
     require_memory(f"{runs} networks of {numbers} parameters", 40.0 * numbers * runs, ADVICE)
     if EMBEDDING in one and one[EMBEDDING].shape != (tokens, dim):
         raise InputError(
@@ -246,7 +246,7 @@ def _require_sound(model: Any, runs: int) -> None:
 
 
 def _require_outputs(model: Model, kind: str, parameters: dict[str, torch.Tensor]) -> None:
-    """Refuse a model whose outputs, targets or recorded points, for two examples, are of another shape."""
+    """Refuse a model whose outputs, targets or point sets have wrong shapes for two examples."""
     task, width = model.task, model.task.classes
     if model.loss == "mean_squared_error":
         targets = finite_array(f"targets of {kind}", model.targets(np.random.default_rng(0)))
@@ -263,15 +263,13 @@ def _require_outputs(model: Model, kind: str, parameters: dict[str, torch.Tensor
         for name, value, wanted in found:
             if not isinstance(value, torch.Tensor) or value.shape != wanted:
                 got = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
-                raise InputError(
-                    f"what {name} of {kind} returns must be a tensor of shape {wanted} here, got {got}"
-                )
+                raise InputError(f"{name} of {kind} must return a tensor of shape {wanted} here, got {got}")
         same = model.architecture is None or torch.allclose(
             outputs.double(), model.architecture.outputs(parameters, inputs), rtol=1e-6, atol=1e-9
         )
     if not same or (model.architecture and model.architecture.embedding_penalty != model.embedding_penalty):
         what = "embedding_penalty" if same else "outputs"
-        raise InputError(f"{what} of {kind} must be what its architecture says; both engines compute that")
+        raise InputError(f"{what} of {kind} must agree with its architecture, which both engines compute")
 
 
 def _shared(value: Sequence[str]) -> tuple[str, ...]:
@@ -283,7 +281,7 @@ def _shared(value: Sequence[str]) -> tuple[str, ...]:
 
 
 def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return a given start of one parameter, of one member or of all."""
+    """Return the given initial value of one parameter, for one member or for all."""
     if name not in parameters:
         raise InputError(f"initial must name parameters of {', '.join(parameters)}, got {name!r}")
     array = finite_array(f"initial[{name!r}]", value)
@@ -296,7 +294,7 @@ def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]])
 
 
 def batch_size_of(value: int | None, size: int) -> int | None:
-    """Return a checked batch size, or None for the full batch."""
+    """Check a batch size and return it; None stands for the full batch."""
     if value is None:
         return None
     value = whole_number("batch_size", value, 1)

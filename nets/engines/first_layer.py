@@ -18,7 +18,7 @@ BLOCK = 128
 
 
 class Shape(NamedTuple):
-    """What a network is; `encoded` counts the numbers at the head of a row that the encoder owns."""
+    """Description of a network; the first `encoded` numbers of a row belong to the encoder."""
 
     combine: int
     loss: int
@@ -30,7 +30,7 @@ class Shape(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """What is learned: tokens (runs, n, 2) or rows of `data` (runs, n, 1), labels (runs, n), targets."""
+    """Training data: tokens (runs, n, 2) or rows of `data` (runs, n, 1), labels (runs, n), and targets."""
 
     inputs: Integers
     labels: Integers
@@ -39,15 +39,15 @@ class Examples(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one block, and for what is computed once a step."""
+    """Working memory for one block, and for quantities that are computed once in each step."""
 
     states: Array  # activations of each layer, one after the other, BLOCK rows each
     slopes: Array  # their derivatives
-    inputs: Array  # input of the first layer, where it is not tabulated
-    flows: Array  # gradients by the states of two neighboring layers
+    inputs: Array  # input of the first layer, if it is not tabulated
+    flows: Array  # gradients with respect to the states of two neighboring layers
     tables: Array  # the first layer of each token, at the first and at the second place
-    drifts: Array  # gradients by the tables
-    turned: Array  # weights, transposed, at the places they have in the row
+    drifts: Array  # gradients with respect to the tables
+    turned: Array  # transposed weights, at the same places as in the row
     gradient: Array  # of one member
     everything: Integers  # an empty batch, which stands for all examples
 
@@ -189,7 +189,7 @@ def scatter(
 def untabulate(
     row: Array, gradient: Array, shape: Shape, sizes: Integers, scratch: Scratch, product: int
 ) -> None:
-    """Turn the gradients by the tables into those by first-layer weights and embedding."""
+    """Turn the gradients of the tables into those of the first layer and of the embedding."""
     tokens, dim, width = shape.tokens, shape.dim, sizes[1]
     embedding, by_embedding = matrix(row, 0, tokens, dim), matrix(gradient, 0, tokens, dim)
     for part in range(1 if shape.combine == SUM else 2):

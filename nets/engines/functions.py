@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from nets.engines.products import matrix, piece
-from physics.jit import call, kernel
+from physics.jit import call, kernel, primitive
 
 Array = NDArray[Any]
 Integers = NDArray[Any]
@@ -37,13 +36,13 @@ LOGARITHM = (
 LAST_LOGARITHM, ROOT_HALF = F(7.0376836292e-2), F(0.707106781186547524)
 
 
-@intrinsic
+@primitive
 def float_of(typing_context: Any, bits: Any) -> Any:
     """Take the bits of an int32 as a float32."""
     return types.float32(types.int32), _same_bits(ir.FloatType())
 
 
-@intrinsic
+@primitive
 def bits_of(typing_context: Any, number: Any) -> Any:
     """Take the bits of a float32 as an int32."""
     return types.int32(types.float32), _same_bits(ir.IntType(32))
@@ -147,8 +146,8 @@ def with_even_part(
 def exponential(x: Array) -> None:
     """Exponential in place; in float32 by Cephes' polynomial, which the compiler vectorizes.
 
-    x = n ln 2 + r with |r| <= ln 2 / 2; the relative error stays below 2e-7, and arguments are held between
-    -87 and 88, where float32 ends. No sum is reordered: ln 2 is taken in two parts.
+    x = n ln 2 + r with |r| <= ln 2 / 2; the relative error stays below 2e-7, and arguments are clipped to the
+    range of float32, from -87 to 88. No sum is reordered: ln 2 is split into two parts.
     """
     if x.itemsize != 4:
         for i in range(len(x)):
@@ -221,7 +220,7 @@ def inverse_hyperbolic_sine(x: Array) -> None:
 def cross_entropy(
     logits: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
 ) -> None:
-    """Add the cross-entropies to `sums`, and how often the largest logit, the first of equals, is right."""
+    """Add the cross-entropies to `sums`, and how often the (first) largest logit is correct."""
     rows, width = logits.shape
     powers = matrix(room, 0, rows, width)
     total, hits = 0.0, 0
@@ -250,7 +249,7 @@ def cross_entropy(
 def squared_error(
     outputs: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
 ) -> None:
-    """Add the squared errors to `sums`, and how often the nearest target, the first of equals, is right."""
+    """Add the squared errors to `sums`, and how often the (first) nearest target is correct."""
     rows, width = outputs.shape
     total, hits = 0.0, 0
     for n in range(rows):
@@ -280,7 +279,7 @@ def squared_error_gradient(
     exp: int,
     out: Array,
 ) -> None:
-    """Gradient of the mean squared error of `total` examples by the outputs of those from `start`."""
+    """Gradient of the mean squared error over `total` examples, with respect to the outputs from `start`."""
     rows, width = outputs.shape
     share = outputs.dtype.type(2 / (total * width))
     for n in range(rows):
@@ -301,7 +300,7 @@ def cross_entropy_gradient(
     exp: int,
     out: Array,
 ) -> None:
-    """Gradient of the mean cross-entropy of `total` examples by the logits of those from `start`."""
+    """Gradient of the mean cross-entropy over `total` examples, with respect to the logits from `start`."""
     rows, width = logits.shape
     for n in range(rows):
         largest = logits[n, 0]
@@ -335,8 +334,8 @@ def adamw(
     """Take step `number` of decoupled AdamW, in PyTorch's order; the scalars are computed in float64.
 
     `rates` (4,) are learning rate and weight decay of the first `head` values, the encoder, and then of the
-    others. At a rate of 0 the values stay and the moments move, as PyTorch's do. An epsilon of 0 stands for
-    SGD, whose weight decay shrinks the values as AdamW's does.
+    others. At a rate of 0, the values stay and the moments change, as in PyTorch. An epsilon of 0 stands for
+    SGD, whose weight decay shrinks the values as in AdamW.
     """
     real = values.dtype.type
     for start, end, part in ((0, head, 0), (head, len(values), 2)):

@@ -1,4 +1,4 @@
-"""The engine for a CPU: one fused kernel computes a step of one member, and each thread has one member."""
+"""The engine for CPUs: one fused kernel computes a step of one member, and each thread has one member."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ COMBINE = {
     "data": first_layer.DATA,
 }
 TASKS_A_THREAD = 4
-"""More tasks than threads, so that a core which others use takes fewer of them."""
+"""Number of tasks per thread, so that a core that other programs use takes fewer of them."""
 
 
 class FusedEngine:
@@ -30,7 +30,7 @@ class FusedEngine:
     Parameters
     ----------
     ensemble : Ensemble
-        Of a model that has an architecture.
+        Ensemble of a model with an architecture.
     optimizer : Optimizer
     dtype : {"float32", "float64"}
     """
@@ -93,10 +93,10 @@ class FusedEngine:
         self._training = np.arange(ensemble.runs)
         self._threads = ThreadPoolExecutor(numba.get_num_threads())
 
-    # -- what the driver asks ----------------------------------------------------------------------------
+    # -- the interface of an engine ------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, the first of them number `step`, with every member that trains."""
+        """Take `count` optimizer steps, beginning with number `step`, with every member that still trains."""
         if batches is None:
             batches = np.empty((1, 1, 0), np.int32)
         self._spread(
@@ -120,13 +120,13 @@ class FusedEngine:
         )
 
     def set_rates(self, optimiser: Optimizer) -> None:
-        """Take the steps from here on with other rates; the moments stay."""
+        """Change the rates of all further steps, and keep the moments of the optimizer."""
         rates = [*optimiser.rates(encoder=True), *optimiser.rates(encoder=False)]
         self._rates = np.stack(rates, axis=1)
         self._betas = optimiser.betas_and_epsilon
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean loss and accuracy (runs,) on the training or the validation set."""
+        """Return the mean loss and the accuracy (runs,) on the training or the validation set."""
         loss, accuracy = np.empty(self._ensemble.runs), np.empty(self._ensemble.runs)
         self._spread(
             np.arange(self._ensemble.runs),
@@ -146,7 +146,7 @@ class FusedEngine:
         return loss, accuracy
 
     def gradient(self, name: str) -> NDArray[Any]:
-        """Gradient of the training loss by one parameter, (runs, ...)."""
+        """Return the gradient of the training loss with respect to one parameter, (runs, ...)."""
         gradients = np.empty_like(self._parameters)
         self._spread(
             np.arange(self._ensemble.runs),
@@ -164,7 +164,7 @@ class FusedEngine:
         return gradients[:, self._places[name]].reshape(self._ensemble.parameters[name].shape)
 
     def point_sets(self) -> NDArray[Any]:
-        """Copy of what is recorded as positions, (runs, tokens, dim)."""
+        """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
         if EMBEDDING in self._places:
             return self._own(EMBEDDING)
         model, task = self._ensemble.model, self._ensemble.model.task
@@ -176,21 +176,21 @@ class FusedEngine:
         return torch.cat(found).numpy()
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Copy of the parameters, (runs, ...) each."""
+        """Return a copy of the parameters, (runs, ...) each."""
         return {name: self._own(name) for name in self._places}
 
     def _own(self, name: str, member: int | None = None) -> NDArray[Any]:
-        """Copy of one parameter, (runs, ...), of all members or of one."""
+        """Return a copy of one parameter, (runs, ...), of all members or of one."""
         members = slice(None) if member is None else slice(member, member + 1)
         shape = self._ensemble.parameters[name].shape[1:]
         return self._parameters[members, self._places[name]].reshape(-1, *shape).copy()
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """Train only the members that are not marked."""
+        """Stop training the marked members."""
         self._training = np.flatnonzero(~members)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that a resumed run needs."""
+        """Return all that a resumed run needs."""
         return {
             "parameters": self._parameters.copy(),
             "first": self._first.copy(),
@@ -198,12 +198,12 @@ class FusedEngine:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         self._parameters[:] = state["parameters"]
         self._first[:] = state["first"]
         self._second[:] = state["second"]
 
-    # -- how it is done ----------------------------------------------------------------------------------
+    # -- implementation ------------------------------------------------------------------------------------
 
     def _new_room(self) -> Any:
         """Arrays that one task computes in."""

@@ -1,20 +1,20 @@
-"""CUDA graphs: the many small kernels of a step, launched all at once."""
+"""CUDA graphs, which launch the many small kernels of a step at once."""
 
 from collections.abc import Callable
 
 import torch
 
 WARM_UPS = 3
-"""Steps before the capture, in which libraries take what they may not take during one."""
+"""Number of steps before the capture, in which libraries allocate what they may not allocate during it."""
 
 
 class CapturedStep:
-    """Takes a step, and after a few times launches its kernels as one graph.
+    """Takes a step, and after a few repetitions launches its kernels as one graph.
 
     Parameters
     ----------
     device : torch.device
-        Of type "cuda".
+        Device of type "cuda".
 
     References
     ----------
@@ -30,8 +30,9 @@ class CapturedStep:
     def take(self, step: Callable[[], None]) -> None:
         """Take `step` once.
 
-        It must be the same each time, read and write tensors of the device that stay where they are, and not
-        wait for the device; what changes from step to step, such as its number, it must read from a tensor.
+        The function must do the same each time, without waiting for the device. It may only read and write
+        tensors of the device that stay at their addresses. Numbers that change from step to step must be read
+        from a tensor.
         """
         if self._warm_ups:
             self._warm_ups -= 1
@@ -44,6 +45,6 @@ class CapturedStep:
         if self._graph is None:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, stream=self._stream):
-                step()  # its kernels are recorded, not run
+                step()  # the kernels are recorded but not run
             self._graph = graph
         self._graph.replay()

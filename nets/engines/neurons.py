@@ -1,8 +1,8 @@
 """The fused step of the two-layer network `W_out σ(W_in[a] + W_in[b])`: no product in the first layer.
 
 A member's parameters are one row of numbers: the input weights (tokens, hidden), then the output weights
-(hidden, outputs). The pairs (a, b) and (b, a) go through the same numbers, so that a full batch takes each
-unordered pair once and counts it as often as it occurs: of all p² pairs, p (p + 1) / 2 are computed.
+(hidden, outputs). The pairs (a, b) and (b, a) have the same activations, so a full batch computes each
+unordered pair once and weights it by its multiplicity: of all p² pairs, p (p + 1) / 2 are computed.
 """
 
 from typing import Any, NamedTuple
@@ -19,11 +19,11 @@ Array = NDArray[Any]
 Integers = NDArray[Any]
 
 NUMBERS = 24000
-"""Numbers of a block of activations, about: 96 kB in float32, and a step needs three such in cache."""
+"""Approximate count of numbers in a block: 96 kB in float32; a step needs three blocks in cache."""
 
 
 class Pairs(NamedTuple):
-    """What is learned, as it is given and with pairs that are the same to the network taken together.
+    """Training data, as given and with pairs combined that are equal for the network.
 
     Tokens (runs, n, 2) and labels (runs, n) of all examples; then tokens and label (runs, m, 3) of the
     distinct ones, how often each occurs (runs, m), and how many they are (runs,).
@@ -37,7 +37,7 @@ class Pairs(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one block, and for the output weights and their gradient, transposed."""
+    """Working memory for one block, and for the transposed output weights and their gradient."""
 
     states: Array
     slopes: Array
@@ -66,7 +66,7 @@ def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
 
 
 def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch:
-    """Allocate what a task of any number of steps needs; blocks are whole tiles of the products."""
+    """Allocate the working memory of a task; blocks are whole tiles of the products."""
     width, outputs = sizes
     block = min(32, max(1, NUMBERS // (TILE_ROWS * width))) * TILE_ROWS
     return Scratch(
@@ -110,7 +110,7 @@ def evaluate(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Mean loss and accuracy of some members, into (runs,) arrays of float64; NaN where nothing validates."""
+    """Write the mean loss and the accuracy of some members to (runs,) arrays; NaN for an empty set."""
     size, block = pairs.labels.shape[1], len(scratch.weights)
     for member in members:
         sums[:] = 0.0
@@ -132,7 +132,7 @@ _add_whole_tile, _add_whole_turned = tile(2, masked=False), tile(2, masked=False
 
 @inner_kernel()
 def _add_wide_product(A: Array, turned: bool, B: Array, out: Array) -> None:
-    """Add A @ B to `out` as `add_product` does; faster where `out` is wide and the inner dimension small."""
+    """Add A @ B to `out` as `add_product` does; faster if `out` is wide and the inner dimension small."""
     lanes = VECTOR_BYTES // out.itemsize
     whole = out.shape[1] - out.shape[1] % (2 * lanes)
     for column in range(0, whole, 2 * lanes):
@@ -173,7 +173,7 @@ def _gradient(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Gradient of the mean loss of a batch (of all examples, if it is empty) by a member's parameters."""
+    """Compute the gradient of a member's mean loss over a batch, or over all examples if it is empty."""
     width, outputs = sizes[0], sizes[1]
     at, size, block = shape.tokens * width, len(batch), len(scratch.weights)
     total = size if size else pairs.labels.shape[1]

@@ -7,11 +7,10 @@ from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numba.np import arrayobj
 from numpy.typing import NDArray
 
-from physics.jit import kernel
+from physics.jit import kernel, primitive
 
 Array = NDArray[Any]
 Integers = NDArray[Any]
@@ -19,7 +18,7 @@ Integers = NDArray[Any]
 LINE = 64
 TILE_ROWS = 6
 VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
-"""Of a register: with AVX2, vectors of 64 bytes would be two registers each, and the sums of a tile spill."""
+"""Size of a register: with AVX2, a vector of 64 bytes takes two, and the sums of a tile spill."""
 
 
 def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -30,7 +29,7 @@ def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
-@intrinsic
+@primitive
 def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
     """View a contiguous piece as a matrix; it must not outlive the array.
 
@@ -39,7 +38,7 @@ def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: An
     return _view(numbers, 2)
 
 
-@intrinsic
+@primitive
 def piece(typing_context: Any, numbers: Any, start: Any, size: Any) -> Any:
     """View `size` numbers from `start`; they must not outlive the array."""
     return _view(numbers, 1)
@@ -62,22 +61,22 @@ def _view(numbers: Any, dimensions: int) -> Any:
 
 
 def tile(vectors: int, *, turned: bool = False, masked: bool = True) -> Any:
-    """Make what adds A @ B to a tile of `out`: TILE_ROWS rows from `i`, `vectors` vectors from column `j`.
+    """Generate the code that adds A @ B to a tile of `out`: TILE_ROWS rows, and `vectors` vectors of columns.
 
     With `turned`, it is Aᵀ @ B. All arrays have contiguous rows.
 
     Twelve vectors of sums stay in registers while the loop goes over the inner dimension; each turn loads two
     vectors of B and six numbers of A for twelve fused products, so that arithmetic is the bound. Rows beyond
-    the last are computed as the last, and stored as it; columns beyond the last are masked, unless there are
-    none: masked stores are slow where few products precede them. The order of the sum is fixed, whatever the
-    vectors.
+    the last one repeat it; columns beyond the last one are masked. Without such columns the masks are
+    omitted, because masked stores are slow if few products precede them. The order of the sum is fixed,
+    whatever the vectors.
 
     Measured against `np.dot` within Numba (OpenBLAS, one thread by threadpoolctl; AMD EPYC with AVX2, busy),
     on the products of the networks here, such as (59, 128) by (128, 100) and (128, 32) by (32, 17): OpenBLAS
     takes 0.92 to 1.45 times as long, in float32 and in float64.
     """
 
-    @intrinsic
+    @primitive
     def add_tile(typing_context: Any, A: Any, B: Any, out: Any, i: Any, j: Any) -> Any:
         signature = types.void(A, B, out, types.intp, types.intp)
 
@@ -232,6 +231,6 @@ def add_rows(rows: Array, out: Array) -> None:
 
 @kernel()
 def multiply(numbers: Array, factors: Array) -> None:
-    """Multiply the first numbers by as many factors as there are."""
+    """Multiply the first numbers by the factors, one by one."""
     for i in range(len(factors)):
         numbers[i] *= factors[i]

@@ -13,25 +13,25 @@ from nets.engines.graphs import CapturedStep
 from physics.errors import InputError
 
 CPU_BYTES = 2**31
-"""Activations beyond it gain nothing on a CPU."""
+"""Size of activations beyond which larger batches are not faster on a CPU."""
 
 
 class Dropout:
-    """Masks of some members at one step, each drawn from a seed of its own."""
+    """Dropout of some members at one step, with a separate seed for each member."""
 
     def __init__(self, seeds: list[int], device: torch.device) -> None:
         self._generators = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
         self._device = device
 
     def __call__(self, states: Tensor, rate: float) -> Tensor:
-        """Zero a part `rate` of `states` (runs, ...) and scale the rest up."""
+        """Set a fraction `rate` of `states` (runs, ...) to zero and scale the rest up."""
         shape = states.shape[1:]
         keep = torch.stack([torch.rand(shape, generator=own) >= rate for own in self._generators])
         return states * keep.to(self._device) / (1 - rate)
 
 
 class BatchedEngine:
-    """Trains an ensemble with PyTorch; autograd gives the gradients, members never mix.
+    """Trains an ensemble with PyTorch. Autograd computes the gradients, and members do not interact.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class BatchedEngine:
     chunk : int, optional
         Members whose activations exist at the same time; by default as many as fit into free memory.
     graphs : bool, default False
-        Capture a full-batch step without dropout as a CUDA graph; it holds the memory of its activations.
+        Whether to capture full-batch steps without dropout as a CUDA graph, which keeps the memory of its
+        activations.
     """
 
     name = "torch"
@@ -78,10 +79,10 @@ class BatchedEngine:
         self.chunk = chunk or self._affordable()
         self.set_rates(optimiser)
 
-    # -- what the driver asks ----------------------------------------------------------------------------
+    # -- the interface of an engine ------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, the first of them number `step`, with every member that trains."""
+        """Take `count` optimizer steps, beginning with number `step`, with every member that still trains."""
         for offset in range(count if len(self._training) else 0):
             self._correct_bias(step + offset + 1)
             if batches is None and self._captured is not None:
@@ -91,7 +92,7 @@ class BatchedEngine:
             self._update(self._gradients(step + offset, batch))
 
     def set_rates(self, optimiser: Optimizer) -> None:
-        """Take the steps from here on with other rates; the moments stay."""
+        """Change the rates of all further steps, and keep the moments of the optimizer."""
         self._optimiser = optimiser
         self._rates = {  # of encoder and decoder; in float64, as PyTorch computes its scalars
             encoder: tuple(torch.as_tensor(part, device=self.device) for part in optimiser.rates(encoder))
@@ -100,7 +101,7 @@ class BatchedEngine:
         self._capture_anew()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean loss and accuracy (runs,) on the training or the validation set."""
+        """Return the mean loss and the accuracy (runs,) on the training or the validation set."""
         found: list[tuple[Tensor, Tensor]] = []
         with torch.no_grad():
             for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
@@ -111,14 +112,14 @@ class BatchedEngine:
         return loss, accuracy
 
     def gradient(self, name: str) -> NDArray[Any]:
-        """Gradient of the training loss by one parameter, (runs, ...)."""
+        """Return the gradient of the training loss with respect to one parameter, (runs, ...)."""
         training, self._training = self._training, torch.arange(self._ensemble.runs, device=self.device)
         gradient = self._gradients(None, None)[name]
         self._training = training
         return gradient.cpu().numpy()
 
     def point_sets(self) -> NDArray[Any]:
-        """Copy of what is recorded as positions, (runs, tokens, dim)."""
+        """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
         found = []
         with torch.no_grad():
             for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
@@ -128,18 +129,18 @@ class BatchedEngine:
         return np.array(torch.cat(found).cpu().numpy())
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Copy of the parameters, (runs, ...) each."""
+        """Return a copy of the parameters, (runs, ...) each."""
         return {name: np.array(value.cpu().numpy()) for name, value in self._parameters.items()}
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """Train only the members that are not marked."""
+        """Stop training the marked members."""
         if not np.array_equal(members, self._stopped):
             self._stopped = members.copy()
             self._training = torch.as_tensor(np.flatnonzero(~members), device=self.device)
             self._capture_anew()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that a resumed run needs."""
+        """Return all that a resumed run needs."""
         return {
             f"{kind}/{name}": np.array(value.cpu().numpy())
             for kind, tensors in self._stores()
@@ -147,15 +148,15 @@ class BatchedEngine:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         for kind, tensors in self._stores():
             for name in tensors:
                 tensors[name].copy_(torch.as_tensor(state[f"{kind}/{name}"]))
 
-    # -- how it is done ----------------------------------------------------------------------------------
+    # -- implementation ------------------------------------------------------------------------------------
 
     def _gradients(self, step: int | None, batch: Tensor | None) -> dict[str, Tensor]:
-        """Gradients of the members that train; with dropout where a step is given."""
+        """Compute the gradients of the members that train, with dropout if a step is given."""
         found: list[dict[str, Tensor]] = []
         for members in self._training.split(self.chunk):
             parameters = {name: value.requires_grad_() for name, value in self._of(members).items()}
@@ -172,17 +173,17 @@ class BatchedEngine:
         return {name: torch.cat([part[name] for part in found]) for name in self._parameters}
 
     def _correct_bias(self, number: int) -> None:
-        """Take the divisors that AdamW has at a step, in float64; a tensor, as a captured step reads them."""
+        """Set the bias corrections of AdamW for a step, in float64; a captured step reads the tensor."""
         for divisor, beta in zip(self._bias, self._optimiser.betas, strict=True):
             divisor.fill_(1 - beta**number)
 
     def _capture_anew(self) -> None:
-        """Forget the captured step, which knows the rates and the members of its time alone."""
+        """Discard the captured step, which is valid only for the rates and the members at its capture."""
         self._captured = CapturedStep(self.device) if self._graphs else None
 
     @torch.no_grad()
     def _update(self, gradients: dict[str, Tensor]) -> None:
-        """AdamW, decoupled, or SGD, as PyTorch's; rates differ by member and by encoder and decoder."""
+        """Update by AdamW or SGD as in PyTorch; rates differ by member, and for encoder and decoder."""
         adamw = self._optimiser.kind == "adamw"
         beta1, beta2 = self._optimiser.betas
         first_bias, second_bias = self._bias
@@ -215,7 +216,7 @@ class BatchedEngine:
                     store[name][self._training] = changed
 
     def _of(self, members: Tensor) -> dict[str, Tensor]:
-        """Parameters of some members, detached; of all of them without a copy."""
+        """Return the detached parameters of some members; for all members without a copy."""
         if len(members) == self._ensemble.runs:
             return {name: value.detach() for name, value in self._parameters.items()}
         return {name: value[members] for name, value in self._parameters.items()}
@@ -229,7 +230,7 @@ class BatchedEngine:
         return self._ensemble.model.outputs(parameters, self._inputs[index], dropout)
 
     def _loss(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
-        """Mean loss of each member, (runs,)."""
+        """Return the mean loss of each member, (runs,)."""
         labels = self._labels[index]
         if self._targets is None:
             losses = torch.nn.functional.cross_entropy(
@@ -240,14 +241,14 @@ class BatchedEngine:
         return (outputs - targets).square().mean((1, 2))
 
     def _hits(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
-        """Fraction of right answers, (runs,): the largest logit, or the nearest target."""
+        """Return the fraction of correct answers, (runs,), by the largest logit or the nearest target."""
         if self._targets is not None:
             targets = self._targets[members]
             outputs = outputs @ targets.transpose(1, 2) - targets.square().sum(-1)[:, None] / 2
         return (outputs.argmax(-1) == self._labels[index]).double().mean(-1)
 
     def _dropout(self, members: Tensor, step: int) -> Dropout | None:
-        if not self._ensemble.model.dropout:  # a seed of each member costs more than a small network's step
+        if not self._ensemble.model.dropout:  # seeding each member would cost more than the step
             return None
         noise = self._ensemble.noise
         return Dropout([dropout_seed(noise[run], step) for run in members.tolist()], self.device)
@@ -261,7 +262,7 @@ class BatchedEngine:
         return torch.as_tensor(value, device=self.device).to(self._dtype, copy=True)
 
     def _affordable(self) -> int:
-        """Members whose activations fit into half of the free memory of the device."""
+        """Return how many members have activations that fit into half of the free memory of the device."""
         cuda = self.device.type == "cuda"
         free = _free_bytes(self.device) if cuda else CPU_BYTES
         runs = self._ensemble.runs
@@ -276,6 +277,6 @@ class BatchedEngine:
 
 
 def _free_bytes(device: torch.device) -> int:
-    """Free memory of a CUDA device, and what PyTorch keeps of it for later."""
+    """Return the free memory of a CUDA device, including what PyTorch has reserved but does not use."""
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return torch.cuda.mem_get_info(device)[0] + kept

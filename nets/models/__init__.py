@@ -1,4 +1,4 @@
-"""The models: their parameters, how they begin, and what they compute, for a whole ensemble at once."""
+"""The models: their parameters, initialization and outputs, for a whole ensemble at once."""
 
 from nets.models.dense import (
     ConstantAttention,

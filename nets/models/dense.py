@@ -1,4 +1,4 @@
-"""What a model is, and the models of dense layers on the embeddings of two tokens."""
+"""The base class of models, and the models of dense layers on the embeddings of two tokens."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Model(ABC):
     dim: int
 
     encoder: ClassVar[tuple[str, ...]] = (EMBEDDING,)
-    """Parameters, the first ones, with the rates of the embedding in `train`; the rest is the decoder."""
+    """First parameters, which train with the rates of the embedding; all others are the decoder."""
 
     @property
     @abstractmethod
@@ -52,12 +52,12 @@ class Model(ABC):
         """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
 
     architecture: Architecture | None = None
-    """What the fused engine computes; None where only the definition in PyTorch does."""
+    """Layers that the fused engine can compute; None if only PyTorch can."""
 
     embedding_penalty: float = 0.0
 
     dropout: float = 0.0
-    """Rate of dropout while it trains."""
+    """Rate of dropout during training."""
 
     @property
     def activation_numbers(self) -> int:
@@ -67,7 +67,7 @@ class Model(ABC):
 
     @property
     def theory(self) -> EffectiveTheory | None:
-        """Symbols whose parallelograms the embeddings may form, which define the representation quality."""
+        """Operation whose parallelograms define the representation quality of the embeddings."""
         return None
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -222,7 +222,7 @@ class EmbeddingMLP(DenseModel):
         choice("activation", self.activation, get_args(Activation))
         if self.even and self.activation not in ODD:
             raise InputError(
-                f"even must be 0 for the activation {self.activation!r}, which has an even part of its own; "
+                f"even must be 0 for the activation {self.activation!r}, which already has an even part; "
                 f"{' and '.join(ODD)} take one, got {self.even:g}"
             )
 

@@ -1,4 +1,4 @@
-"""The image classifier with which Liu et al. show grokking on real data, and its images."""
+"""The image classifier with which Liu et al. show grokking on real data, and the reader of its images."""
 
 import gzip
 import hashlib
@@ -33,14 +33,14 @@ ARCHIVE_NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 @dataclass(frozen=True)
 class Images:
-    """Images as rows, those to train on first.
+    """Images as rows; those for training come first.
 
     Attributes
     ----------
     pixels : ndarray of float32, shape (images, pixels)
     labels : ndarray of int64, shape (images,)
     trainable : int
-        Number of images before the test set that comes with them; all of them where none comes.
+        Number of images before the test set; all of them if there is no test set.
     """
 
     pixels: NDArray[np.float32]
@@ -118,7 +118,7 @@ class ImageMLP(DenseModel):
         if self.digest not in (None, found):
             raise FileFormatError(
                 f"the images of {self.data} have the digest {found} instead of {self.digest}; the "
-                f"files are not those of that run"
+                f"run used other files"
             )
         self._set(digest=found)
 
@@ -128,12 +128,12 @@ class ImageMLP(DenseModel):
 
     @property
     def tokens(self) -> int:  # type: ignore[override]
-        """Points of the recorded sets: the classes."""
+        """Number of recorded points, which is the number of classes."""
         return self.classes
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """Components of the recorded points: the width of the last hidden layer."""
+        """Dimension of the recorded points, which is the width of the last hidden layer."""
         return self.hidden[-1]
 
     @property
@@ -145,7 +145,7 @@ class ImageMLP(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """Images with their labels; the test set, where there is one, is held out."""
+        """Images with their labels. The test set, if there is one, is held out."""
         images = self._images
         held_out = np.arange(images.trainable, len(images.labels))
         return Task(images.pixels, images.labels, self.classes, held_out)
@@ -177,19 +177,19 @@ def load_images(data: str, classes: int) -> Images:
     Parameters
     ----------
     data : str
-        "digits": the 1797 images of 8 × 8 pixels that come with scikit-learn, in [0, 1]. Else the path of a
-        directory that holds MNIST's files ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``, and
-        ``t10k-…`` where there is a test set; or of an npz archive of ``x_train`` and ``y_train``, and of
-        ``x_test`` and ``y_test`` where there is one. Each file may be compressed by gzip. Bytes become
-        [0, 1]; floating-point pixels of an archive are taken as they are.
+        "digits": the 1797 images of 8 × 8 pixels that come with scikit-learn, in [0, 1]. Otherwise the path
+        of a directory that holds MNIST's files ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``,
+        and ``t10k-…`` if there is a test set; or of an npz archive of ``x_train`` and ``y_train``, and of
+        ``x_test`` and ``y_test`` if there is one. Each file may be compressed by gzip. Bytes become [0,
+        1]; floating-point pixels of an archive are not changed.
     classes : int
         Labels are 0 … classes - 1.
 
     Raises
     ------
     FileFormatError
-        If a file is missing, damaged, not of its format, of a size that does not fit the others, or holds
-        other labels.
+        If a file is missing, damaged, in another format, of a size that does not match the others, or has
+        labels out of range.
     """
     if data == DIGITS:
         return _digits()
@@ -199,7 +199,7 @@ def load_images(data: str, classes: int) -> Images:
             f"data must be 'digits', or the path of a directory of IDX files or of an npz archive; there is "
             f"no {path}"
         )
-    if not (path.is_dir() or path.is_file()):  # a pipe or a device would never end
+    if not (path.is_dir() or path.is_file()):  # reading a pipe or a device might never end
         raise FileFormatError(f"{path} is neither a file nor a directory, so it holds no images")
     parts = _idx_files(path) if path.is_dir() else _archive(path)
     for where, pixels, labels in parts:
@@ -207,7 +207,7 @@ def load_images(data: str, classes: int) -> Images:
             raise FileFormatError(f"{where} holds {len(pixels)} images and {len(labels)} labels")
         if labels.min() < 0 or labels.max() >= classes:
             raise FileFormatError(
-                f"labels must be whole numbers from 0 to {classes - 1}; {where} holds some from "
+                f"labels must be whole numbers from 0 to {classes - 1}; those of {where} are from "
                 f"{labels.min()} to {labels.max()}"
             )
     sizes = {pixels.shape[1:] for _, pixels, _ in parts}
@@ -222,7 +222,7 @@ def load_images(data: str, classes: int) -> Images:
 
 
 Part = tuple[str, NDArray[np.generic], NDArray[np.generic]]
-"""Where it comes from, pixels (images, ...), and labels (images,)."""
+"""Origin, pixels (images, ...), and labels (images,) of one set of images."""
 
 
 def _flat(pixels: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -231,7 +231,7 @@ def _flat(pixels: NDArray[np.generic]) -> NDArray[np.float32]:
 
 
 def _digits() -> Images:
-    """The digits of scikit-learn, read from its file without importing it."""
+    """Read the digits from the file of scikit-learn without importing it."""
     spec = find_spec("sklearn")
     folder = spec.submodule_search_locations if spec else None
     path = Path(folder[0]) / "datasets/data/digits.csv.gz" if folder else None
@@ -244,7 +244,7 @@ def _digits() -> Images:
 
 
 def _content(path: Path) -> bytes:
-    """Bytes of a file, uncompressed where it is compressed by gzip, whatever its name."""
+    """Return the bytes of a file, after decompressing them if they are in gzip format."""
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
@@ -258,7 +258,7 @@ def _content(path: Path) -> bytes:
 
 
 def _idx_files(folder: Path) -> list[Part]:
-    """The training set of a directory, and its test set where there is one."""
+    """Read the training set of a directory, and its test set if there is one."""
     found = {
         (part, kind): _found(folder, f"{part}-{kind}", axes)
         for part in ("train", "t10k")
@@ -271,19 +271,19 @@ def _idx_files(folder: Path) -> list[Part]:
             continue
         if images is None or labels is None:
             name = f"{part}-images-idx3-ubyte" if images is None else f"{part}-labels-idx1-ubyte"
-            raise FileFormatError(f"{folder} must hold {name}, or the same with .gz, and does not")
+            raise FileFormatError(f"{folder} must hold {name} or {name}.gz, but does not")
         parts.append((f"{images} with {labels.name}", _idx(images, 3), _idx(labels, 1)))
     return parts
 
 
 def _found(folder: Path, name: str, axes: int) -> Path | None:
-    """The file of that name, with a point or a hyphen before idx, compressed or not."""
+    """Return the file of that name, with a dot or a hyphen before idx, compressed or not."""
     names = [f"{name}{mark}idx{axes}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def _idx(path: Path, axes: int) -> NDArray[np.generic]:
-    """Array of unsigned bytes of an IDX file: two zero bytes, type, number of axes, sizes, values."""
+    """Read unsigned bytes from an IDX file: two zero bytes, type, number of axes, sizes, values."""
     content = _content(path)
     magic = bytes([0, 0, UNSIGNED_BYTE, axes])
     if content[:4] != magic:
@@ -308,7 +308,7 @@ def _idx(path: Path, axes: int) -> NDArray[np.generic]:
 
 
 def _archive(path: Path) -> list[Part]:
-    """The training set of an npz archive, and its test set where there is one."""
+    """Read the training set of an npz archive, and its test set if there is one."""
     content = _content(path)
     if content[:4] == bytes([0, 0, UNSIGNED_BYTE, 1]) or content[:4] == bytes([0, 0, UNSIGNED_BYTE, 3]):
         raise FileFormatError(f"{path} is one IDX file; give the directory that holds images and labels")

@@ -25,11 +25,11 @@ class TokenTransformer(Model):
     linear layer.
 
     The paper states p, the dimension, the concatenation and that there is dropout in the blocks. All other
-    defaults are those of its published code: two blocks of one head, feed-forward layers as wide as the
-    embedding, ReLU, layer norm before each part and none at the end, dropout on attention weights, on hidden
-    units and on what each part adds, and no positions (the concatenation tells a from b). That code has no
-    mask although the paper calls the model decoder-only. Here the mask is the default, and `causal=False` is
-    the model of the code.
+    defaults are those of its published code. There are two blocks of one head, feed-forward layers as wide as
+    the embedding, and ReLU. A layer norm precedes each part, and there is none at the end. Dropout acts on
+    attention weights, on hidden units and on the output of each part. There is no positional encoding,
+    because the concatenation distinguishes a from b. That code has no mask although the paper calls the model
+    decoder-only. Here the mask is the default, and `causal=False` is the model of the code.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class TokenTransformer(Model):
         return tuple(f"block{number}" for number in range(1, self.depth + 1))
 
     def _mix(self, joint: Tensor, drop: Any) -> Tensor:
-        """Values (runs, rows, dim) averaged by attention, of queries, keys and values side by side."""
+        """Return values (runs, rows, dim) averaged by attention; from concatenated queries, keys, values."""
         runs, rows, _ = joint.shape
         shape = (runs, rows // 2, 2, 3, self.heads, self.dim // self.heads)
         queries, keys, values = joint.reshape(shape).permute(3, 0, 1, 4, 2, 5)

@@ -35,22 +35,23 @@ class TwoLayer(DenseModel):
     activation : {"relu", "quadratic", "silu", "tanh", "abs"}, default "relu"
         The function σ; "quadratic" is x², for which the theory is exact at small weights.
     start : {"random", "single_frequency"}, default "random"
-        Normal weights of standard deviation ``scale / √tokens`` in both layers; or neuron m reads
-        `scale cos(2π k_m j / p + φ_m)` and writes `scale cos(2π k_m j / p + ψ_m)`, where the frequencies k_m
-        are spread evenly over the neurons in random order, and the phases are uniform.
+        "random" draws normal weights of standard deviation ``scale / √tokens`` in both layers. With
+        "single_frequency", neuron m reads `scale cos(2π k_m j / p + φ_m)` and writes `scale cos(2π k_m j / p
+        + ψ_m)`, where the frequencies k_m are distributed evenly among the neurons in random order, and the
+        phases are uniform.
     scale : float, default 0.1
         Scale of the start, greater than 0.
 
     Raises
     ------
     InputError
-        If a value is out of its range, or "single_frequency" is asked for an even number of tokens or for
-        fewer than 5: with 2k = ±k modulo 3, the phases of three tokens do not align.
+        If a value is out of its range, or "single_frequency" is combined with an even number of tokens or
+        with fewer than 5. (Modulo 3, 2k = ±k, and the phases do not align.)
 
     Notes
     -----
-    All pairs are ordered examples, and ``train_fraction=1.0`` trains on all of them, as the paper does where
-    it does not study grokking. The validation set is then empty, its losses and accuracies NaN.
+    The examples are all ordered pairs, and ``train_fraction=1.0`` trains on all of them, as the paper does
+    except when it studies grokking. The validation set is then empty, its losses and accuracies NaN.
 
     The published code raises the learning rate linearly over the first ten steps; here it is constant.
 
@@ -94,12 +95,12 @@ class TwoLayer(DenseModel):
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """Weights of a token: one for each neuron."""
+        """Number of weights of a token, one for each neuron."""
         return self.hidden
 
     @cached_property
     def task(self) -> Task:
-        """All ordered pairs with label (a + b) mod tokens; all may train."""
+        """All ordered pairs with label (a + b) mod tokens, all of which may be used for training."""
         return modular_addition(self.tokens, ordered=True, whole=True)
 
     @cached_property
@@ -113,7 +114,7 @@ class TwoLayer(DenseModel):
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the weights of one member, into the neurons and out of them from streams of their own."""
+        """Draw the input and the output weights of one member from separate random streams."""
         if self.start == "random":
             deviation = self.scale / self.tokens**0.5
             return {
@@ -125,7 +126,7 @@ class TwoLayer(DenseModel):
         return {EMBEDDING: self._waves(frequencies, embedding), OUTPUT: self._waves(frequencies, layers).T}
 
     def _waves(self, frequencies: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.float64]:
-        """Waves (tokens, hidden) of random phases."""
+        """Return waves (tokens, hidden) with random phases."""
         phases = generator.uniform(-np.pi, np.pi, self.hidden)
         angles = 2 * np.pi / self.tokens * np.outer(np.arange(self.tokens), frequencies) + phases
         return np.asarray(self.scale * np.cos(angles))

@@ -1,5 +1,5 @@
 """Neurons of networks that add modulo p: their Fourier spectra, their logits, and the flow of their weights.
 
-Here belongs what training records of neurons and what a flow of neurons needs; statistics of a layer and
-ablation stand in `analysis.circles`.
+This package holds what training records about neurons and what a flow of neurons needs. Statistics of a layer
+and ablation are in `analysis.circles`.
 """

@@ -1,4 +1,4 @@
-"""Logits of modular addition in Fourier space: waves of a + b - c, and what a few frequencies do alone."""
+"""Logits of modular addition in Fourier space: waves of a + b - c, and the effect of a few frequencies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,15 +20,16 @@ class LogitSpectrum:
     Attributes
     ----------
     coefficients : ndarray of float64, shape (..., K)
-        A_k of the frequencies k = 1 … K, K = ⌊p/2⌋; positive where a frequency votes for the right class.
+        A_k of the frequencies k = 1 … K, K = ⌊p/2⌋; positive if the frequency favors the correct class.
     explained : ndarray of float64, shape (..., K)
-        Part of the variance of the logits that each wave holds. They add up to at most 1: the rest is not a
-        function of a + b - c. NaN where the logits do not depend on the class.
+        Fraction of the variance of the logits that each wave holds. The fractions add up to at most 1; the
+        rest is not a function of a + b - c. NaN if the logits do not depend on the class.
     ghosts : ndarray of float64, shape (..., K)
-        Mean coefficient of cos(2πk(2a - c)/p) and cos(2πk(2b - c)/p), which vote for twice a token instead.
-        Quadratic neurons of even phases have half of A_k there. NaN for frequency p/2.
+        Mean coefficient of cos(2πk(2a - c)/p) and cos(2πk(2b - c)/p), which favor twice a token instead of
+        the sum. Quadratic neurons whose phases are evenly distributed have ghosts of A_k/2. NaN for frequency
+        p/2.
     ghosts_explained : ndarray of float64, shape (..., K)
-        Part of the variance that both these waves hold, besides `explained`.
+        Fraction of the variance that both these waves hold, besides `explained`.
     """
 
     coefficients: Array
@@ -37,12 +38,12 @@ class LogitSpectrum:
     ghosts_explained: Array
 
     def key_frequencies(self, share: float = 0.9) -> NDArray[np.bool_]:
-        """Mark the fewest frequencies (..., K) that hold `share` of what all waves explain.
+        """Mark the smallest set of frequencies (..., K) with `share` of the explained variance.
 
         Raises
         ------
         InputError
-            If `share` is not more than 0 and at most 1.
+            If `share` is not greater than 0 and at most 1.
         """
         share = number("share", share, above=0.0)
         if share > 1:
@@ -58,7 +59,7 @@ class LogitSpectrum:
 
 
 def logit_spectrum(logits: Any) -> LogitSpectrum:
-    """Decompose logits over the waves cos(2πk(a + b - c)/p) of the right answer.
+    """Decompose logits into the waves cos(2πk(a + b - c)/p), which peak at the correct answer.
 
     Parameters
     ----------
@@ -68,7 +69,8 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
     Returns
     -------
     LogitSpectrum
-        The variance is that about the mean over the classes of each pair, which the softmax does not see.
+        Variances are computed about the mean over the classes of each pair, because the softmax ignores this
+        mean.
 
     Raises
     ------
@@ -105,19 +107,19 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
 
 
 def restrict_logits(logits: Any, frequencies: Any) -> Array:
-    """Keep of the logits their constant part, and the waves of a + b of some frequencies.
+    """Keep only the constant part of logits and the waves of a + b of some frequencies.
 
     Parameters
     ----------
     logits : array_like, shape (..., p, p, p)
         As in `logit_spectrum`.
     frequencies : sequence of int, or array_like of bool, shape (..., K)
-        Of 1 … ⌊p/2⌋; or a mark for each, which may differ between networks.
+        Frequencies from 1 to ⌊p/2⌋, or a mark for each of them, which may differ between networks.
 
     Returns
     -------
     ndarray of float64, shape (..., p, p, p)
-        For each class the terms 1, cos(2πk(a + b)/p) and sin(2πk(a + b)/p).
+        Projection of the logit of each class onto 1, cos(2πk(a + b)/p) and sin(2πk(a + b)/p).
 
     Raises
     ------
@@ -133,7 +135,7 @@ def restrict_logits(logits: Any, frequencies: Any) -> Array:
 
 
 def exclude_logits(logits: Any, frequencies: Any) -> Array:
-    """Take away from the logits the waves of a + b of some frequencies; the rest stays as it is.
+    """Remove the waves of a + b of some frequencies from logits, and leave the rest as it is.
 
     Arguments, result and errors are those of `restrict_logits`.
 
@@ -146,19 +148,19 @@ def exclude_logits(logits: Any, frequencies: Any) -> Array:
 
 
 def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Array:
-    """Cross-entropy of networks that have only the waves of a + b of some frequencies.
+    """Return the cross-entropy of networks that keep only the waves of a + b of some frequencies.
 
     Parameters
     ----------
     logits, frequencies
         As in `restrict_logits`; Nanda et al. take the frequencies of the final network.
     examples : array_like of int, shape (n, 2) or (..., n, 2), optional
-        Pairs (a, b) over which the loss is averaged; all by default.
+        Pairs (a, b) over which the loss is averaged; all pairs by default.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        In nats.
+        Mean cross-entropy in nats.
 
     Raises
     ------
@@ -169,16 +171,16 @@ def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> A
 
 
 def excluded_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Array:
-    """Cross-entropy of networks that lack the waves of a + b of some frequencies.
+    """Return the cross-entropy of networks from which the waves of a + b of some frequencies are removed.
 
-    Arguments, result and errors are those of `restricted_loss`. Nanda et al. take the examples of training:
-    what memorizes does not need single frequencies, and what adds does.
+    Arguments, result and errors are those of `restricted_loss`. Nanda et al. evaluate it on the training
+    examples: a network that memorizes does not need any single frequency, and a network that adds does.
     """
     return _loss(exclude_logits(logits, frequencies), examples)
 
 
 def frequency_ablation(logits: Any, *, examples: Any = None) -> Array:
-    """Cross-entropy (..., K) without the waves of a + b of each single frequency; see `excluded_loss`."""
+    """Return the cross-entropy (..., K) without the waves of each single frequency; see `excluded_loss`."""
     array = _logits(logits)
     K = array.shape[-1] // 2
     return np.stack([excluded_loss(array, [k], examples=examples) for k in range(1, K + 1)], axis=-1)

@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.neurons.spectrum import neuron_spectrum
-from physics.neurons.three_waves import ThreeWaves, invariants, three_waves
+from physics.neurons.three_waves import ThreeWaves, blowups, invariants, three_waves
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
+LEAST = 1e-145
+"""Smallest |θ/ξ| but 0 whose square is a number that sums can hold."""
+
 
 @dataclass(frozen=True)
 class FourierLottery:
-    """Gradient flow of quadratic neurons at small weights: each frequency of each neuron moves by itself.
+    """Gradient flow of quadratic neurons at small weights, in which every frequency moves independently.
 
     The network ``Σ_m W_out[m] (W_in[a, m] + W_in[b, m])²`` learns (a + b) mod p by cross-entropy on all
     pairs. As long as its logits are small, the softmax is 1/p for each class, and the gradient is a
@@ -27,8 +30,8 @@ class FourierLottery:
 
         dθ/dt = 2c conj(θ) ξ,    dξ/dt = c θ²,    c = 1/p.
 
-    Both grow beyond all bounds at a finite time t*. The frequency with the smallest t* wins: it has outgrown
-    the others when the logits become large, and the flow ends.
+    Both diverge at a finite time t*. The frequency with the smallest t* wins: it has outgrown the others when
+    the logits become large, where the approximation by this flow ends.
 
     Parameters
     ----------
@@ -40,7 +43,7 @@ class FourierLottery:
         c, greater than 0; 1/p by default, for the mean loss over pairs and a learning rate of 1. Time is the
         number of steps of gradient descent times the learning rate.
     scale : float, default 0.1
-        Weights start normal, with the standard deviation scale/√p, as those of the paper.
+        The initial weights are normal with the standard deviation scale/√p, as in the paper.
 
     Raises
     ------
@@ -51,7 +54,7 @@ class FourierLottery:
     -----
     As a system of `simulate`, a run has a point for each token, and the axes of point a are the real weights
     (W_in[a, 0], …, W_out[0, a], …): `pack` and `unpack` go from θ and ξ to positions (runs, tokens,
-    2 neurons) and back. Mean weights stand still. Any step size is exact.
+    2 neurons) and back. The mean weights do not move. Every step size gives the exact flow.
 
     ``C = |θ|² - 2|ξ|²`` and ``M = Im(θ² conj ξ)`` are conserved, and the module `physics.neurons.three_waves`
     derives the solution from them, by elliptic functions. Its limits: with θ = 0 nothing moves; with M = 0
@@ -60,12 +63,12 @@ class FourierLottery:
     There are K = ⌊p/2⌋ frequencies. For even p the last one, p/2, has real θ and ξ, a sign in place of a
     phase, and twice the coupling; for p = 3 there is one frequency, and no competition.
 
-    The page that comes with the authors' code writes the flow in α, β, φ and ψ, with the signs of dφ/dt and
-    dψ/dt turned, so that 2φ - ψ = 0 would be unstable. Their code has them right.
+    The web page of the authors' code states the flow in α, β, φ and ψ with dφ/dt and dψ/dt of the opposite
+    sign, so that 2φ - ψ = 0 would be unstable. The signs in their code are correct.
 
     References
     ----------
-    He, Wang, Chen and Yang 2026, arXiv 2602.16849, who integrate it by Euler steps.
+    He, Wang, Chen and Yang 2026, arXiv 2602.16849, who integrate the flow by Euler steps.
 
     Examples
     --------
@@ -112,7 +115,7 @@ class FourierLottery:
         return self.scale * self.tokens**-0.5 * generator.standard_normal((self.tokens, self.dim))
 
     def pack(self, theta: Any, xi: Any) -> Array:
-        """Weights (..., tokens, 2 neurons) of θ and ξ (..., neurons, K), with means of zero."""
+        """Return the weights (..., tokens, 2 neurons), of mean zero, for θ and ξ (..., neurons, K)."""
         first, second = self._checked(theta, xi)
         if first.ndim < 2 or first.shape[-2] != self.neurons:
             wanted = f"(..., {self.neurons}, {self.frequencies})"
@@ -123,7 +126,7 @@ class FourierLottery:
         return np.ascontiguousarray((wave @ both.swapaxes(-1, -2)).real)
 
     def unpack(self, positions: Any) -> tuple[Complex, Complex]:
-        """θ and ξ (..., neurons, K) of weights (..., tokens, 2 neurons)."""
+        """Return θ and ξ (..., neurons, K) of weights (..., tokens, 2 neurons)."""
         array = finite_array("positions", positions)
         if array.shape[-2:] != (self.tokens, self.dim):
             raise InputError(
@@ -133,22 +136,20 @@ class FourierLottery:
         return both[..., : self.neurons, :], both[..., self.neurons :, :]
 
     def velocity(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        """dθ/dt and dξ/dt of states (..., K)."""
+        """Return dθ/dt and dξ/dt at states (..., K)."""
         first, second = self._checked(theta, xi)
         return 2 * self._couplings * first.conj() * second, self._couplings * first**2
 
     def conserved(self, theta: Any, xi: Any) -> tuple[Array, Array]:
         """Return C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ) of states (..., K), which do not change in time."""
-        C, _, M = invariants(*self._checked(theta, xi))
-        return C, M
+        return invariants(*self._checked(theta, xi))
 
     def blowup_times(self, theta: Any, xi: Any) -> Array:
-        """Time t* (..., K) at which each frequency leaves the numbers; infinite where it never does."""
-        waves = three_waves(*self._checked(theta, xi))
-        return waves.ahead / self._rate(waves)
+        """Return the time t* (..., K) at which each frequency diverges; infinite if it never does."""
+        return self._times(*blowups(*self._begun(theta, xi)))
 
     def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
-        """Return the frequency (...), from 1, with the smallest t* of each neuron; 0 where none blows up."""
+        """Return the frequency (...), from 1, with the smallest t* of each neuron; 0 if none diverges."""
         times = self.blowup_times(theta, xi)
         return np.where(np.isfinite(times).any(axis=-1), times.argmin(axis=-1) + 1, 0)
 
@@ -160,27 +161,28 @@ class FourierLottery:
         theta, xi : array_like, complex, shape (..., K)
             State at time 0, such as (neurons, K) or (runs, neurons, K).
         times : array_like, shape (n,), or a number
-            Of either sign, in any order, between the blow-up of the past and that of the future.
+            Times of either sign, in any order, between the divergence in the past and the one in the future.
 
         Returns
         -------
         tuple of ndarray of complex128, shape (n, ..., K)
-            θ and ξ; without the first axis for a single time.
+            θ and ξ, without the first axis for a single time.
 
         Raises
         ------
         InputError
-            If a time is not before every t*, or not after every blow-up of the past; the message names the
-            neuron. If shapes do not agree or a value is not finite.
+            If a time is not between the divergences in the past and in the future; the message names the
+            neuron. If shapes do not agree, a value is not finite, or a θ is smaller than 1e-145 of its ξ
+            without being 0.
         """
-        first, second = self._checked(theta, xi)
+        first, second = self._begun(theta, xi)
         clock = finite_array("times", times)
         if clock.ndim > 1:
             raise InputError(f"times must be a number or have the shape (n,), got {clock.shape}")
         waves = three_waves(first, second)
         problem = self._beyond(waves, clock)
         if problem:
-            raise InputError(f"times must lie within every blow-up, got {problem}")
+            raise InputError(f"times must be before every state diverges, got {problem}")
         return self._after(waves, clock.reshape(*clock.shape, *[1] * first.ndim))
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
@@ -189,19 +191,18 @@ class FourierLottery:
         Raises
         ------
         SimulationError
-            If a frequency of a neuron blows up before.
+            If a frequency of a neuron diverges within this time.
         """
-        theta, xi = self.unpack(positions)
-        waves = three_waves(theta, xi)
+        waves = three_waves(*self._begun(*self.unpack(positions)))
         time = np.array(step_size * steps)
         problem = self._beyond(waves, time)
         if problem:
-            raise SimulationError(f"the state blows up in a step of {problem}")
+            raise SimulationError(f"the state diverges in a step of {problem}")
         moved = self.pack(*self._after(waves, time))
         positions[:] = positions.mean(axis=1, keepdims=True) + moved
 
     def observables(self, positions: Array) -> dict[str, Array]:
-        """Measure what `simulate` records, (runs, neurons, K) each: C, M, and "time_left" until t*."""
+        """Measure what `simulate` records: C, M, and the "time_left" until t*, each (runs, neurons, K)."""
         theta, xi = self.unpack(positions)
         C, M = self.conserved(theta, xi)
         return {"C": C, "M": M, "time_left": self.blowup_times(theta, xi)}
@@ -216,14 +217,19 @@ class FourierLottery:
 
     def _after(self, waves: ThreeWaves, times: Array) -> tuple[Complex, Complex]:
         """θ and ξ at times that broadcast to them."""
-        theta, xi = (waves.size * state for state in waves.at(times * self._rate(waves)))
+        theta, xi = (waves.size * state for state in waves.at(times * self._rate(waves.size)))
         if self.tokens % 2 == 0:
             theta[..., -1].imag = xi[..., -1].imag = 0.0
         return theta, xi
 
-    def _rate(self, waves: ThreeWaves) -> Array:
-        """Units of time of the solution in a unit of t."""
-        return 2 * self._couplings * waves.size
+    def _rate(self, size: Array) -> Array:
+        """Units of time of the solution in a unit of t, for its unit of size."""
+        return 2 * self._couplings * size
+
+    def _times(self, z: Array, size: Array) -> Array:
+        """Times z of the solution in units of t; infinite where they are too long for a number."""
+        with np.errstate(over="ignore", divide="ignore"):
+            return z / self._rate(size)
 
     def _checked(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
         first, second = _complex("theta", theta), _complex("xi", xi)
@@ -239,14 +245,22 @@ class FourierLottery:
             )
         return first, second
 
+    def _begun(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
+        """A state from which the flow can be solved."""
+        first, second = self._checked(theta, xi)
+        small = (np.abs(first) < LEAST * np.abs(second)) & (first != 0)
+        if small.any():
+            one = f"{np.abs(first[small][0]):g} beside {np.abs(second[small][0]):g}"
+            raise InputError(f"theta must be 0 or at least {LEAST:g} of xi in size, got {one}")
+        return first, second
+
     def _beyond(self, waves: ThreeWaves, times: Array) -> str:
-        """Say which neuron blows up within these times, the first one; or nothing."""
+        """Describe the first neuron that diverges within these times; empty if there is none."""
         if not times.size or not waves.theta.size:
             return ""
-        rate = self._rate(waves)
         for time, ends in (
-            (float(times.max()), waves.ahead / rate),
-            (float(times.min()), -waves.behind / rate),
+            (float(times.max()), self._times(waves.ahead, waves.size)),
+            (float(times.min()), -self._times(waves.behind, waves.size)),
         ):
             at = np.unravel_index(int(np.abs(ends).argmin()), ends.shape)
             end = float(ends[at])
@@ -254,7 +268,7 @@ class FourierLottery:
                 *place, k = map(int, at)
                 neuron = f"neuron {place[-1]}" if place else "the neuron"
                 run = f" of run {', '.join(map(str, place[:-1]))}" if len(place) > 1 else ""
-                return f"{time:g}: {neuron}{run} blows up at t* = {end:.6g} in frequency {k + 1}"
+                return f"{time:g}: {neuron}{run} diverges at t* = {end:.6g} in frequency {k + 1}"
         return ""
 
 

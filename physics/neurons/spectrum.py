@@ -1,4 +1,4 @@
-"""Fourier spectra of single neurons: frequency, phase, purity, and how the phases of both layers fit."""
+"""Fourier spectra of single neurons: frequency, phase, purity, and how the phases of both layers relate."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,15 +16,15 @@ Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
 
 KINDS = ("single", "double", "many", "dead")
-"""What a neuron may be: of one frequency, of two, of more, or without weights that depend on the token."""
+"""Kinds of neurons: one frequency, two frequencies, more, or no weights that depend on the token."""
 
 
 @dataclass(frozen=True, eq=False)
 class NeuronSpectrum(Value):
     """The neurons of one layer, or of many layers at once, in Fourier space; see `neuron_spectrum`.
 
-    A weight of frequency k is ``α cos(2πka/p + φ)`` for token a, and ``θ_k = α exp(iφ)``. All but θ and ξ is
-    derived from them on first use, in their precision.
+    A weight of frequency k is ``α cos(2πka/p + φ)`` for token a, and ``θ_k = α exp(iφ)``. All other
+    quantities are computed from θ and ξ on first use, in the same precision.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class NeuronSpectrum(Value):
     theta : ndarray of complex128, or complex64 of float32 weights, shape (..., hidden, K)
         Input weights θ_k of the frequencies k = 1 … K, K = ⌊p/2⌋.
     theta_second : ndarray, shape (..., hidden, K), or None
-        Those by which the neuron reads the second token, where they are others.
+        Weights by which the neuron reads the second token, if they differ from those of the first.
     xi : ndarray, shape (..., hidden, K), or None
         Output weights ξ_k = β exp(iψ).
     dead_below, share : float
@@ -54,7 +54,7 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def magnitude(self) -> Array:
-        """α (..., hidden, K), at least 0; the root mean square of both where the tokens are read apart."""
+        """α (..., hidden, K), at least 0; the root mean square over both tokens if their weights differ."""
         return np.sqrt(self._power)
 
     @cached_property
@@ -86,7 +86,7 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def dead(self) -> NDArray[np.bool_]:
-        """Neurons (..., hidden) whose input or output weights do not depend on the token, up to a rest."""
+        """Neurons (..., hidden) whose weights hardly depend on the token; see `neuron_spectrum`."""
         dead = self._weak(self._power)
         if self.xi is not None:
             dead = dead | self._weak(self.xi.real**2 + self.xi.imag**2)
@@ -109,7 +109,7 @@ class NeuronSpectrum(Value):
     def gini(self) -> Array:
         """Gini coefficient (..., hidden) of the magnitudes; NaN for a dead neuron.
 
-        0 where all are equal, 1 - 1/K for a single frequency (Hurley and Rickard 2009).
+        It is 0 if all are equal and 1 - 1/K for a single frequency (Hurley and Rickard 2009).
         """
         ordered = np.sort(self.magnitude, axis=-1)
         K = ordered.shape[-1]
@@ -118,10 +118,10 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def kind(self) -> NDArray[np.str_]:
-        """What each neuron (..., hidden) is, one of `KINDS`.
+        """Kind of each neuron (..., hidden), one of `KINDS`.
 
-        "single" where one frequency holds `share` of the power, "double" where two together do, else "many";
-        "dead" as in `dead`.
+        A neuron is "single" if one frequency holds `share` of the power, "double" if two together do, and
+        "many" otherwise; "dead" is defined in `dead`.
         """
         first = np.take_along_axis(self._shares, self._strongest[..., None], axis=-1)[..., 0]
         if self._shares.shape[-1] > 1:
@@ -135,8 +135,8 @@ class NeuronSpectrum(Value):
     def misalignment(self) -> Array:
         """``D = 2φ - ψ`` (..., hidden) in (-π, π] at the neuron's frequency; NaN for a dead neuron.
 
-        Where the tokens are read apart, 2φ is the sum of both phases. NaN also at frequency p/2 of an even p,
-        whose waves have a sign and no phase.
+        If the tokens are read by different weights, the sum of both phases replaces 2φ. The misalignment is
+        also NaN at frequency p/2 of an even p, whose wave has a sign but no phase.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class NeuronSpectrum(Value):
         return np.where(without, np.nan, _angle(turned))
 
     def at_frequency(self, values: Any) -> NDArray[Any]:
-        """Pick of `values` (..., hidden, K), such as `phase`, those at each neuron's strongest frequency."""
+        """Return the entries of `values` (..., hidden, K), such as `phase`, at the strongest frequencies."""
         return np.take_along_axis(np.asarray(values), self._strongest[..., None], axis=-1)[..., 0]
 
     @cached_property
@@ -186,7 +186,7 @@ class NeuronSpectrum(Value):
 def neuron_spectrum(
     W_in: Any, W_out: Any = None, *, second: Any = None, dead_below: float = 1e-3, share: float = 0.9
 ) -> NeuronSpectrum:
-    """Fourier magnitudes and phases of the weights of every neuron.
+    """Return the Fourier magnitudes and phases of the weights of every neuron.
 
     Parameters
     ----------
@@ -197,14 +197,14 @@ def neuron_spectrum(
         What a neuron adds to the logit of each class.
     second : array_like, the shape of `W_in`, optional
         What a neuron receives from the second token, where the network reads the two tokens by different
-        weights, as one that concatenates their embeddings does.
+        weights, as a network that concatenates their embeddings does.
     dead_below : float, default 1e-3
-        A neuron is dead where its weights, without their mean over the tokens, are at most this part of those
-        of the strongest neuron of its layer: the input weights or the output weights, as Euclidean norms.
-        What does not depend on the token is a bias, or shifts all logits alike.
+        A neuron is dead if the Euclidean norm of its input weights, or of its output weights, is at most this
+        fraction of that of the strongest neuron of its layer. The mean over the tokens is subtracted first,
+        because it acts as a bias or shifts all logits alike.
     share : float, default 0.9
-        Part of the power that the frequencies of a neuron hold, for `NeuronSpectrum.kind`; more than 0 and at
-        most 1.
+        Fraction of the power that one or two frequencies must hold, for `NeuronSpectrum.kind`; greater than 0
+        and at most 1.
 
     Returns
     -------
@@ -225,8 +225,9 @@ def neuron_spectrum(
 
     References
     ----------
-    He, Wang, Chen and Yang 2026, arXiv 2602.16849. The notebooks of their repository take the participation
-    ratio over cosines and sines apart, so that it depends on the phase; its page, as here, over frequencies.
+    He, Wang, Chen and Yang 2026, arXiv 2602.16849. The notebooks of their repository compute the
+    participation ratio over cosines and sines separately, so that it depends on the phase. Their web page
+    computes it over frequencies, as here.
 
     Examples
     --------

@@ -27,13 +27,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.neurons import start_kernels as kernels
+
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)
 class ThreeWaves:
-    """The solution through a start, in units in which its largest part is between 1/2 and 1, and time is z.
+    """The solution through a start, in units in which its largest part is between 1 and 2, and time is z.
 
     Attributes
     ----------
@@ -122,62 +124,46 @@ class ThreeWaves:
 
 def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
     """Find the solution through a start (...)."""
-    parts = np.stack(np.broadcast_arrays(theta.real, theta.imag, xi.real, xi.imag))
-    size = np.ldexp(1.0, np.frexp(np.abs(parts).max(axis=0))[1])  # of two, so that units lose no bit
-    theta, xi = theta / size, xi / size
-    C, R, M = invariants(theta, xi)
-    with np.errstate(all="ignore"):  # of branches that are not taken
-        root = _root(C, np.abs(M))
-        e = root**2
-        v = np.where(C < 0, np.abs(M) / np.where(root > 0, root, 1.0), C + 2 * e)
-        M = np.where((e == 0) | (v == 0), 0.0, M)
-        S, H = v + e, np.sqrt(v * (v + 4 * e)) / 2
-        Q = np.where(H > 0, _time(H, S, H), np.inf)
-        y = _above(R, S, H)
-        rising = R >= 0
-        here = _time(y, S, H)
-        far = y >= H
-        ends = np.where(far, here, 2 * Q - here), np.where(far, 4 * Q - here, 2 * Q + here)
-        ahead, behind = np.where(rising, ends[0], ends[1]), np.where(rising, ends[1], ends[0])
-        turned = np.where(rising, 1.0, -1.0) * np.where(far, 2 * Q - here, here)
-        still = theta == 0
-        ahead, behind = np.where(still, np.inf, ahead), np.where(still, np.inf, behind)
-    return ThreeWaves(theta, xi, size, y, M, e, v, S, H, Q, rising, ahead, behind, turned)
+    found = _found(theta, xi, kernels.ROWS)
+    size, M = found[kernels.SIZE], found[kernels.M]
+    e, v = found[kernels.LOWEST_W], found[kernels.LOWEST_U]
+    return ThreeWaves(
+        theta / size,
+        xi / size,
+        size,
+        found[kernels.Y],
+        np.where((e == 0) | (v == 0), 0.0, M),
+        e,
+        v,
+        v + e,
+        found[kernels.H],
+        found[kernels.Q],
+        found[kernels.R] >= 0,
+        found[kernels.AHEAD],
+        found[kernels.BEHIND],
+        found[kernels.TURNED],
+    )
 
 
-def invariants(theta: Complex, xi: Complex) -> tuple[Array, Array, Array]:
-    """C, R and M of states (...); products are rounded once, where the machine has longer numbers."""
-    a, b = theta.astype(np.clongdouble), xi.astype(np.clongdouble)
-    product = a**2 * b.conj()
-    C = a.real**2 + a.imag**2 - 2 * (b.real**2 + b.imag**2)
-    C, R, M = (np.asarray(value + 0, np.float64) for value in (C, product.real, product.imag))
-    return C, R, M
+def blowups(theta: Complex, xi: Complex) -> tuple[Array, Array]:
+    """Time z to the blow-up of starts (...), and their units: `ahead` and `size` of `ThreeWaves` alone."""
+    found = _found(theta, xi, kernels.SIZE + 1)
+    return found[kernels.AHEAD], found[kernels.SIZE]
 
 
-def _root(C: Array, M: Array) -> Array:
-    """Largest root x ≥ 0 of 2x³ + Cx = M for M ≥ 0: √e.
-
-    Newton's method comes down to it from a bound above, as the polynomial is convex there.
-    """
-    x = np.cbrt(M / 2) + np.sqrt(np.maximum(-C, 0.0) / 2)
-    x = np.where(C > 0, np.minimum(x, M / C), x)
-    for _ in range(8):
-        x = np.where(x > 0, x - (2 * x * x * x + C * x - M) / (6 * x * x + C), 0.0)
-    return np.maximum(x, 0.0)
+def invariants(theta: Complex, xi: Complex) -> tuple[Array, Array]:
+    """C and M of states (...), rounded once."""
+    found = _found(theta, xi, kernels.M + 1)
+    size = found[kernels.SIZE]
+    return found[kernels.C] * size**2, found[kernels.M] * size**3
 
 
-def _above(R: Array, S: Array, H: Array) -> Array:
-    """Find y from R, by Newton's method as above: |ξ|² - e would cancel near the turning point.
-
-    In s = 2y√S/|R| it is the root of as³ + s² + bs = 1, whose coefficients neither over- nor underflow.
-    """
-    r, root = np.abs(R) / 2, np.sqrt(S)
-    a, b = r / (S * root), (H / r) * (H / root)
-    s = np.fmin(1.0, np.fmin(1 / b, 1 / np.cbrt(a)))
-    for _ in range(8):
-        s -= (s * (s * (a * s + 1) + b) - 1) / (s * (3 * a * s + 2) + b)
-    y = np.where(S > 0, s * r / root, np.cbrt(r) ** 2)
-    return np.where(r > 0, np.maximum(y, 0.0), 0.0)
+def _found(theta: Complex, xi: Complex, rows: int) -> Array:
+    """The first rows (rows, ...) of what the kernel finds of starts (...)."""
+    found = np.empty((rows, theta.size))
+    first, second = (np.ascontiguousarray(part).reshape(-1) for part in (theta, xi))
+    kernels.constants(first, second, found)
+    return found.reshape(rows, *theta.shape)
 
 
 def _time(y: Array, S: Array, H: Array) -> Array:

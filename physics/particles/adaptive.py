@@ -1,4 +1,4 @@
-"""An adaptive integrator for ensembles: each run at its own pace, to the same bits alone or among others."""
+"""An adaptive integrator for ensembles: each run has its own steps, and the same bits in any ensemble."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 
 
 
 def checked_tolerance(value: float) -> float:
-    """Return a tolerance of `integrate` from 1e-12 to 0.1; others are refused."""
+    """Return a tolerance for `integrate`; it must be between 1e-12 and 0.1."""
     tolerance = number("relative_tolerance", value, 1e-12)
     if tolerance > 0.1:
         raise InputError(f"relative_tolerance must be at most 0.1, got {tolerance:g}")
@@ -40,8 +40,8 @@ def integrate(
     Parameters
     ----------
     velocity : callable
-        Takes states (m, ...) of any m of the runs and returns dx/dt, of the same shape; what it returns for
-        one must not depend on the others.
+        Function of states (m, ...) of any m of the runs that returns dx/dt of the same shape. The result for
+        one run must not depend on the other runs.
     states : ndarray of float64, shape (runs, ...)
     duration : float
         Greater than 0.
@@ -56,13 +56,13 @@ def integrate(
     Notes
     -----
     Dormand and Prince (1980), of order 5 with an error of order 4, as `scipy.integrate.RK45`. Each run is
-    computed separately, and sizes are largest entries, which do not depend on an order of summation, so a run
-    has the same bits with any other runs. A state that overflows, or needs steps below the resolution of
-    numbers, becomes NaN and is not moved any further.
+    computed separately, and the size of a state is its largest entry, which does not depend on an order of
+    summation. A run therefore has the same bits in any ensemble. A state that overflows, or needs steps below
+    the resolution of numbers, becomes NaN and is not moved any further.
     """
     active = np.arange(len(states))
     state, left = states.copy(), np.full(len(states), duration)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what comes of it is looked at
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the result is checked
         slope = velocity(state)
         step = 0.01 * _size(state) / _size(slope)
         step = np.where(step > 0.0, np.minimum(step, duration), duration)
@@ -89,8 +89,8 @@ def integrate(
             if not active.size:
                 return
     raise SimulationError(
-        f"run {active[0]} needs more than {MAX_STEPS} adaptive steps, the last of size {step[0]:.2g}, as "
-        "where a force jumps back and forth; raise relative_tolerance"
+        f"run {active[0]} needs more than {MAX_STEPS} adaptive steps, the last of size {step[0]:.2g}; "
+        "a force that jumps back and forth can cause this; raise relative_tolerance"
     )
 
 

@@ -1,4 +1,4 @@
-"""Alignment of pair sums: who stands on whose side of the origin, in the half plane or the half space."""
+"""Alignment of pair sums: which of them lie in the open half plane or half space of which others."""
 
 import math
 
@@ -38,7 +38,7 @@ def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> 
 
 @kernel()
 def _merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
-    """Sort `order` by (key, index): one order whatever came in, so that ties cost no reproducibility."""
+    """Sort `order` by (key, index): the result does not depend on the initial order, even with ties."""
     count = order.size
     width = 1
     while width < count:
@@ -66,8 +66,8 @@ def _merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
 def _sort(key: Array, order: Integers) -> None:
     """Write the permutation that sorts `key` (in 0…4, or infinite) to `order`, equal keys by their index.
 
-    As many buckets as keys, filled in the order of the index, leave little for an insertion sort; where keys
-    crowd so that it has too much to do, they are merged.
+    There are as many buckets as keys, filled in the order of the index, so that an insertion sort has little
+    left to do. If keys are so crowded that it would take too long, a merge sort replaces it.
     """
     count = key.size
     begin = np.zeros(count + 2, np.int64)

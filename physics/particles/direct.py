@@ -1,15 +1,15 @@
-"""Forces between pair sums, and the Euler step of a particle ensemble (Musat §5-6).
+"""Direct sum of the forces between pair sums, and the Euler step of an ensemble of particles (Musat §5-6).
 
 The force splits exactly into three sums (P pair sums, N particles):
 
 1. repulsion from *all* pair sums, P²/2 reciprocals without a test of the class;
 2. alignment against *all* pair sums, a sum of unit vectors over the open half space s_a·s_b > 0;
-3. what pairs of the same class feel instead: N³/8 pairs.
+3. the corrections for pairs of the same class: N³/8 pairs.
 
 Pair sums are stored by *rank*: the first member of each class, then the second of each, and so on, so that
-members of one class meet in long streams that test nothing. Positions are kept axis by axis (dim, P).
-Every loop has one order, fixed by the number of pair sums alone: the same bits for any number
-of threads, and for a run alone as for the same run in an ensemble.
+interactions within classes form long streams without a test of the class. Positions are kept axis by axis
+(dim, P). Every loop has one order, fixed by the number of pair sums alone: the same bits for any number of
+threads, and for a run alone as for the same run in an ensemble.
 """
 
 import math
@@ -28,14 +28,14 @@ Integers = NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
-    """Where the pair sums are kept."""
+    """Layout of the pair sums in memory."""
 
     first: Integers
     """(P,): i of the pair (i, j) in every slot."""
     second: Integers
-    """(P,): j of it."""
+    """(P,): j of the pair in every slot."""
     label: Integers
-    """(P,): its class."""
+    """(P,): class of the pair in every slot."""
     meetings: Integers
     """(streams, 3): slots a, b and a length; the slots a + c and b + c are of one class."""
 
@@ -49,24 +49,24 @@ class Law(NamedTuple):
     alignment_diff: float
     softening_squared: float
     apart: bool
-    """Sum repulsion over different classes only, slower, instead of taking off what is too much."""
+    """Whether to sum the repulsion over different classes only: slower than to subtract the excess."""
 
 
 COINCIDENT = 1e-13
-"""Spread of an axis, relative to the distance from the origin, up to which it is rounding."""
+"""Spread of an axis, relative to the distance from the origin, that counts as rounding error."""
 
 STREAM = 512
-"""Longest stream of meetings: what it touches stays in the nearest caches."""
+"""Longest stream of interactions, chosen so that its data stay in the nearest caches."""
 
 
 @kernel()
 def _same_class(
     sums: Array, units: Array, meetings: Integers, task: int, tasks: int, law: Law, out: Array
 ) -> None:
-    """Add what pair sums of the same class feel of each other: every `tasks`-th stream of `meetings`.
+    """Add the interactions of pair sums of the same class, for every `tasks`-th stream of `meetings`.
 
-    Attraction, alignment with the opposite sign, and minus the repulsion that the sum over all has given them
-    (unless `law.apart`).
+    These are the attraction, the alignment with the opposite sign, and, unless `law.apart`, minus the
+    repulsion that the sum over all pairs has already added.
     """
     repulsion = 0.0 if law.apart else law.repulsion
     alignment = law.alignment_same + law.alignment_diff
@@ -176,7 +176,7 @@ def _work_in_plane(
     share: Array,
     aligned: Array,
 ) -> None:
-    """Do one of `tasks` parts of the work: write what it finds to `share`, and its part of `aligned`."""
+    """Do one of `tasks` parts of the work: write its forces to `share`, and its part of `aligned`."""
     share[:] = 0.0
     if repel:
         share_of_repulsion(sums, task, tasks, law.repulsion, law.softening_squared, share)
@@ -243,8 +243,8 @@ def advance_runs(
     """Take `steps` steps of some runs, one after the other, and leave the last forces in `forces`.
 
     `positions` and `forces` are (runs, tokens, dim), `work` is what `work_of` returns. With `steps` = 0 the
-    forces are computed and nothing moves; without `repel` they lack the repulsion, which others sum. The
-    parts of the work are done in turn, so that the bits are those of `advance_rows`.
+    forces are computed and nothing moves; without `repel` they lack the repulsion, which is then computed
+    elsewhere. The parts of the work are done in turn, so that the bits are those of `advance_rows`.
     """
     dim, count = positions.shape[2], pairs.first.size
     sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
@@ -278,8 +278,8 @@ def advance_rows(
 ) -> None:
     """Do as `advance_runs`, run after run, each with all cores.
 
-    The work of a step is cut into tasks, `partial` (tasks, dim, pairs) holds what each has found, and they
-    are summed in their order: the cut depends on the number of pair sums alone.
+    The work of a step is cut into tasks, `partial` (tasks, dim, pairs) holds the result of each task, and
+    these are summed in a fixed order. The tasks depend only on the number of pair sums.
     """
     runs, _, dim = positions.shape
     count = pairs.first.size

@@ -1,11 +1,12 @@
-"""Small systems in the plane, eight runs side by side: every run has its own lane of the vectors.
+"""Kernels for small systems in the plane: eight runs at a time, each in its own lane of the vectors.
 
-In systems of a hundred pair sums loops are short, and their ends and horizontal sums cost more than their
-middle. Here the loops run over pair sums, and each of their operations serves eight runs: no ends, no
-horizontal sums, and no test of the class, as all runs have the same classes: pair sums of a class stand
-together. Repulsion and alignment are one pass over all pairs of different classes, some twenty operations and
-a division each, so that the multipliers are as busy as the divider. Two rows at a time were not worth a
-second loop; a sort for the alignment does not pay where it must be done lane by lane.
+In systems of a hundred pair sums loops are short, and their remainders and horizontal sums cost more than the
+vectorized part. Here the loops run over pair sums, and each operation serves eight runs. There are no
+remainders, no horizontal sums, and no tests of the class: all runs have the same classes, and pair sums of a
+class are contiguous. Repulsion and alignment are one pass over all pairs of different classes, some twenty
+operations and a division each, so that the multipliers are as busy as the divider. Measurements showed no
+gain from processing two rows at a time, nor from sorting for the alignment, which would have to be done lane
+by lane.
 
 Operations of one lane do not depend on the others and have a fixed order, so a run has the same bits in every
 lane and with any other runs. `Lanes` is a vector of eight floats, a type of Numba's that this file defines;
@@ -30,13 +31,13 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 WIDTH = 8
-"""Runs side by side."""
+"""Number of runs in a batch."""
 TILE = 32
-"""Pair sums that all others meet while they stay in the nearest cache (12 KiB)."""
+"""Number of pair sums in a tile: it stays in the nearest cache (12 KiB) while others interact with it."""
 
 
 class Classes(NamedTuple):
-    """Pair sums, those of a class together."""
+    """Layout of the pair sums class by class."""
 
     first: Integers
     """(P,): i of the pair (i, j) in every slot."""
@@ -186,7 +187,7 @@ def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Arra
 def _within_class(
     a: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
-    """Add what pair sum `a` and those behind it, of its class, feel of each other."""
+    """Add the interactions of pair sum `a` with the later ones of its class."""
     softening, pull, align = (
         spread(law.softening_squared),
         spread(law.attraction),
@@ -212,9 +213,9 @@ def _within_class(
 def _across_classes(
     a: int, begin: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
-    """Add what pair sum `a` and those from `begin` to `end`, of other classes, feel of each other.
+    """Add the interactions of pair sum `a` with those from `begin` to `end`, which are of other classes.
 
-    Pushes and directions have sums of their own: in one sum each addition would wait for the last.
+    Repulsion and directions are summed separately: in one sum each addition would wait for the previous one.
     """
     softening, push, align = (
         spread(law.softening_squared),
@@ -276,7 +277,7 @@ def _forces(
 
 @kernel()
 def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Advance one axis of eight runs, as `move` of the kernels for larger systems does."""
+    """Advance one axis of eight runs, as `move` in `physics.particles.direct` does."""
     tokens = len(x)
     zero, one, size = spread(0.0), spread(1.0), spread(step_size)
     mean, farthest = zero, zero
@@ -317,7 +318,7 @@ def advance(
     """Take `steps` steps of some batches of eight runs in the plane, and leave the last forces in `forces`.
 
     `positions` and `forces` are (runs, tokens, 2). With `steps` = 0 forces are computed and nothing moves.
-    Lanes without a run of their own repeat the last one.
+    Lanes that are left over repeat the last run.
     """
     runs, tokens, _ = positions.shape
     for batch in range(begin, end):

@@ -11,9 +11,10 @@ Integers = NDArray[np.int64]
 
 
 def pair_layout(operation: Operation, mask: Mask) -> Pairs:
-    """Lay out the pair sums of a training set by rank within their class, and list who meets whom.
+    """Lay out the pair sums of a training set by rank within their class, and list which of them interact.
 
-    Larger classes come first within a rank, so that those which have a member of a rank stand together.
+    Larger classes come first within a rank, so that the classes that have a member of that rank are
+    contiguous.
     """
     first, second = operation.samples[mask].T.astype(np.int64)
     label = operation.label[mask].astype(np.int64)
@@ -41,10 +42,10 @@ def class_layout(operation: Operation, mask: Mask) -> Classes:
 
 
 def _meetings(members: Integers) -> Integers:
-    """Streams (a, b, length) in which the slots of every rank meet those of every later one.
+    """Return the streams (a, b, length) in which every rank interacts with every later rank.
 
     `members` counts the classes that have a rank. Streams that continue each other are joined, and long ones
-    cut to what the kernel takes at once.
+    cut to the length that the kernel processes at once.
     """
     starts = np.cumsum(members) - members
     m, n = np.triu_indices(members.size, 1)

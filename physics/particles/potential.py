@@ -22,9 +22,10 @@ def clustering(
 ) -> None:
     """Sum √(d² + ε²) over pairs of the same class, and log(d² + ε²) over the others, each pair once.
 
-    `sums` is (runs, dim, P); `partial` (runs, tasks, 2) holds what each task finds, to be summed in order.
-    Logarithms are what costs: those of `rows` rows are taken as one, of their product, which the caller knows
-    to stay within the numbers. Both sums are good to P ulp of the sum of the sizes of their terms.
+    `sums` is (runs, dim, P); `partial` (runs, tasks, 2) holds the result of each task, to be summed in order.
+    Logarithms dominate the cost, so one logarithm of a product replaces those of `rows` rows; the caller
+    ensures that the product does not overflow. Both sums are good to P ulp of the sum of the sizes of their
+    terms.
     """
     _, dim, count = sums.shape
     tasks = partial.shape[1]

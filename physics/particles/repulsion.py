@@ -1,4 +1,4 @@
-"""Repulsion between all pair sums: the loop that the direct sum of forces spends its time in."""
+"""Repulsion between all pair sums: the loop in which the direct sum of forces spends most of its time."""
 
 import math
 
@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 GROUP, CHUNK = 16, 4096
-"""Rows and columns of pairs that the repulsion takes at once; a chunk is whole groups."""
+"""Numbers of rows and columns of pairs that the repulsion processes at once; a chunk holds whole groups."""
 
 
 @kernel(reorder=True)
@@ -25,7 +25,7 @@ def _repel_rectangle(
     repulsion: float,
     softening_squared: float,
 ) -> None:
-    """Add what the pair sums b0…b1 push those of a0…a1, d/(d² + ε²), and the opposite, in the plane.
+    """Add the repulsion d/(d² + ε²) between the pair sums a0…a1 and b0…b1, on both, in the plane.
 
     Two rows at once halve the traffic of the columns; the loop runs at the speed of the divider. Without the
     slices Numba would test every index for being negative, and nothing would be vectorized. Each term is
@@ -70,7 +70,7 @@ def _repel_rectangle(
 def _repel_group(
     sums: Array, out: Array, a0: int, a1: int, repulsion: float, softening_squared: float
 ) -> None:
-    """Add the repulsion among the pair sums a0…a1, of all pairs: none pushes itself, as d = 0."""
+    """Add the repulsion between all pairs of the pair sums a0…a1; as d = 0, none acts on itself."""
     x, y = sums[0, a0:a1], sums[1, a0:a1]
     out_x, out_y = out[0, a0:a1], out[1, a0:a1]
     for r in range(x.size):
@@ -96,8 +96,9 @@ def _repel_apart(
 ) -> None:
     """Add the repulsion between pair sums of different classes with a < b, in any dimension.
 
-    Where softening is tiny the pushes of same-class neighbors would be added and taken off again at a size
-    that drowns the rest; so the class is tested here. Coincident pair sums have no direction: no force.
+    If the softening is tiny, the repulsion of neighbors of the same class would be added and subtracted again
+    at a size that makes rounding errors dominate; therefore the class is tested here. Coincident pair sums
+    have no direction: no force.
     """
     dim = len(sums)
     weight = np.empty(b1 - b0)
@@ -132,8 +133,9 @@ def share_of_repulsion(
 ) -> None:
     """Add the part of the repulsion that belongs to `task`, in the plane.
 
-    Groups of sixteen rows meet all that follow, `CHUNK` columns at a time, which stay in the second cache.
-    The groups are assigned to tasks back and forth, so that all tasks have nearly the same number of pairs.
+    Groups of sixteen rows interact with all later rows, `CHUNK` columns at a time, which stay in the second
+    cache. The groups are assigned to tasks back and forth, so that all tasks have nearly the same number of
+    pairs.
     """
     count = sums.shape[1]
     turn = 0

@@ -119,7 +119,7 @@ def grid_imperfections(
         side = extent.max() / pairs
         if axes == 2:
             side = max(side, math.sqrt(extent[0] * extent[1] / pairs))
-        if not (side > 1e-140 and side < math.inf):  # all in one place, or squares that leave the numbers
+        if not (side > 1e-140 and side < math.inf):  # all in one place, or squares that overflow
             side = math.inf
         across = np.empty(axes, np.int64)
         count = 1

@@ -1,4 +1,4 @@
-"""Circles and grids: what an embedding has become (Musat, Appendix A)."""
+"""Circles and grids: tests for the structures of an embedding (Musat, Appendix A)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from physics.particles import structure_kernels as kernels
 from physics.theory.operations import class_rule
 
 OUT_OF_PLANE = 0.01
-"""Largest share of the sum of squared distances to the origin that a circle may have outside of its plane."""
+"""Largest fraction of the sum of squared distances to the origin that a circle may have outside its plane."""
 
 
 def circle_ratio(E: Any) -> NDArray[np.float64]:
@@ -78,7 +78,7 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
 
 @one_blas_thread
 def _in_a_plane(positions: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which point sets (sets, tokens, dim), none of them zero, lie in a plane through the origin."""
+    """Return which nonzero point sets (sets, tokens, dim) lie in a plane through the origin."""
     scaled = positions / np.abs(positions).max(axis=(1, 2), keepdims=True)  # squares must not overflow
     squares = np.linalg.svd(scaled, compute_uv=False) ** 2
     return np.asarray(squares[:, 2:].sum(axis=1) <= OUT_OF_PLANE * squares.sum(axis=1))

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from physics.checks import choice, flag, number, point_sets, whole_number
 from physics.errors import InputError
+from physics.particles import convolution, lanes
 from physics.particles import direct as kernels
-from physics.particles import grid as convolution
-from physics.particles import lanes
 from physics.particles.adaptive import checked_tolerance, integrate
 from physics.particles.pair_sums import class_layout, pair_layout
 from physics.particles.potential import clustering
@@ -28,20 +27,20 @@ Integrator = Literal["euler", "adaptive"]
 Observable = Literal["circle_ratio", "grid_imperfections", "mean_force", "potential"]
 
 SOFT = 1e-3
-"""Softening from which the repulsion of same-class pairs may be added and taken off again."""
+"""Softening from which the repulsion of pairs of the same class may be added and subtracted again."""
 LANES_BELOW = 300
-"""Pair sums in the plane below which eight runs go side by side."""
+"""Number of pair sums in the plane below which eight runs are computed at a time."""
 BY_ROW, BY_ROW_ALWAYS = 1500, 20_000
 """Pair sums from which a run may be spread over the cores, where there are not enough runs for all of them,
 and from which it always is, to save memory; the bits are the same."""
 FAST_ABOVE = 31_375
 """Pair sums from which the fast sum may pay; how much it costs then is estimated for each state:"""
 CELL_COST, POINT_COST = 450.0, 4000.0
-"""Time for a cell of the grid and for a point, in pairs of the direct sum (measured)."""
+"""Measured time for a cell of the grid and for a point, in units of the time for a pair of the direct sum."""
 SHARPEST = 1e-10
 """Smallest tolerance of the fast sum."""
 LARGEST = 1e150
-"""Largest coordinate of which squares and products stay within the numbers."""
+"""Largest coordinate whose squares and products do not overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +119,7 @@ class ParticleSystem(Value):
     relative_tolerance: float = 1e-4
 
     default_step_size: ClassVar[float] = 0.02
-    operation: ClassVar[Operation]  # both are set for each instance, and are no fields
+    operation: ClassVar[Operation]  # set for each instance; they are not fields
     mask: ClassVar[Mask]
 
     def __post_init__(self) -> None:
@@ -163,7 +162,7 @@ class ParticleSystem(Value):
         return generator.standard_normal((self.tokens, self.dim))
 
     def forces(self, positions: Array, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
-        """Return the forces on `positions` (runs, tokens, dim), not checked; see `physics.forces`."""
+        """Return the forces on `positions` (runs, tokens, dim) without checks; see `physics.forces`."""
         forces = np.empty_like(positions)
         for run, chosen in _in_parts(positions, self, method, tolerance):
             if chosen is None:
@@ -243,7 +242,7 @@ class ParticleSystem(Value):
         """
         layout, law = self._layout, self._law()
         sums = np.ascontiguousarray((positions[:, layout.first] + positions[:, layout.second]).swapaxes(1, 2))
-        # Products of eight squares must stay within the numbers.
+        # Products of eight squares must not overflow.
         safe = self.softening > 1e-19 and self.dim * np.ptp(sums, axis=2).max() ** 2 < 1e38
         partial = np.empty((len(positions), 16, 2))
         clustering(sums, layout.label, law.softening_squared, 8 if safe else 1, partial)
@@ -265,7 +264,7 @@ class ParticleSystem(Value):
         return self.dim == 2 and self.pair_count >= FAST_ABOVE
 
     def _count_kinds(self) -> tuple[int, int]:
-        """Ordered pairs of pair sums of the same class, and of different classes."""
+        """Count the ordered pairs of pair sums of the same class, and of different classes."""
         members = np.bincount(self.operation.label[self.mask]).astype(np.int64)
         same = int((members * (members - 1)).sum())
         diff = self.pair_count * (self.pair_count - 1) - same
@@ -320,7 +319,7 @@ class ParticleSystem(Value):
 
 
 def _tasks(pair_count: int) -> int:
-    """Parts that the work of a run is cut into: few, where adding them up would be felt."""
+    """Return the number of tasks of a run: few if adding up their results would cost noticeable time."""
     return 1 if pair_count < BY_ROW else 4 if pair_count < 5000 else 16
 
 

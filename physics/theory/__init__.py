@@ -1,5 +1,6 @@
-"""The effective theory of representation learning (Liu et al.): what a training set implies and how fast.
+"""The effective theory of representation learning (Liu et al.): what a training set implies, and how fast.
 
-Here belong the groups and operations that are learned, training sets and their exact closure, the quality of
-a representation, and the gradient flow of the theory, each with its kernels. Nothing here knows a network.
+This package holds the groups and operations that are learned, training sets and their exact closure, the
+quality of a representation, and the gradient flow of the theory, each with its kernels. It does not depend on
+networks.
 """

@@ -1,4 +1,4 @@
-"""What a training set implies: the exact closure P(D), and the bounds it sets (Liu, Appendix E)."""
+"""What a training set implies: the exact closure P(D), and the resulting bounds (Liu, Appendix E)."""
 
 import math
 from dataclasses import dataclass
@@ -16,23 +16,23 @@ from physics.theory import deduction_kernels as deduction
 from physics.theory.operations import Mask, Operation, operation_of, random_orders
 
 LARGEST_PRIME = 2**26
-"""The kernels keep residues in float64, whose products are exact below this."""
+"""Upper bound of the primes: the kernels keep residues in float64, whose products are exact below it."""
 
 
 @dataclass(frozen=True)
 class Closures:
-    """What each of many training sets implies about the parallelograms of a representation.
+    """The parallelograms that each of many training sets implies, and the bounds that follow.
 
     Attributes
     ----------
     kind : {"linear", "deduction", "chains"}
-        Kind of closure; see `closures`.
+        Method by which the closure was computed; see `closures`.
     nullity : ndarray of int32, shape (sets,), or None
         Number n_0 of degrees of freedom of the ground states; None if the operation does not commute.
     implied : ndarray of int64, shape (sets,)
         Number |P(D)| of implied parallelograms (Eq. 14).
     augmented : ndarray of bool, shape (sets, |D_0|)
-        Samples that are trained or follow from the trained ones, D-bar (Eq. 12).
+        Samples that are in the training set or follow from it, D-bar (Eq. 12).
     quality : ndarray of float64, shape (sets,)
         Quality of an ideal model, RQI-bar = |P(D)|/|P_0| (Eq. 16); NaN if the operation has no parallelogram.
     accuracy : ndarray of float64, shape (sets,)
@@ -56,26 +56,26 @@ class Closures:
 
 
 def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool = True) -> Closures:
-    """Find which parallelograms many training sets imply, exactly and on all cores.
+    """Find exactly which parallelograms each of many training sets implies, on all cores.
 
     If the operation commutes, this is the **linear closure** of Eq. 14: a parallelogram is implied if and
     only if its equation is a linear combination of those of P_0(D). Otherwise it is the complete
-    **deduction** of Appendix H: three parallelograms that share their quotients give a fourth, equality of
-    products is transitive, and both rules are repeated until nothing new follows. Everything that is deduced
+    **deduction** of Appendix H: three parallelograms that share quotients imply a fourth, equality of
+    products is transitive, and both rules are applied until nothing new follows. Everything that is deduced
     holds for every embedding by invertible matrices, but such embeddings may imply more.
 
     Parameters
     ----------
     theory : EffectiveTheory or Operation
-        Operation. The training set of a theory is ignored.
+        Operation that is learned; the training set of a theory is ignored.
     masks : array_like of bool, shape (sets, |D_0|)
         Training sets, given by which samples each contains, such as `random_training_sets` returns.
     groups : bool, default False
         Whether to keep the partition of the samples as well.
     transitive : bool, default True
         Whether to use transitivity if the operation does not commute. Without it only the step that the paper
-        draws (Figure 16) is used. Much less follows then, and the bound of Eq. 16 no longer holds, because
-        equalities of embeddings are transitive.
+        draws (Figure 16) is used. Much less then follows, and Eq. 16 is no longer a bound, because equality
+        of embeddings is transitive.
 
     Returns
     -------
@@ -92,12 +92,12 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     c^(p-1) in absolute value (Hadamard), where c is the largest length of a row, √6 or √8; ranks are computed
     modulo so many primes that their product exceeds this bound. Every minor that decides a rank is then
     nonzero modulo one of them. A rank modulo a prime never exceeds the true rank, so one prime is enough if
-    the nullity is already that of the complete data set.
+    the nullity already equals that of the complete data set.
     """
     operation = operation_of(theory)
     marked = operation.masks(masks)
     if not transitive and (operation.commutes or groups):
-        raise InputError("transitive must be True if the operation commutes or groups are kept, got False")
+        raise InputError("transitive must be True if the operation commutes or groups is True, got False")
     sets, count = marked.shape
     implied = np.empty(sets, np.int64)
     augmented = np.empty((sets, count), bool)
@@ -136,7 +136,7 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
 
 
 def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any = None) -> NDArray[np.int64]:
-    """Return how many samples in random order it takes until a training set is complete, P(D) = P_0.
+    """Return how many samples, added in random order, make a training set complete, P(D) = P_0.
 
     The first k samples of a random order are a random training set of size k. The fraction of results up to k
     is therefore the probability that such a set is complete, for all k at once.
@@ -183,7 +183,7 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
 
 
 def least_nullity(operation: Operation) -> int:
-    """Nullity of the complete data set under the linear closure, the least of all training sets.
+    """Return the nullity of the complete data set under the linear closure, a lower bound for all sets.
 
     It is 2 for plain addition, where (0, k+1, 1, k) makes all steps E_{k+1} - E_k equal, and 1 for a finite
     group, where E_i - E_0 is a homomorphism to the reals, hence zero. Other moduli are computed.
@@ -192,14 +192,14 @@ def least_nullity(operation: Operation) -> int:
         return 2
     if operation.group is not None or operation.modulus == operation.tokens:
         return 1
-    # constants solve every such system, so no nullity is less than 1
+    # constant embeddings solve every such system, so no nullity is less than 1
     return int(nullities(operation, operation.mask(None)[None], floor=1)[0])
 
 
 def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> NDArray[np.int32]:
-    """Return n_0 (sets,) of training sets (sets, |D_0|) under the linear closure, where that alone is needed.
+    """Return only n_0 (sets,) of training sets (sets, |D_0|) under the linear closure.
 
-    `floor` is the nullity that no set goes below, by default `least_nullity`.
+    `floor` is a lower bound of the nullity, by default `least_nullity`.
     """
     found = np.empty(len(masks), np.int32)
     floor = least_nullity(operation) if floor is None else floor
@@ -219,9 +219,9 @@ def primes_for(operation: Operation) -> NDArray[np.float64]:
 
 @lru_cache
 def _primes(count: int) -> tuple[int, ...]:
-    """Return the largest primes below `LARGEST_PRIME`, at most some 1800, by trial division.
+    """Return the largest primes below `LARGEST_PRIME`, at most about 1800, by trial division.
 
-    Measured: 0.2 ms for one of them and 40 ms for fifty, where to import SymPy alone takes 500 ms.
+    This takes 0.2 ms for one prime and 40 ms for fifty, whereas importing SymPy takes 500 ms (measured).
     """
     divisors = np.arange(3, math.isqrt(LARGEST_PRIME) + 1, 2)
     found: list[int] = []

@@ -1,10 +1,10 @@
 """The closure of training sets under a commuting operation, by linear algebra modulo primes.
 
 The linear system "E_i + E_j = y_c for each training sample (i, j) of class c" is solved token by token: each
-token carries its coordinates in the space of solutions, at first one coordinate of its own. Of each class the
-first sample defines y_c; every later one is a relation of four tokens, whose coordinates sum to a vector w.
-Where w is not zero, one coordinate is eliminated from all tokens. Nothing else is ever stored, a relation
-that follows from earlier ones costs four reads, and what remains is a basis of the null space.
+token carries its coordinates in the space of solutions, at first one coordinate of its own. The first sample
+of each class defines y_c; every later one is a relation between four tokens, whose coordinates sum to a
+vector w. If w is not zero, one coordinate is eliminated from all tokens. Nothing else is stored, a relation
+that follows from earlier ones costs four reads, and the remaining coordinates are a basis of the null space.
 
 Residues are kept in float64: for primes below 2²⁶ a product stays below 2⁵², so products and remainders are
 exact, and the loops over coordinates vectorize, as 64-bit integer division does not.
@@ -23,7 +23,7 @@ Int = NDArray[np.int32]
 
 @kernel()
 def _residue(value: float, prime: float, inverse: float) -> float:
-    """Whole `value` modulo `prime`, |value| < 2⁵²; the quotient may be off by one, hence two tests."""
+    """Return an integer `value`, |value| < 2⁵², modulo `prime`; the tests correct the quotient by one."""
     rest = value - math.floor(value * inverse) * prime
     if rest < 0.0:
         rest += prime
@@ -34,7 +34,7 @@ def _residue(value: float, prime: float, inverse: float) -> float:
 
 @kernel()
 def _reciprocal(value: float, prime: float) -> float:
-    """Inverse of `value` modulo `prime`, by Euclid's algorithm on whole numbers in float64."""
+    """Return the inverse of `value` modulo `prime`, by Euclid's algorithm on integers in float64."""
     old_rest, rest, old_factor, factor = value, prime, 1.0, 0.0
     while rest != 0.0:
         quotient = math.floor(old_rest / rest)
@@ -59,7 +59,7 @@ def _impose(x: Float, free: int, i: int, j: int, m: int, n: int, w: Float, prime
     for c in range(free):
         w[c] = _residue(x[i, c] + x[j, c] - x[m, c] - x[n, c], prime, inverse)
         if w[c] != 0.0:
-            pivot = c  # the last one, so that removing it moves least
+            pivot = c  # the last one, so that removing it moves the fewest entries
     if pivot < 0:
         return free
     scale = w[pivot]
@@ -91,8 +91,8 @@ def _solve(
 ) -> int:
     """Solve for the training set `mask` into `x` (tokens, tokens); return the nullity.
 
-    The rank modulo a prime never exceeds the true one, nor that the rank of the complete data set, so a
-    nullity that has come down to `floor` is final.
+    The rank modulo a prime never exceeds the true rank, which never exceeds that of the complete data set, so
+    a nullity that has reached `floor` is final.
     """
     _start(x)
     free = x.shape[0]
@@ -115,7 +115,7 @@ def _solve(
 
 @kernel()
 def _same(x: Float, nullities: Int, nullity: int, primes: Float, one: Int, other: Int) -> bool:
-    """Whether two samples have the same sum in every solution, modulo every prime that has the true rank."""
+    """Return whether two samples have equal sums in every solution, modulo all primes with the true rank."""
     i, j, m, n = one[0], one[1], other[0], other[1]
     for k in range(primes.size):
         if nullities[k] != nullity:
@@ -184,10 +184,10 @@ def closures(
 ) -> None:
     """Close each training set of `masks` (sets, samples).
 
-    Writes the nullity n_0 (sets,), the number of implied parallelograms (sets,), the augmented training set
-    (sets, samples), and to `groups` (sets, samples), unless that has no row, a number for each sample that it
-    shares with those of the same class whose sum it has in every solution. The product of the `primes`
-    must exceed every minor that decides; the caller sees to that.
+    Writes the nullity n_0 (sets,), the number of implied parallelograms (sets,), and the augmented training
+    set (sets, samples). Unless `groups` (sets, samples) has no row, two samples of a class get the same
+    number there if their sums agree in every solution. The caller ensures that the product of the `primes`
+    exceeds every minor that decides a rank.
     """
     count = masks.shape[1]
     tokens = 0
@@ -242,7 +242,7 @@ def closures(
                     total += size[g]
                     size[g] += 1
                     trained[g] |= mask[a]
-        else:  # as much is determined as by the complete data set: the classes are the groups
+        else:  # the set determines as much as the complete data set, so the classes are the groups
             for c in range(starts.size - 1):
                 members_of_class = int(starts[c + 1] - starts[c])
                 total += members_of_class * (members_of_class - 1) // 2
@@ -269,10 +269,10 @@ def critical_sizes(
     floor: int,
     size: NDArray[np.int64],
 ) -> None:
-    """Write how many samples of each order (sets, samples) bring the nullity down to `floor`.
+    """Write how many samples of each order (sets, samples) reduce the nullity to `floor`.
 
-    One more than all of them, where it never comes down; modulo several primes the smallest number is the
-    true one.
+    The result is the number of samples plus one if the nullity never reaches it. Among several primes, the
+    smallest number is correct.
     """
     count = orders.shape[1]
     tokens = 0

@@ -1,4 +1,4 @@
-"""The closure of training sets under an operation that does not commute: Liu, Appendix H, to its end.
+"""The complete closure of training sets under an operation that does not commute (Liu, Appendix H).
 
 A parallelogram E_x E_y = E_z E_w says E_z⁻¹ E_x = E_w E_y⁻¹: a left quotient (z, x) equals a right one (w,
 y). Three parallelograms that share quotients give the fourth: left and right quotients are the two sides of a
@@ -16,7 +16,7 @@ Int = NDArray[np.int32]
 
 @kernel()
 def _find(parent: Int, a: int) -> int:
-    """Root of `a`, with the path halved on the way."""
+    """Return the root of `a`, and halve the path to it."""
     while parent[a] != a:
         parent[a] = parent[parent[a]]
         a = parent[a]
@@ -25,7 +25,7 @@ def _find(parent: Int, a: int) -> int:
 
 @kernel()
 def _unite(parent: Int, a: int, b: int) -> bool:
-    """Join two trees under the smaller root; tell whether they were apart."""
+    """Join two trees under the smaller root; return whether they were separate."""
     a = _find(parent, a)
     b = _find(parent, b)
     if a == b:
@@ -56,7 +56,7 @@ def _given(mask: NDArray[np.bool_], members: Int, starts: Int, sums: Int, quotie
 
 @kernel()
 def _join_quotients(samples: Int, members: Int, starts: Int, tokens: int, sums: Int, quotients: Int) -> None:
-    """Join a left and a right quotient, and their inverses, for every two samples that are joined in `sums`.
+    """Join the left and right quotients, and their inverses, of every two samples that are joined in `sums`.
 
     Left quotient (z, x) is node z·tokens + x, right quotient (w, y) is node tokens² + w·tokens + y.
     """
@@ -75,7 +75,7 @@ def _join_quotients(samples: Int, members: Int, starts: Int, tokens: int, sums: 
 
 @kernel()
 def _follows(samples: Int, a: int, b: int, tokens: int, quotients: Int) -> bool:
-    """Whether a chain of parallelograms leads from the left quotient of samples a and b to the right one."""
+    """Return whether parallelograms connect the left quotient of samples a and b to the right one."""
     left = samples[b, 0] * tokens + samples[a, 0]
     right = tokens * tokens + samples[b, 1] * tokens + samples[a, 1]
     return _find(quotients, left) == _find(quotients, right)
@@ -112,7 +112,7 @@ def _tally(
         total += size[root]
         size[root] += 1
         augmented[root] |= mask[a]
-    for a in range(sums.size):  # a root comes before its members, so it is complete and is not overwritten
+    for a in range(sums.size):  # a root precedes its members, so its entry is final when they read it
         augmented[a] = augmented[group[a]]
     return total
 
@@ -198,9 +198,9 @@ def critical_sizes(
     everything: int,
     size: NDArray[np.int64],
 ) -> None:
-    """Write how many samples of each order (sets, samples) imply `everything`, the count |P_0|.
+    """Write how many samples of each order (sets, samples) imply `everything`, that is, |P_0| parallelograms.
 
-    A larger training set implies no less, so the number is found by bisection.
+    A larger training set never implies less, so the number is found by bisection.
     """
     count = orders.shape[1]
     tokens = 0

@@ -1,8 +1,8 @@
 """The effective loss, its gradient and its Hessian by class sums (Liu, Eqs. 5 and 8).
 
-Over the m samples of a class, with sums s_a = E_i + E_j, Σ_{a<b} |s_a - s_b|² = m Σ_a |s_a - mean|². So one
-pass over the samples for the mean of their class and one for the deviations give loss and gradient in
-O(samples), and nothing cancels near a ground state, as it would in m Σ |s|² - |Σ s|².
+Over the m samples of a class, with sums s_a = E_i + E_j, Σ_{a<b} |s_a - s_b|² = m Σ_a |s_a - mean|². One pass
+over the samples for the mean of each class and one for the deviations therefore give loss and gradient in
+O(samples), without the cancellation near a ground state that m Σ |s|² - |Σ s|² would suffer from.
 """
 
 import math
@@ -49,7 +49,7 @@ def _descend(x: Float, samples: Int, starts: Int, scale: float, g: Float) -> flo
 def loss_and_gradient(
     first: int, last: int, x: Float, samples: Int, starts: Int, scale: float, loss: Float, g: Float
 ) -> None:
-    """Write ℓ_0 (rows,) and its gradient (rows, tokens) for `x` (rows, tokens), a row an axis of a run."""
+    """Write ℓ_0 (rows,) and its gradient (rows, tokens) for `x` (rows, tokens): an axis of a run each."""
     for row in range(first, last):
         loss[row] = _descend(x[row], samples, starts, scale, g[row])
 
@@ -116,7 +116,7 @@ def relax(
     """Write the amplitudes of the closed flow in the eigenbasis to `out` (runs, times, tokens, dim).
 
     `amplitudes` (runs, tokens, dim) are those at time 0, `rates` (tokens,) the eigenvalues of Q, ascending,
-    `norm` (runs,) is Z_0. The slowest rate that occurs is taken out, so that nothing underflows altogether.
+    `norm` (runs,) is Z_0. The slowest rate that occurs is factored out, so that not all amplitudes underflow.
     """
     _, tokens, dim = amplitudes.shape
     for run in range(first, last):

@@ -1,4 +1,4 @@
-"""Finite groups: what is added, or multiplied, where symbols are learned (Liu, Appendices B and H)."""
+"""Finite groups, whose addition or multiplication is learned (Liu, Appendices B and H)."""
 
 import itertools
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from physics.errors import InputError
 from physics.values import Value, read_only
 
 LARGEST_ORDER = 2000
-"""Groups beyond it are refused: their Cayley table would not fit in the memory of a small machine."""
+"""Largest order of a group: a larger Cayley table would not fit in the memory of a small machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,8 +218,8 @@ def _identity(table: NDArray[np.int64]) -> int:
         row, column = table[nearest], table[:, nearest]
         b = int(np.argmax((row != elements) | (column != elements)))
         raise InputError(
-            f"table must be a group, but no element is an identity: {nearest}·{b} = {row[b]}, "
-            f"{b}·{nearest} = {column[b]} for the nearest, {nearest}"
+            f"table must be a group, but no element is an identity: the closest is {nearest}, where "
+            f"{nearest}·{b} = {row[b]} and {b}·{nearest} = {column[b]}"
         )
     return int(np.argmax(neutral))
 

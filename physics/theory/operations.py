@@ -57,7 +57,7 @@ class Operation(Value):
             self._set(modulus=whole_number("modulus", self.modulus, 2))
         if self.group is not None:
             if self.modulus is not None:
-                raise InputError("modulus and group exclude each other, got both")
+                raise InputError("modulus and group must not be given together, got both")
             group = as_group(self.group)
             if group.order < 2:
                 raise InputError(f"group must have at least 2 elements, got {group.order}")
@@ -66,14 +66,14 @@ class Operation(Value):
 
     @property
     def name(self) -> str:
-        """Name in figures."""
+        """Name of the operation in figures and messages."""
         if self.group is not None:
             return self.group.name
         return f"addition, p = {self.tokens}" + ("" if self.modulus is None else f", mod {self.modulus}")
 
     @cached_property
     def commutes(self) -> bool:
-        """Whether (i, j) and (j, i) are one sample."""
+        """Whether the operation commutes, so that (i, j) and (j, i) are one sample."""
         return self.group is None or self.group.commutes
 
     @cached_property
@@ -91,7 +91,7 @@ class Operation(Value):
 
     @cached_property
     def by_class(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Samples sorted by class, and where each class starts among them (with the end as last entry)."""
+        """Samples sorted by class, and the position at which each class starts; the last entry is the end."""
         sizes = np.bincount(self.label)
         starts = np.append(0, np.cumsum(sizes))
         members = np.argsort(self.label, kind="stable")
@@ -109,8 +109,8 @@ class Operation(Value):
         Raises
         ------
         InputError
-            If there is none, one is not a pair of symbols, or one is repeated ((i, j) and (j, i) are the
-            same sample where the operation commutes).
+            If `pairs` is empty, an entry is not a pair of symbols, or a sample is repeated ((i, j) and (j, i)
+            are the same sample where the operation commutes).
         """
         if pairs is None:
             return read_only(np.ones(len(self.samples), bool))
@@ -158,7 +158,7 @@ class Operation(Value):
 
 
 def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: int) -> int:
-    """Return the number of tokens, where None stands for the order of the group, or for the default."""
+    """Return the number of tokens; None stands for the order of the group, or for the default."""
     if tokens is None:
         return default if group is None else group.order
     tokens = whole_number("tokens", tokens, minimum)
@@ -176,7 +176,7 @@ def operation_of(theory: Any) -> Operation:
 
 
 def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Operation:
-    """Return the commutative operation that classes pair sums: addition modulo `tokens` by default.
+    """Return the commutative operation that gives pair sums their classes.
 
     Raises
     ------
@@ -187,12 +187,12 @@ def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Op
         return Operation(tokens, tokens if modulus is None else modulus)
     group = as_group(group)
     if not group.commutes:
-        raise InputError(f"group must commute, as E_i + E_j does, and {group.name} does not")
+        raise InputError(f"group must commute, because E_i + E_j does, but {group.name} does not")
     return Operation(tokens, modulus, group)
 
 
 def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 0) -> Mask:
-    """Draw training sets of `size` distinct samples, every one as likely as any other.
+    """Draw training sets of `size` distinct samples, all with equal probability.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 
 
 
 def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.int32]:
-    """Draw orders (sets, |D_0|) in which the samples may arrive, every one as likely as any other.
+    """Draw random orders (sets, |D_0|) of the samples, all with equal probability.
 
     The first k samples of an order are a random training set of size k, so one order serves all sizes.
     """

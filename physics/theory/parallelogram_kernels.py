@@ -22,10 +22,10 @@ def fill(
 ) -> None:
     """Write all pairs of samples of the same class to `out` (count, 4), in lexicographic order.
 
-    `members` are the samples sorted by class, `place[a]` is where sample a stands among them and `ends[a]`
-    where its class ends, so sample a makes `ends[a] - place[a] - 1` parallelograms with later ones. The
-    caller has counted them: `offsets[a]` of them come before, and a row of the prange owns its part of the
-    list.
+    `members` are the samples sorted by class, `place[a]` is the position of sample a among them, and
+    `ends[a]` the end of its class, so sample a forms `ends[a] - place[a] - 1` parallelograms with later ones.
+    The caller has counted them: `offsets[a]` of them come before, and a row of the prange owns its part of
+    the list.
     """
     for a in range(begin, end):
         row = offsets[a]

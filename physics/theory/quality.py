@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from physics.theory.system import EffectiveTheory
 
 BLOCK_BYTES = 2**26
-"""States are compared block by block, so that the sums of a block take no more than this."""
+"""Memory that the sums of a block of states may take; states are compared block by block."""
 
 
 def count_parallelograms(theory: Any, mask: Mask | None = None) -> int:
@@ -92,7 +92,7 @@ def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> NDArray[
     Raises
     ------
     InputError
-        If `E` is complex or not finite, has not this shape or no variance on an axis, `delta` is not greater
+        If `E` is complex, not finite, of another shape or without variance on an axis, `delta` is not greater
         than 0, or the operation has no parallelogram at all.
     """
     operation = operation_of(theory)
@@ -105,14 +105,14 @@ def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> NDArray[
 
 
 def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -> Mask:
-    """Mark the samples that are trained, or form a parallelogram of `E` with a trained one (Eq. 12).
+    """Mark the training samples, and those that form a parallelogram of `E` with one of them (Eq. 12).
 
     Parameters
     ----------
     E, delta
         Embedding and tolerance, as in `representation_quality`.
     theory : EffectiveTheory
-        The operation and the training set D.
+        Theory with the operation and the training set D.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
     Raises
     ------
     InputError
-        Embedding and tolerance, as in `representation_quality`.
+        As in `representation_quality`.
     """
     return _compare(E, operation_of(theory), _mask(theory, None), delta)[1]
 
@@ -216,7 +216,7 @@ def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[ND
 
 
 def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-    """Scale states as the paper does; return them, (n, tokens, …), and the axes before the tokens."""
+    """Scale states as the paper does; return them as (n, tokens, …), with the leading axes of the input."""
     matrices = not operation.commutes
     raw = E.positions if isinstance(E, Trajectory) else E
     if matrices and isinstance(E, Trajectory):

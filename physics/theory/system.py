@@ -80,24 +80,24 @@ class EffectiveTheory(Value):
             **{name: getattr(operation, name) for name in ("tokens", "modulus", "group")},
         )
 
-    operation: ClassVar[Operation]  # both are set for each instance, and are no fields
+    operation: ClassVar[Operation]  # set for each instance; they are not fields
     mask: ClassVar[Mask]
 
     # -- parallelograms ----------------------------------------------------------------------------------
 
     @cached_property
     def parallelogram_count(self) -> int:
-        """|P_0(D)|, counted without making the list."""
+        """Number |P_0(D)| of parallelograms, counted without making their list."""
         return count_parallelograms(self)
 
     @cached_property
     def parallelograms(self) -> NDArray[np.int32]:
-        """P_0(D), (n, 4): permitted by the training set."""
+        """Parallelograms P_0(D), (n, 4), that the training set permits."""
         return list_parallelograms(self)
 
     @cached_property
     def implied_parallelograms(self) -> NDArray[np.int32]:
-        """P(D), (n, 4): all that follow from P_0(D), itself included; see `physics.closures` for how."""
+        """Parallelograms P(D), (n, 4), that follow from P_0(D), including P_0(D); see `physics.closures`."""
         return list_implied(self)
 
     @cached_property
@@ -152,16 +152,16 @@ class EffectiveTheory(Value):
 
     @property
     def relaxation_rate(self) -> float:
-        """Rate of the slowest mode that the complete data set makes decay.
+        """Rate of the slowest mode among those that decay under the complete data set.
 
         For plain addition it is `grokking_rate`, because the complete data set leaves two degrees of freedom.
-        Modulo p it leaves one, and the rate is λ_2. It is 0 if the training set leaves more.
+        Modulo p it leaves one, and the rate is λ_2. The rate is 0 if the training set leaves more.
         """
         free = least_nullity(self.operation)
         return float(self.spectrum[free]) if free < self.tokens else 0.0
 
     def grokking_steps(self, step_size: float = 1e-3) -> float:
-        """Return the steps n_h = 1/(λ_3 η) in which the slowest mode decays by e; infinite if λ_3 = 0."""
+        """Return n_h = 1/(λ_3 η), the steps in which the slowest mode decays by e; infinite if λ_3 = 0."""
         step_size = number("step_size", step_size, above=0.0)
         return 1 / (self.grokking_rate * step_size) if self.grokking_rate else math.inf
 
@@ -258,7 +258,7 @@ class EffectiveTheory(Value):
         )
 
     def _descend(self, states: Array) -> tuple[Array, Array, Array]:
-        """ℓ_0 (runs,), its gradient (runs, tokens, dim) and Z_0 (runs,)."""
+        """Return ℓ_0 (runs,), its gradient (runs, tokens, dim), and Z_0 (runs,)."""
         self._linear(loss=True)
         runs, tokens, dim = states.shape
         axes = np.ascontiguousarray(states.swapaxes(1, 2)).reshape(runs * dim, tokens)
@@ -269,7 +269,7 @@ class EffectiveTheory(Value):
 
     @one_blas_thread
     def _flow(self, states: Array, times: Array) -> Array:
-        """Move states (runs, tokens, dim) by the closed solution, (runs, times, tokens, dim)."""
+        """Return the closed solution (runs, times, tokens, dim) from states (runs, tokens, dim)."""
         self._linear()
         if not self.parallelogram_count:
             return np.repeat(states[:, None], len(times), axis=1)
@@ -279,7 +279,7 @@ class EffectiveTheory(Value):
         return modes @ out
 
     def _states(self, E: Any, name: str = "E") -> tuple[Array, tuple[int, ...]]:
-        """Return E as (runs, tokens, dim), checked, and the shape it came in."""
+        """Check E; return it as (runs, tokens, dim), with its original shape."""
         array = finite_array(name, E)
         if array.ndim < 2 or array.shape[-2] != self.tokens or array.shape[-1] < 1:
             raise InputError(f"{name} must have the shape (..., {self.tokens}, dim), got {array.shape}")

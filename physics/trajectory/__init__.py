@@ -1,11 +1,11 @@
-"""Trajectories: ensembles of point sets that move in time, in memory and in files, however they were made.
+"""Trajectories: ensembles of point sets that move in time, in memory and in files, whatever moved them.
 
-What belongs here: the class, how frames are recorded and survive a kill, the file format, and where a run
-comes from. What does not: what moves the points (`physics.particles`, `nets`), and what their motion says
-(`analysis`).
+This package holds the class, the recording of frames so that they survive a kill, the file format, and the
+provenance of runs. The systems that move points are in `physics.particles` and `nets`, and the analysis of
+their motion is in `analysis`.
 """
 
-from physics.trajectory.layout import Path
+from physics.trajectory.header import Path
 from physics.trajectory.opening import load
 from physics.trajectory.trajectory import Clock, Trajectory
 

@@ -1,4 +1,4 @@
-"""Who writes a file, and when a signal may come between."""
+"""Locks that let one process write a file, and signals that wait until a write is finished."""
 
 import contextlib
 import errno
@@ -16,8 +16,8 @@ from physics.errors import OutputError
 def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold ``path.lock`` and yield True, or yield False where another process holds it.
 
-    The lock ends with the process that holds it, however that ends. Its file is removed before the lock is
-    given back; whoever waits for it then notices and begins again.
+    The lock ends with the process that holds it, however the process ends. The lock file is removed before
+    the lock is released; another process that waits for it notices this and tries again.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
     lock = FileLock(path.with_name(path.name + ".lock"), timeout=-1 if wait else 0, thread_local=False)
     held = False
     try:
-        if not path.absolute().parent.is_dir():  # which the library would make
+        if not path.absolute().parent.is_dir():  # which the library would create
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         with contextlib.suppress(Timeout):
             lock.acquire()
@@ -46,14 +46,14 @@ def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def signals_deferred() -> Iterator[list[Any]]:
-    """Hold SIGINT and SIGTERM back while the main thread does what must not be torn; they come at the end.
+    """Defer SIGINT and SIGTERM until the main thread has left a section that must not be interrupted.
 
-    Yields the list of those that wait. (Python's own locks and threads do not survive an exception from a
+    Yields the list of deferred signals. (Python's own locks and threads do not survive an exception from a
     signal handler at every moment: `threading.Thread.start` can leave a thread that never runs.)
     """
     waiting: list[Any] = []
     handlers: dict[int, Any] = {}
-    with contextlib.ExitStack() as restored:  # runs all that it has, also if a signal comes in between
+    with contextlib.ExitStack() as restored:  # runs all callbacks, even if a signal arrives in between
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 handler = signal.getsignal(number)
@@ -67,7 +67,7 @@ def signals_deferred() -> Iterator[list[Any]]:
 
 
 def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:
-    """Wait until a thread has ended; a signal meanwhile asks it to leave off, and comes once it has."""
+    """Wait until a thread has ended; a signal asks it to stop, and is raised afterwards."""
     with signals_deferred() as waiting:
         if start:
             thread.start()

@@ -1,9 +1,9 @@
 """The log of a run under way: what ``NAME.partial`` holds until the run is complete.
 
-A log only grows, by whole records: what the run is, the arrays it began with, blocks of frames, and the end.
-Each record carries its length and a CRC-32 checksum, as in the write-ahead logs of databases. A process that
-is killed, or a disk that is full, can therefore damage nothing but the last record, and that is recognized
-and left out.
+A log only grows, by whole records: the description of the run, its initial arrays, blocks of frames, and the
+end. Each record carries its length and a CRC-32 checksum, as in the write-ahead logs of databases. A process
+that is killed, or a disk that is full, can therefore damage nothing but the last record, and that is
+recognized and left out.
 """
 
 import io
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.layout import Header, Layout
+from physics.trajectory.header import Header, Layout
 
 HEAD, ARRAY, FRAMES, END = b"GPhd", b"GPar", b"GPfr", b"GPen"
 HEADER = struct.Struct("<4sIQ")  # kind, CRC-32 of the payload, length of the payload
@@ -31,13 +31,13 @@ LARGEST_COPY = 2**24
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file begins as a log does."""
+    """Return whether a file begins like a log."""
     with path.open("rb") as file:
         return file.read(len(HEAD)) == HEAD
 
 
 def _head(kind: bytes, parts: Sequence[Any]) -> bytes:
-    """What stands in front of a payload; its own checksum tells a damaged length from a record cut off."""
+    """Return the bytes before a payload; their checksum tells a damaged length from a truncated record."""
     checksum = 0
     for part in parts:
         checksum = zlib.crc32(part, checksum)
@@ -46,14 +46,14 @@ def _head(kind: bytes, parts: Sequence[Any]) -> bytes:
 
 
 class LogWriter:
-    """Appends records to a log. A record that could not be written whole is cut off again.
+    """Appends records to a log. A record that could not be written completely is removed again.
 
     Parameters
     ----------
     path : Path
         The log.
     end : int, optional
-        Go on behind this address, where the last whole record ends; a new log by default.
+        Address at which the last whole record ends, to continue a log; a new log by default.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class LogWriter:
         self._end += RECORD.size + length
 
     def begin(self, header: Header, start: Mapping[str, NDArray[Any]]) -> None:
-        """Write what comes before the first frame."""
+        """Write the records that precede the first frame."""
         self.append(HEAD, json.dumps(header.to_json(), allow_nan=False).encode())
         for values in start.values():
             buffer = io.BytesIO()
@@ -102,23 +102,23 @@ class LogWriter:
 
 
 class Log:
-    """A log as a reader sees it: every whole record, checked when it is first seen.
+    """The whole records of a log, each checked when it is first read.
 
     Parameters
     ----------
     path : Path
-        The log; it may be growing.
+        Path of the log, which may be growing.
 
     Raises
     ------
     FileFormatError
-        If a record other than the last one is damaged, or the first record is not that of a known schema.
+        If a record other than the last one is damaged, or the first record has an unknown schema.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.header: Header | None = None
-        """What the run is; None where the process was killed before that was written."""
+        """Description of the run; None if the process was killed before it was written."""
         self.complete = False
         self.end = 0
         self.steps = np.empty(0, np.int64)
@@ -130,7 +130,7 @@ class Log:
 
     @property
     def layout(self) -> Layout:
-        """Sizes, types and observables."""
+        """Sizes and types of the frames and of the observables."""
         assert self.header is not None
         return self.header.layout
 
@@ -154,7 +154,7 @@ class Log:
 
     @property
     def begun(self) -> bool:
-        """Whether all is there that comes before the first frame."""
+        """Whether all records before the first frame are present."""
         return self.header is not None and len(self._arrays) == len(self.header.start)
 
     def start(self) -> dict[str, NDArray[Any]]:
@@ -186,7 +186,7 @@ class Log:
         return found
 
     def forget_after(self, step: int) -> None:
-        """Go back to the end of the last block of frames that ends by `step`, as if no end was written."""
+        """Go back to the end of the last block of frames up to `step`, as if the run had stopped there."""
         kept = [block for block in self._blocks if self.steps[block[0] + block[1] - 1] <= step]
         if len(kept) < len(self._blocks):
             self.end = self._blocks[len(kept)][2] - RECORD.size
@@ -214,18 +214,18 @@ class Log:
             raise FileFormatError(f"{self.path} is damaged: it has become shorter")
 
     def _offset(self, column: int) -> int:
-        """Bytes of a frame before this column."""
+        """Return the number of bytes of a frame before this column."""
         return sum(np.dtype(d).itemsize * math.prod(s) for _, d, s in self.layout.columns[:column])
 
     def _next(self, file: io.BufferedReader, size: int, new: list[Any]) -> bool:
-        """Take the record at the end of what is known, if it is whole."""
+        """Read the next record if it is whole."""
         file.seek(self.end)
         head = file.read(RECORD.size)
         if len(head) < RECORD.size:
             return False
         kind, checksum, length, own = RECORD.unpack(head)
         if own != zlib.crc32(head[: HEADER.size]):
-            if not any(head):  # a machine that lost its power may leave zeros where a record should be
+            if not any(head):  # after a power failure there may be zeros in place of a record
                 return False
             raise FileFormatError(f"{self.path} is damaged: its checksum fails at byte {self.end}")
         address, after = self.end + RECORD.size, self.end + RECORD.size + length
@@ -238,7 +238,7 @@ class Log:
                 return False
             found, left = zlib.crc32(piece, found), left - len(piece)
         if found != checksum:
-            if after == size:  # a machine that lost its power leaves a last record of the right length
+            if after == size:  # after a power failure, the length may be right and the content wrong
                 return False
             raise FileFormatError(f"{self.path} is damaged: its checksum fails at byte {self.end}")
         self._take(kind, file, address, length, new)

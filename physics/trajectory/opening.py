@@ -1,8 +1,8 @@
-"""From a path to a trajectory; HDF5 is loaded when the first file is read."""
+"""Opening a trajectory by its path. HDF5 is loaded when the first file is read."""
 
 from pathlib import Path as FilePath
 
-from physics.trajectory.layout import Path
+from physics.trajectory.header import Path
 from physics.trajectory.trajectory import Trajectory
 
 

@@ -1,4 +1,4 @@
-"""What a run says of how it was made: plain values that JSON holds."""
+"""How a run was made, in plain values that JSON can hold."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ import numpy as np
 
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "h5py")
 DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "processor")
-"""What may change the numbers of a run: an unfinished run goes on only where these are the same."""
+"""Entries that may change the numbers of a run: an unfinished run is resumed only if they agree."""
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
@@ -26,7 +26,7 @@ def fields(made_by: Any) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as JSON holds it: arrays, tuples and what is within become lists and numbers."""
+    """Return `value` in a form for JSON: arrays and tuples become lists, and their entries numbers."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return fields(value)
     if isinstance(value, dict):
@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
 
 
 def _named(function: Any) -> dict[str, str | None]:
-    """What a file says of a function, which it cannot hold."""
+    """Return the description of a function that a file stores in its place."""
     source = None
     with contextlib.suppress(OSError, TypeError):  # typed at a prompt, or not written in Python
         source = inspect.getsource(function)
@@ -65,7 +65,7 @@ def code_version() -> str:
 
 @cache
 def source_digest(*packages: str) -> str:
-    """Return a fingerprint of the source code of packages: where it is the same, so are all bits."""
+    """Return a fingerprint of the source code of packages; equal fingerprints imply equal bits."""
     digest = hashlib.sha256()
     for package in packages:
         spec = util.find_spec(package)
@@ -78,7 +78,7 @@ def source_digest(*packages: str) -> str:
 
 @cache
 def made_with(*packages: str) -> dict[str, str]:
-    """Return what numbers made by these packages depend on: code, libraries, and the processor."""
+    """Return what the numbers of these packages depend on: the code, the libraries, and the processor."""
     from llvmlite import binding
 
     libraries = (*LIBRARIES, "torch") if "nets" in packages else LIBRARIES

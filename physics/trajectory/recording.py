@@ -1,4 +1,4 @@
-"""Recorders: they take frames in order, keep a copy of each, and give a trajectory."""
+"""Recorders, which receive frames in order, keep a copy of each, and return a trajectory."""
 
 import math
 import os
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError
-from physics.trajectory.layout import Layout, Path
+from physics.trajectory.header import Layout, Path
 from physics.trajectory.trajectory import Trajectory
 
 
 class Recorder(Protocol):
-    """Takes frames in order and keeps a copy of each."""
+    """Receives frames in order and keeps a copy of each."""
 
     frames: int
     where: str
@@ -25,23 +25,23 @@ class Recorder(Protocol):
         """Keep one frame: positions (runs, tokens, dim) and observables (runs, ...)."""
 
     def flush(self) -> None:
-        """Return when every frame kept is where a killed process leaves it."""
+        """Return when every frame is stored where it survives the process."""
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Copy of the positions of a frame that was kept before this process began to record."""
+        """Return a copy of the positions of a frame that was kept before this process began to record."""
 
     @property
     def last_step(self) -> int:
         """Step of the last frame kept."""
 
     def result(self) -> Trajectory:
-        """What was recorded."""
+        """Return the trajectory that was recorded."""
 
     def __enter__(self) -> Self:
-        """Begin to record."""
+        """Begin recording."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object, /) -> None:
-        """End to record; without an exception the trajectory is complete."""
+        """End recording; without an exception the trajectory is complete."""
 
 
 class MemoryRecorder:
@@ -74,10 +74,10 @@ class MemoryRecorder:
         self.frames += 1
 
     def flush(self) -> None:
-        """Memory has nothing to put elsewhere."""
+        """Do nothing: frames in memory are not stored anywhere else."""
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Copy of the positions of a frame."""
+        """Return a copy of the positions of a frame."""
         return self._columns[2][:, : self.frames][:, index].copy()
 
     @property
@@ -86,7 +86,7 @@ class MemoryRecorder:
         return int(self._columns[0][self.frames - 1])
 
     def result(self) -> Trajectory:
-        """What was recorded, complete or not."""
+        """Return the trajectory that was recorded, complete or not."""
         steps, times, positions, *observables = self._columns
         n = self.frames
         return Trajectory(
@@ -117,7 +117,7 @@ def recorder(
     resume: bool | None = None,
     **to_file: Any,
 ) -> Recorder:
-    """Return what records a run: to the file `out` (see `FileRecorder`), or to memory where that is None."""
+    """Return the recorder of a run: to the file `out` (see `FileRecorder`), or to memory if it is None."""
     if out is not None:
         from physics.trajectory.writer import FileRecorder
 
@@ -128,10 +128,10 @@ def recorder(
 
 
 def require_memory(what: str, needed: float, advice: str) -> None:
-    """Refuse what does not fit into this machine, before the system kills it."""
+    """Refuse a run that does not fit into memory, before the operating system kills the process."""
     try:
         memory = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # the system does not say
+    except (AttributeError, OSError, ValueError):  # the system does not report its memory
         return
     if needed > memory:
         raise InputError(f"{what} need {needed / 2**30:.1f} GiB, more than this machine's memory; {advice}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.trajectory.file import write_file
-from physics.trajectory.layout import Header, Layout, Path
+from physics.trajectory.h5md import write_file
+from physics.trajectory.header import Header, Layout, Path
 from physics.trajectory.locks import wait_for
 from physics.trajectory.provenance import made_with
 from physics.trajectory.target import Target
@@ -72,7 +72,7 @@ def save(trajectory: "Trajectory", path: Path, *, overwrite: bool = False) -> No
         finally:
             target.close()
 
-    # No signal comes between the calls of HDF5 of a thread that is not the main one.
+    # Signals reach the main thread only, so none can interrupt the HDF5 calls of another thread.
     thread = threading.Thread(target=write, name="grokphys writer")
     wait_for(thread, cancelled, start=True)
     if failures:

@@ -1,8 +1,8 @@
-"""Reading trajectory files, finished ones and logs of runs under way, and trusting nothing that they say.
+"""Reading trajectory files and the logs of unfinished runs without trusting their content.
 
-A file may come from anyone. Therefore nothing outside of it is read (external storage, links, virtual
-datasets), only numbers are read (no objects, no references), and every size is compared with what the file
-really stores before memory is allocated. All failures here are a `FileFormatError` that names the file.
+A file may come from anyone. Therefore nothing outside it is read (external storage, links, virtual datasets),
+only numbers are read (no objects, no references), and every size is compared with what the file really stores
+before memory is allocated. Every failure raises a `FileFormatError` that names the file.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.layout import (
+from physics.trajectory.header import (
     Layout,
     Path,
     check_parameters,
@@ -29,21 +29,21 @@ from physics.trajectory.log import RECORD, Log, is_log
 from physics.trajectory.trajectory import Trajectory
 
 LARGEST_RATIO = 1100
-"""Deflate makes nothing smaller than a thousandth: a dataset that claims more is a bomb."""
+"""Largest ratio of compression that is accepted: deflate cannot exceed it, so a larger claim is false."""
 LARGEST_CHUNK = 2**26
-"""A chunk is unpacked as a whole: it is no larger than this, or than the data that it holds."""
+"""Largest chunk that is accepted, because chunks are unpacked as a whole, unless its data are larger."""
 BLOCK = 2**20
 
 
 class StoredTrajectory(Trajectory):
-    """A trajectory in a file, read when used. The file is opened for each read and closed again."""
+    """A trajectory in a file that is read lazily. The file is opened for each read and closed again."""
 
     def __init__(self, path: Path) -> None:
         self.path = FilePath(path)
         self._look()
 
     def _look(self) -> None:
-        """Read all but positions and observables."""
+        """Read everything except positions and observables."""
         self._log: Log | None = None
         self._forget()
         with damage(self.path):
@@ -96,9 +96,7 @@ class StoredTrajectory(Trajectory):
 
     def _look_at_log(self, log: Log) -> None:
         if log.header is None or not log.begun:
-            raise FileFormatError(
-                f"{self.path} was begun, but its process was ended before it wrote anything"
-            )
+            raise FileFormatError(f"{self.path} holds nothing: its process ended before it wrote anything")
         self._log, layout = log, log.layout
         self._dtype, self._clocks, self._found = np.dtype(layout.dtype), {}, list(layout.observables)
         self._types = {name: (np.dtype(kind), shape) for name, (kind, shape) in layout.observables.items()}
@@ -118,7 +116,7 @@ class StoredTrajectory(Trajectory):
         return str(self.made_with.get("grokphys", "unknown"))
 
     def refresh(self) -> int:
-        """Look at the file again; return how many new frames there are."""
+        """Read the file again; return how many new frames there are."""
         before = self.frames
         if self._log is None:
             return 0
@@ -184,7 +182,7 @@ class StoredTrajectory(Trajectory):
         yield
 
     def _stat(self) -> tuple[int, ...]:
-        """What tells one file from another; a log grows, and stays the same file."""
+        """Return what distinguishes one file from another; a log that has grown is still the same file."""
         try:
             stat = self.path.stat()
         except FileNotFoundError:
@@ -193,12 +191,12 @@ class StoredTrajectory(Trajectory):
             raise FileFormatError(f"{self.path} cannot be read: {error.strerror}") from None
         if self._log is None:
             return stat.st_ino, stat.st_size, stat.st_mtime_ns
-        with self.path.open("rb") as file:  # its first record holds what no other log's does
+        with self.path.open("rb") as file:  # its first record is unique to the log
             return stat.st_ino, *file.read(RECORD.size)
 
 
 class _Lazy(Mapping[str, NDArray[Any]]):
-    """Arrays of a file, each read when first asked for and kept."""
+    """Arrays of a file, each read on first use and kept."""
 
     def __init__(self, names: Any, read: Any) -> None:
         self._names, self._read = names, read
@@ -224,7 +222,7 @@ def _by_run(values: NDArray[Any]) -> NDArray[Any]:
 
 @contextlib.contextmanager
 def damage(path: FilePath) -> Iterator[None]:
-    """Turn whatever reading raises into a sentence about the file: h5py raises nearly everything there is."""
+    """Turn any error of reading into a sentence about the file, because h5py raises errors of many types."""
     try:
         yield
     except FileFormatError:
@@ -267,7 +265,7 @@ def _nothing_there(path: FilePath) -> FileNotFoundError:
     import errno
 
     unfinished = path.with_name(path.name + ".partial")
-    more = f"; its run is unfinished, and {unfinished} can be looked at" if unfinished.exists() else ""
+    more = f"; the run is unfinished; open {unfinished} to see its frames" if unfinished.exists() else ""
     return FileNotFoundError(errno.ENOENT, f"there is no file {path}{more}")
 
 
@@ -283,12 +281,12 @@ def _attributes(path: FilePath, file: h5py.File) -> Mapping[str, Any]:
 
 
 def _has(place: Any, name: str) -> bool:
-    """Whether a group has a link of that name, without following it; `in` of h5py would."""
+    """Return whether a group has a link of that name, without following it as `in` of h5py would."""
     return isinstance(place, h5py.Group) and place.id.links.exists(name.encode())
 
 
 def _item(file: h5py.File, name: str) -> Any:
-    """Return what stands at a place of the file; links that lead elsewhere are refused."""
+    """Return the object at a path in the file; links that lead elsewhere are refused."""
     place, within = file, ""
     for part in name.split("/"):
         within = f"{within}/{part}"
@@ -308,7 +306,7 @@ def _configuration(path: FilePath, attributes: Mapping[str, Any]) -> Any:
 
 
 def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
-    """Return a dataset that lies whole in this file and holds numbers, or refuse it."""
+    """Return a dataset of numbers that is stored entirely in this file, or raise an error."""
     place, within = _item(file, name), f"/{name}"
     if not isinstance(place, h5py.Dataset):
         raise ValueError(f"{within} is not a dataset")
@@ -330,14 +328,14 @@ def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
 
 
 def _dataset_names(file: h5py.File, name: str) -> list[str]:
-    """Return the names of the arrays of a group, their scales left out, if there is such a group."""
+    """Return the names of the arrays of a group without their scales; none if there is no such group."""
     if not _has(_item(file, name.rpartition("/")[0]), name.rpartition("/")[2]):
         return []
     return [key for key in _item(file, name) if not _dataset(file, f"{name}/{key}").is_scale]
 
 
 def _runs(path: FilePath, run: h5py.Dataset, points: int) -> tuple[int, int]:
-    """Return the numbers of runs and tokens, if the points stand in the order of their runs."""
+    """Return the numbers of runs and tokens; refuse points that are not in the order of their runs."""
     if run.shape != (points,) or not points or run.dtype.kind not in "iu":
         raise FileFormatError(
             f"{path} is damaged: {run.dtype} {run.shape} are not the runs of {points} points"
@@ -352,7 +350,7 @@ def _runs(path: FilePath, run: h5py.Dataset, points: int) -> tuple[int, int]:
 
 
 def _clock(file: h5py.File, group: str, length: int, *, exact: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return steps and times that belong to `length` frames, or to fewer where a run was cut short."""
+    """Return the steps and times of `length` frames, or of fewer if a run was interrupted."""
     step, time = _dataset(file, f"{group}/step"), _dataset(file, f"{group}/time")
     frames = min(length, *step.shape, *time.shape)
     if step.ndim != 1 or time.ndim != 1 or (exact and not len(step) == len(time) == length):

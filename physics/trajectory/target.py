@@ -1,4 +1,4 @@
-"""The file that a run becomes: who may write it, under which names, and how it takes its own."""
+"""The file that a run produces: permission to write it, its temporary name, and its publication."""
 
 import contextlib
 import errno
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from physics.errors import InUseError, OutputError
-from physics.trajectory.layout import Path
+from physics.trajectory.header import Path
 from physics.trajectory.locks import claim
 
 
@@ -20,12 +20,12 @@ class Target:
     path : path
         The finished file.
     overwrite : bool
-        Whether what stands there may be replaced.
+        Whether an existing file may be replaced.
 
     Raises
     ------
     OutputError
-        If it may not be written, or another process writes it. Nothing has been touched then.
+        If the file may not be written, or another process writes it. Nothing has been changed then.
     """
 
     def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
@@ -51,16 +51,16 @@ class Target:
                     f"{self.partial} is being written by another process; wait for it or stop it"
                 )
             if self.partial.exists() and not overwrite and not resume:
-                go_on = "" if resume is None else "resume (--resume) to go on with it, or "
+                go_on = "" if resume is None else "resume (--resume) to continue it, or "
                 raise OutputError(
                     f"{self.partial} holds an unfinished run; pass {go_on}overwrite (--overwrite) "
-                    "to begin anew"
+                    "to start again"
                 )
-            self.merging.unlink(missing_ok=True)  # after a kill it may be another name of the finished file
+            self.merging.unlink(missing_ok=True)  # after a kill, a second name of the finished file
             undo.pop_all()
 
     def publish(self) -> None:
-        """Give the merged file its name, without replacing a file that has come to bear it meanwhile."""
+        """Give the merged file its name, without replacing a file that was created there in the meantime."""
         if self._overwrite:
             self.merging.replace(self.path)
             return
@@ -74,13 +74,13 @@ class Target:
             self.merging.rename(self.path)
 
     def close(self) -> None:
-        """Let others write the file."""
+        """Release the lock on the file."""
         self.merging.unlink(missing_ok=True)
         self._held.close()
 
     @contextlib.contextmanager
     def sentences(self, kept: str = "") -> Iterator[None]:
-        """Turn what the operating system or HDF5 says into a sentence about this file."""
+        """Turn errors of the operating system or of HDF5 into a sentence about this file."""
         try:
             yield
         except OutputError:

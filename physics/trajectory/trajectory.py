@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from physics.checks import finite_array, whole_number
 from physics.errors import InputError
 from physics.trajectory import views
-from physics.trajectory.layout import Path, check_parameters, checked_start, observable_name, observable_type
+from physics.trajectory.header import Path, check_parameters, checked_start, observable_name, observable_type
 
 Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Trajectory:
-    """Point sets of an ensemble of runs, frame by frame, with all that is needed to compute them again.
+    """Point sets of an ensemble of runs, frame by frame, with all that is needed to reproduce them.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class Trajectory:
     clocks : mapping of str to (steps, times), optional
         The steps (n,) and times (n,) of observables that were measured at other steps than the frames.
     parameters : mapping, optional
-        How it was made, in values that JSON can hold.
+        How the trajectory was made, in values that JSON can hold.
     start : mapping of str to ndarray (runs, ...), optional
-        Initial state of each run that does not follow from `parameters`: splits, targets, weights of layers.
+        Initial state of each run that `parameters` do not determine: splits, targets, weights of layers.
     made_with : mapping of str to str, optional
         Versions of the code and of the libraries that made it.
     complete : bool, default True
@@ -46,7 +46,7 @@ class Trajectory:
     """
 
     _opened: ClassVar[Callable[[Path], "Trajectory"]]
-    """Who reads files, named by `physics.trajectory.opening`: this module knows none of its readers."""
+    """Function that reads files, set by `physics.trajectory.opening`: this module imports no reader."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Trajectory:
 
     @property
     def observables(self) -> Mapping[str, NDArray[Any]]:
-        """What was measured, {name: (runs, frames, ...)}."""
+        """Measured quantities, {name: (runs, frames, ...)}."""
         return self._observables
 
     @property
@@ -165,20 +165,20 @@ class Trajectory:
     def run(self, index: int, *, every: int = 1) -> "Trajectory":
         """Return run `index` as a separate trajectory, whose parameters reproduce just this run.
 
-        Every `every`-th frame is kept, with what was measured at it, and the last.
+        Every `every`-th frame and the last one are kept, with the observables that were measured at them.
         """
         one = _one(index, self.runs, "run")
         return self._some(np.arange(one.start, one.stop), whole_number("every", every, 1))
 
     def __getitem__(self, runs: Any) -> "Trajectory":
-        """Some of the runs as a trajectory: by a number, a slice, a list of numbers, or a mask.
+        """Return some of the runs as a trajectory, chosen by a number, a slice, a list of numbers, or a mask.
 
         Raises
         ------
         IndexError
             If there is no such run.
         InputError
-            If that chooses no run at all.
+            If no run is chosen.
         """
         chosen = np.atleast_1d(np.arange(self.runs)[runs])
         if chosen.ndim != 1 or not chosen.size:
@@ -189,7 +189,7 @@ class Trajectory:
         return map(self.run, range(self.runs))
 
     def _some(self, runs: NDArray[np.int64], every: int) -> "Trajectory":
-        """Copy some of the runs, and of their frames every `every`-th and the last."""
+        """Copy some of the runs, with every `every`-th frame and the last one."""
         kept = _every(self.frames, every)
         span = slice(int(runs.min()), int(runs.max()) + 1)
         rows = runs - span.start
@@ -243,7 +243,7 @@ class Trajectory:
             If JSON cannot hold the parameters.
         OutputError
             If `path` exists and `overwrite` is false, its directory does not exist or cannot be written,
-            or the disk is full; nothing is left at `path` then.
+            or the disk is full. Nothing is then left at `path`.
         """
         from physics.trajectory.saving import save
 
@@ -283,19 +283,19 @@ class Trajectory:
         return drawing.show_trajectory(self, what, ax, **options)
 
     def _kinds(self) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Type of each observable, and its shape for one frame of one run."""
+        """Return the type of each observable, and its shape for one frame of one run."""
         return {name: (values.dtype, values.shape[2:]) for name, values in self.observables.items()}
 
     def _read(self, runs: slice, frames: slice) -> NDArray[Any]:
-        """Positions of some runs and frames; a copy is not promised."""
+        """Return the positions of some runs and frames, which may share memory with the trajectory."""
         return self.positions[runs, frames]
 
     def __eq__(self, other: object) -> bool:
-        """Whether frames, observables, what runs began with, and parameters are the same; NaN equals NaN."""
+        """Return whether frames, observables, initial arrays and parameters are equal; NaN equals NaN."""
         return views.same(self, other) if isinstance(other, Trajectory) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.runs, self.tokens, self.dim))  # frames may be added, and parameters changed
+        return hash((self.runs, self.tokens, self.dim))  # frames and parameters may change
 
     def __repr__(self) -> str:
         return views.text(self)
@@ -319,7 +319,7 @@ def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Cloc
         )
     if len(step_array) and step_array.max() > np.iinfo(np.int64).max:
         raise InputError(f"{name} must be at most 2^63 - 1, got {step_array.max()}")
-    step_array = step_array.astype(np.int64)  # before differences, which wrap around in unsigned numbers
+    step_array = step_array.astype(np.int64)  # first, as unsigned differences wrap around
     if np.any(step_array[1:] <= step_array[:-1]):
         at = int(np.argmax(step_array[1:] <= step_array[:-1]))
         raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
@@ -327,7 +327,7 @@ def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Cloc
 
 
 def _every(length: int, every: int) -> list[slice]:
-    """Every `every`-th of `length` frames, and the last one where that is not among them."""
+    """Return every `every`-th of `length` frames, and the last one if it is not among them."""
     left = slice(length - 1, length) if (length - 1) % every else slice(0)
     return [slice(None, None, every), left]
 

@@ -1,4 +1,4 @@
-"""A trajectory as other things: a table, a data set, a line of text, a page, and the same as another one."""
+"""Conversions of a trajectory to tables, data sets, text and HTML, and comparison of two trajectories."""
 
 from html import escape
 from typing import Any
@@ -62,7 +62,7 @@ def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two trajectories hold the same and were made with the same parameters."""
+    """Return whether two trajectories have the same content and the same parameters."""
     return (
         first._shape == second._shape
         and first.dtype == second.dtype
@@ -88,13 +88,13 @@ def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
 
 
 def text(trajectory: Any) -> str:
-    """Its sizes in one line, and a line for each observable."""
+    """Return its sizes in one line, and a line for each observable."""
     lines = [headline(trajectory), *(f"  {name}: {kind}" for name, kind in observables(trajectory))]
     return "\n".join(lines)
 
 
 def html(trajectory: Any) -> str:
-    """Table of the same for notebooks."""
+    """Return the same as a table for notebooks."""
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{escape(kind)}</td></tr>" for name, kind in observables(trajectory)
     )
@@ -102,7 +102,7 @@ def html(trajectory: Any) -> str:
 
 
 def headline(trajectory: Any) -> str:
-    """What it is, and its sizes."""
+    """Return the kind of system and its sizes."""
     made = trajectory.parameters.get("program", "unknown origin")
     return (
         f"<{type(trajectory).__name__}: {trajectory.runs} runs × {trajectory.frames} frames × "
@@ -112,7 +112,7 @@ def headline(trajectory: Any) -> str:
 
 
 def observables(trajectory: Any) -> list[tuple[str, str]]:
-    """Name and shape of each observable, and its steps where they are not those of the frames."""
+    """Return the name and shape of each observable, and its steps if they differ from those of the frames."""
     found = []
     for name, (dtype, shape) in trajectory._kinds().items():
         steps = trajectory.clock(name)[0]

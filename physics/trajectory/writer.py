@@ -1,8 +1,8 @@
-"""Recording to a file, so that no signal, kill or full disk can make it lie.
+"""Recording to a file in such a way that no signal, kill or full disk can corrupt it.
 
-A run under way is kept in its log, ``NAME.partial`` (`physics.trajectory.log`), which a thread of its own
-writes: signals reach the main thread only, so no Ctrl-C can come between the parts of a write. Once the run
-is complete, the same thread makes the trajectory file of the log, under another name, and gives it its own.
+An unfinished run is kept in its log, ``NAME.partial`` (`physics.trajectory.log`), which a separate thread
+writes: signals reach the main thread only, so no Ctrl-C can interrupt a write. Once the run is complete, the
+same thread turns the log into the trajectory file under a temporary name, and renames it.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError, OutputError
-from physics.trajectory.file import write_file
-from physics.trajectory.layout import Header, Layout, Path, checked_start
+from physics.trajectory.h5md import write_file
+from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import signals_deferred, wait_for
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
 from physics.trajectory.provenance import DECIDE_BITS, made_with
@@ -35,29 +35,29 @@ WAITING_BYTES = 2**26
 
 
 class FileRecorder:
-    """Keeps frames in the log ``path.partial``, and makes the file ``path`` of it when the run is complete.
+    """Keeps frames in the log ``path.partial``, and turns it into the file ``path`` when the run is complete.
 
-    Used as a context manager. On an exception the log stays, holding every frame appended so far; it is
-    removed where there is none.
+    It is used as a context manager. On an exception the log stays, with every frame that was appended so far;
+    it is removed if there is none.
 
     Parameters
     ----------
     path : path
         The finished file.
     layout : Layout
-        Sizes, types and observables.
+        Sizes and types of the frames and of the observables.
     parameters : mapping
-        How the run is made; JSON must hold it.
+        How the run is made, in values that JSON can hold.
     start : mapping of str to ndarray (runs, ...), optional
-        What else the run begins with.
+        Other arrays with which the run begins.
     packages : tuple of str
-        Whose source code decides the bits of the run.
+        Packages whose source code determines the bits of the run.
     overwrite : bool
         As in `physics.simulate`.
     resume : bool, optional
-        The same; None where the caller cannot go on with an unfinished run.
+        As in `physics.simulate`; None if the caller cannot resume an unfinished run.
     until : int, optional
-        Go on after this step; frames of later steps are taken again. By default all frames are kept.
+        Resume after this step; later frames are computed again. By default all frames are kept.
 
     Raises
     ------
@@ -93,16 +93,16 @@ class FileRecorder:
             undo.pop_all()
 
     def _begin(self, header: Header, start: Mapping[str, NDArray[Any]], until: int | None) -> None:
-        """Find the run that shall go on, or begin a new log."""
+        """Open the log of the run to resume, or begin a new log."""
         self.where = f" in {self._target.partial}"
         self.frames = 0
-        self._written = 0  # frames in the log: a signal may come between handing over a frame and counting it
+        self._written = 0  # frames in the log; a signal may arrive between appending a frame and counting it
         self.complete = False
         """Whether there is nothing left to record."""
         self._found: Trajectory | None = None
         self._inbox: SimpleQueue[Any] = SimpleQueue()
         self._done: SimpleQueue[int] = SimpleQueue()
-        self._waiting = 0  # bytes of frames that are not written yet, at most
+        self._waiting = 0  # largest size in bytes of the frames that are not written yet
         self._failure: Exception | None = None
         self._cancelled = threading.Event()
         self._ended = self._exited = False
@@ -145,10 +145,10 @@ class FileRecorder:
         self._opened.callback(log.close)
         return log
 
-    # -- what the caller's thread does ---------------------------------------------------------------------
+    # -- called by the caller's thread ---------------------------------------------------------------------
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Take a copy of one frame; it is on disk after two seconds at the latest.
+        """Copy one frame, which is on disk within two seconds.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class FileRecorder:
         self.frames, self._last_step = self.frames + 1, step
 
     def flush(self) -> None:
-        """Return when every frame is on disk, or raise what kept it from there."""
+        """Return when every frame is on disk, or raise the error that prevented it."""
         self._call("flush")
 
     def frame(self, index: int) -> NDArray[Any]:
@@ -185,7 +185,7 @@ class FileRecorder:
 
     @property
     def identity(self) -> str:
-        """What tells this run from every other one, of the same configuration too."""
+        """Identifier that distinguishes this run from all others, even of the same configuration."""
         return self._header.identity
 
     def result(self) -> Trajectory:
@@ -205,7 +205,7 @@ class FileRecorder:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
-            self._exited = not self._ended  # else frames may be missing, and the caller is told
+            self._exited = not self._ended  # otherwise frames may be missing, so the caller gets an error
             self._inbox.put("finish" if error is None else "stop")
             wait_for(self._thread, self._cancelled)
         except BaseException as signalled:
@@ -217,9 +217,9 @@ class FileRecorder:
         self._raise_failure()
 
     def _tell(self, error: BaseException) -> None:
-        """Add to what ends the recording where its frames are."""
+        """Add the place of the frames to the exception that ends the recording."""
         if self._written and not isinstance(error, Exception) and self._target.partial.exists():
-            go_on = "" if self._resume is None else "; resume (--resume) goes on from there"
+            go_on = "" if self._resume is None else "; pass resume (--resume) to continue it"
             kept = "1 frame is" if self._written == 1 else f"{self._written} frames are"
             error.add_note(f"{kept} kept in {self._target.partial}{go_on}")
 
@@ -236,37 +236,36 @@ class FileRecorder:
         if self._failure is not None:
             raise self._failure
         if self._ended and not self._exited:
-            raise OutputError(f"cannot write {self._target.path}: the thread that recorded it has ended")
+            raise OutputError(f"cannot write {self._target.path}: the thread that writes it has ended")
 
     def _unfinished(self, header: Header) -> Log | None:
-        """Return the log to go on with; None where it was killed before it held what the run is."""
+        """Return the log to resume; None if the process was killed before it described the run."""
         partial = self._target.partial
         if partial.stat().st_size >= 4 and not is_log(partial):
             raise InputError(
                 f"{partial} cannot be resumed: it was written by another version of GrokPhys, or is not an "
-                "unfinished "
-                "run; pass overwrite (--overwrite) to begin anew"
+                "unfinished run; pass overwrite (--overwrite) to start again"
             )
         log = Log(partial) if is_log(partial) else None
         if log is None or log.header is None or not log.begun:
             warnings.warn(
-                f"{partial} was killed before it began; the run begins anew", RuntimeWarning, stacklevel=5
+                f"{partial} was killed before it began; the run starts again", RuntimeWarning, stacklevel=5
             )
             return None
         _require_same(partial, log.header.parameters, log.header.made_with, header)
         return log
 
-    # -- what the thread of its own does -------------------------------------------------------------------
+    # -- called by the writing thread -------------------------------------------------------------------
 
     def _work(self) -> None:
-        """Write what comes until the end; no exception leaves this but through `_failure`."""
+        """Write blocks until the end; every exception is kept in `_failure`."""
         frames: list[list[NDArray[Any]]] = []
         size, since, item = 0, 0.0, None
         while item not in ("finish", "stop"):
             try:
                 wait = since + FLUSH_SECONDS - monotonic() if frames else FLUSH_SECONDS
                 item = self._inbox.get(timeout=max(wait, 0.0))
-            except Empty:  # the caller may have been ended without a word to this thread
+            except Empty:  # the caller may have ended without telling this thread
                 item = None if self._user.is_alive() else "stop"
             if isinstance(item, tuple) and item[0] != "flush":
                 since = since if frames else monotonic()
@@ -304,10 +303,10 @@ class FileRecorder:
         self._written += len(frames)
 
     def _finish(self) -> None:
-        """Make the trajectory file of the log."""
+        """Turn the log into the trajectory file."""
         partial = self._target.partial
         found: Any = self._found
-        if found is not None and found.path == self._target.path:  # a kill may have left its log beside it
+        if found is not None and found.path == self._target.path:  # a kill may have left the log
             left = Log(partial).header if partial.exists() and is_log(partial) else None
             if left is not None and left.identity == found.identity:
                 partial.unlink()
@@ -336,7 +335,7 @@ class FileRecorder:
 def _require_same(
     path: FilePath, parameters: Mapping[str, Any], versions: Mapping[str, Any], header: Header
 ) -> None:
-    """Refuse to go on with a run of another configuration, or one that would have other bits from here on."""
+    """Refuse to resume a run of another configuration, or one whose further bits would differ."""
     wanted = json.loads(json.dumps(dict(header.parameters)))
     different = [
         f"{key}: {parameters.get(key)!r} there, {wanted.get(key)!r} here"
@@ -344,7 +343,8 @@ def _require_same(
         if parameters.get(key) != wanted.get(key)
     ]
     if different:
-        raise InputError(f"{path} has another configuration and is not resumed ({'; '.join(different)})")
+        differences = "; ".join(different)
+        raise InputError(f"{path} cannot be resumed, because it has another configuration ({differences})")
     other = [
         f"{name} {versions.get(name)} there, {header.made_with.get(name)} here"
         for name in DECIDE_BITS
@@ -352,7 +352,7 @@ def _require_same(
     ]
     if other:
         raise InputError(
-            f"{path} is not resumed, because its other steps could differ in their last bits "
+            f"{path} cannot be resumed, because its further steps could differ in their last bits "
             f"({'; '.join(other)}); "
-            "continue it with what it was begun with, or pass overwrite (--overwrite) to begin anew"
+            "continue it with the versions that began it, or pass overwrite (--overwrite) to start again"
         )

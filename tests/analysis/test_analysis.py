@@ -93,7 +93,7 @@ def test_a_signal_at_the_limit_does_not_survive():
         (lambda: analysis.survives([1.0], factor=0), "factor must be a finite number greater than 0, got 0"),
         (
             lambda: analysis.fourier_signals(np.full((5, 2), np.nan)),
-            "E must be finite, got 10 NaN or infinite of 10 values",
+            "E must be finite, got 10 NaN or infinite among 10 values",
         ),
     ],
 )

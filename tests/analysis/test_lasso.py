@@ -40,6 +40,17 @@ def test_the_batch_lasso_is_optimal(alpha, l1_ratio):
             np.testing.assert_allclose(w0, Y[:, t].mean() - X.mean(axis=0) @ w, atol=1e-10)
 
 
+@pytest.mark.parametrize("l2", [0.0, 0.7])
+def test_a_sweep_keeps_the_gradient_of_the_elastic_net_up_to_date(l2):
+    """A wrong gradient costs sweeps, but not the optimum: it is computed again after each sweep."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 6))
+    gram, q, w = X.T @ X / 40, rng.standard_normal(6), rng.standard_normal(6)
+    g = q - gram @ w - l2 * w
+    kernels._sweep(gram, 0.1, l2, w, g)
+    np.testing.assert_allclose(g, q - gram @ w - l2 * w, atol=1e-14)
+
+
 def test_the_batch_lasso_has_the_coefficients_of_scikit_learns():
     signals = physics.load(embedded_trajectory()).observables["fourier_signals"][0].astype(float)
     states, changes = signals[:-1], np.diff(signals, axis=0)

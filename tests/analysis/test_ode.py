@@ -145,7 +145,10 @@ def test_an_unstable_rollout_is_reported_as_overflow():
     [
         (lambda f: f(np.zeros(5)), "signals must have the shape (frames, K) or (runs, frames, K), got (5,)"),
         (lambda f: f(np.zeros((1, 3))), "trajectory 0 must have at least 2 frames, got 1"),
-        (lambda f: f(np.full((5, 2), np.nan)), "signals must be finite, got 10 NaN or infinite of 10 values"),
+        (
+            lambda f: f(np.full((5, 2), np.nan)),
+            "signals must be finite, got 10 NaN or infinite among 10 values",
+        ),
         (
             lambda f: f(np.zeros((3, 2)), [0, 2, 2]),
             "times of trajectory 0 must increase, got 2 followed by 2",

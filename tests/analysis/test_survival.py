@@ -3,7 +3,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from analysis.circles.survival import StoppingRule, circle_counts, decision_error, fitness, survival_rates
+from analysis.circles.prediction import circle_counts, decision_error, fitness, survival_rates
+from analysis.circles.survival import StoppingRule
 from analysis.stats.intervals import clustered_proportion
 from grokphys.report import survival as ding_survival
 from physics import InputError

@@ -284,7 +284,7 @@ def test_fit_ode_with_lotka_volterra_reports_the_blow_up(grokphys, tmp_path):
         "--directory", tmp_path,
     )  # fmt: skip
     assert status == 0, err
-    assert re.search(r"The rollouts blow up: they reach \d+ % of the frames", out)
+    assert re.search(r"The rollouts diverge: they reach \d+ % of the frames", out)
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert scores["in_sample"]["derivative"] > 0.999
     assert scores["in_sample"]["reached"] < 1
@@ -705,7 +705,7 @@ def test_an_interrupt_ends_with_status_130(tmp_path):
             process.send_signal(signal.SIGINT)
             assert re.fullmatch(
                 r"grokphys: interrupted; \d+ frames? (is|are) kept in t\.h5\.partial; "
-                r"resume \(--resume\) goes on from there\n",
+                r"pass resume \(--resume\) to continue it\n",
                 process.communicate(timeout=60)[1],
             )
         finally:

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import analysis
 import grokphys
 import physics
 from physics.errors import InputError
@@ -33,6 +34,21 @@ def test_the_names_of_physics_come_when_they_are_used(python):
         assert getattr(physics, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'simulated'"):
         _ = physics.simulated
+
+
+def test_the_names_of_analysis_come_when_they_are_used(python):
+    code = f"import sys, analysis as a; print(*dir(a)); print({HEAVY}); print(a.compare.__module__)"
+    names, loaded, compare = python(code).stdout.splitlines()
+    assert set(analysis.__all__) <= set(names.split())
+    assert set(analysis.HOMES) == set(analysis.__all__)
+    assert (loaded, compare) == ("set()", "analysis.compare.comparison")
+    for name in analysis.__all__:
+        assert getattr(analysis, name) is not None
+
+
+def test_a_name_that_is_also_a_folder_stays_the_name(python):
+    code = "import analysis, analysis.compare.motion; print(type(analysis.compare).__name__)"
+    assert python(code).stdout == "function\n"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["info", "example:ding"], ["info", "--help"]])

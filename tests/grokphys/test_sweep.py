@@ -499,7 +499,7 @@ def test_a_partial_file_is_resumed_or_begun_anew(kept, sound, tmp_path, monkeypa
     else:
         assert report.counts == {"computed": 4}
         assert "cannot be resumed" in told[0]
-        assert "it is begun anew" in told[0]
+        assert "it starts again" in told[0]
     same(directory, sound)
 
 
@@ -581,7 +581,7 @@ def test_a_killed_driver_loses_nothing(long, config, tmp_path):
     wait_for(lambda: not any("LokyProcess" in command_of(worker) for worker in workers))
     assert not (out / "index.h5").exists()
     report, told = run(LONG, out)
-    assert all("it is begun anew" in note for note in told), told  # one killed before its first frame
+    assert all("it starts again" in note for note in told), told  # one killed before its first frame
     assert report.counts.get("found", 0) >= 1, report.counts
     same(out, long)
 
@@ -784,7 +784,7 @@ def test_a_killed_scheduler_ends_in_a_sentence(long, config, tmp_path, cluster):
     worker.scheduler.kill()
     _, told = driver.communicate(timeout=120)
     assert driver.returncode == 2, told
-    assert "scheduler no longer answers; run the same sweep again to go on with it" in told
+    assert "scheduler no longer answers; run the same sweep again to continue it" in told
     run(LONG, out)
     same(out, long)
 

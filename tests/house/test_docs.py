@@ -209,7 +209,9 @@ def test_commands_within_the_text_are_understood(parse):
             continue
         assert words[0] in COMMANDS, (name_of(page), words)
         if words[0] == "reproduce":
-            end = next((at for at, word in enumerate(words) if word in ("--budget", "--publish")), None)
+            end = next(
+                (at for at, word in enumerate(words) if word in ("--budget", "--publish", "--redraw")), None
+            )
             assert {*words[1:end]} <= {*recipes(), "NAME", "--all", "--list"}, (name_of(page), words)
         elif len(words) > 1:
             parse(list(words))

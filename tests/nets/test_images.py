@@ -98,13 +98,13 @@ WRONG_TYPE = idx(LABELS[:30], magic=bytes([0, 0, 13, 1]))
     [
         (
             {"train_images_idx3": None},
-            "must hold train-images-idx3-ubyte, or the same with .gz, and does not",
+            "must hold train-images-idx3-ubyte or train-images-idx3-ubyte.gz, but does not",
         ),
         (
             {"train_labels_idx1": None},
-            "must hold train-labels-idx1-ubyte, or the same with .gz, and does not",
+            "must hold train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz, but does not",
         ),
-        ({"t10k_labels_idx1": None}, "must hold t10k-labels-idx1-ubyte, or the same with .gz, and does not"),
+        ({"t10k_labels_idx1": None}, "must hold t10k-labels-idx1-ubyte or t10k-labels-idx1-ubyte.gz, but"),
         (
             {"train_images_idx3": idx(IMAGES[:30])[:-5]},
             "is truncated: its header says 30 × 4 × 3 bytes, and 355",
@@ -285,7 +285,7 @@ def test_provenance_is_small_and_names_the_images(tmp_path):
     assert described["data"] == str(path)
     assert ImageMLP(**described) == model
     write_archive(path, x_train=IMAGES[:30] // 2)
-    with pytest.raises(FileFormatError, match="the files are not those of that run"):
+    with pytest.raises(FileFormatError, match="the run used other files"):
         ImageMLP(**described)
 
 

@@ -205,7 +205,7 @@ def test_a_model_refuses_bad_sizes(name, value):
     [
         ({"activation": "gelu"}, "activation must be one of 'silu', 'relu', 'tanh', 'asinh', got 'gelu'"),
         ({"activation": "tanh", "even": -1}, "even must be a finite number of at least 0, got -1"),
-        ({"even": 0.5}, "even must be 0 for the activation 'silu', which has an even part of its own"),
+        ({"even": 0.5}, "even must be 0 for the activation 'silu', which already has an even part"),
     ],
 )
 def test_an_activation_that_is_not_one_is_refused(fields, sentence):

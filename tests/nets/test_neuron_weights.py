@@ -136,3 +136,21 @@ def test_bad_input():
     assert np.isfinite(heard.observables["restricted_loss"]).all()
     with pytest.raises(InputError, match="activations needs a model of dense layers"):
         nets.networks(heard).activations()
+
+
+@pytest.mark.parametrize("rates", [[1e3, 1e3], [1e3, 1e-2]])
+def test_neurons_of_a_network_that_diverges_are_nan_and_others_stay(rates):
+    """At every step, also where weights are numbers still and logits none."""
+    options = {"steps": 8, "record": 1, "optimizer": "sgd", "weight_decay": 0.0, "observables": NAMES}
+    model = nets.TwoLayer(5, 6, "quadratic")
+    with pytest.warns(RuntimeWarning, match="diverged"):
+        found = nets.train(model, runs=2, learning_rate=rates, **options)
+    for name in NAMES:
+        gone = np.isnan(found.observables[name][0]).reshape(9, -1).all(axis=1)
+        assert not gone[0]
+        assert gone[-1]
+        assert (np.diff(gone.astype(int)) >= 0).all()
+    if rates[1] < 1:
+        alone = nets.train(model, run_numbers=[1], learning_rate=rates[1], **options)
+        for name in NAMES:
+            np.testing.assert_allclose(found.observables[name][1], alone.observables[name][0], rtol=1e-9)

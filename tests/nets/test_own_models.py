@@ -95,7 +95,7 @@ def with_architecture(**fields):
         (3, "model must be a model such as ConstantAttention(), got int"),
         (Product(tokens=0), "tokens of Product must be at least 1, got 0"),
         (changed(Product, loss="hinge"), "loss of Mine must be one of 'cross_entropy', 'mean_squared_error'"),
-        (changed(Product, initial=lambda *_: None), "what initial of Mine returns must be a dict of arrays"),
+        (changed(Product, initial=lambda *_: None), "initial of Mine must return a dict of arrays"),
         (
             changed(Product, initial=lambda *_: {"embedding": np.full((7, 4), np.nan)}),
             "initial['embedding'] of Mine must be finite, got 28 NaN",
@@ -111,11 +111,11 @@ def with_architecture(**fields):
         (changed(Product, task=([0], [1])), "task of Mine must be a nets.Task, got tuple"),
         (
             changed(Product, outputs=lambda self, parameters, inputs, dropout=None: inputs),
-            "what outputs of Mine returns must be a tensor of shape (1, 2, 7) here, got (1, 2, 2)",
+            "outputs of Mine must return a tensor of shape (1, 2, 7) here, got (1, 2, 2)",
         ),
         (
             changed(Product, point_sets=lambda self, parameters, train: 3),
-            "what point_sets of Mine returns must be a tensor of shape (1, 7, 4) here, got int",
+            "point_sets of Mine must return a tensor of shape (1, 7, 4) here, got int",
         ),
         (
             changed(Product, loss="mean_squared_error", targets=lambda self, generator: np.ones((3, 7))),
@@ -136,15 +136,15 @@ def with_architecture(**fields):
         ),
         (
             changed(Layers, initial=Product.initial),
-            "what initial of Mine returns must be, for its architecture, {'embedding': (7, 4),",
+            "initial of Mine must return, for its architecture, {'embedding': (7, 4),",
         ),
         (
             changed(Layers, outputs=lambda self, parameters, inputs, dropout=None: torch.zeros(1, 2, 7)),
-            "outputs of Mine must be what its architecture says; both engines compute that",
+            "outputs of Mine must agree with its architecture, which both engines compute",
         ),
         (
             with_architecture(embedding_penalty=0.5),
-            "embedding_penalty of Mine must be what its architecture says",
+            "embedding_penalty of Mine must agree with its architecture",
         ),
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else "",

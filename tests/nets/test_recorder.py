@@ -116,6 +116,24 @@ def test_frames_behind_the_checkpoint_are_taken_again(tmp_path):
     assert (found.frame(13) != 0).any()
 
 
+def test_frames_are_on_disk_before_the_checkpoint_that_follows_them(tmp_path, monkeypatch):
+    found, replace = [], nets.recorder.replace_as_a_whole
+
+    def watched(path, write):
+        found.append((recorder.at, int(physics.load(tmp_path / "t.h5.partial").steps[-1])))
+        replace(path, write)
+
+    monkeypatch.setattr(nets.recorder, "replace_as_a_whole", watched)
+    network = Plain()
+    with nets.Recorder(
+        network.embedding.weight, tmp_path / "t.h5", record=1, checkpoint={"network": network}
+    ) as recorder:
+        for _ in range(30):
+            recorder.step(loss=1.0)
+            recorder.checkpoint()
+    assert found == [(step, step) for step in range(1, 31)]
+
+
 def test_a_run_killed_before_its_first_checkpoint_begins_at_its_first_frame(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "t.h5", 40, ends_at=-3, record=1)
@@ -263,7 +281,7 @@ def test_bad_input(tmp_path):
         with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
             recorder.step(loss=1.0)
             recorder.step(gap=1.0)
-    with pytest.raises(InputError, match="parameters must hold mappings as model"):
+    with pytest.raises(InputError, match="parameters must be mappings if named model"):
         with nets.Recorder(torch.zeros(3, 2), path, parameters={"model": "mine"}, overwrite=True) as recorder:
             recorder.step()
     with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:

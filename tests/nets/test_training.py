@@ -428,9 +428,7 @@ def test_a_checkpoint_newer_than_the_frames_on_disk_is_passed_over(tmp_path, mon
 def test_a_resume_that_does_not_fit_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "t.h5"
     interrupted(path, monkeypatch)
-    with pytest.raises(
-        InputError, match="has another configuration and is not resumed .*learning_rate: 0.01 there"
-    ):
+    with pytest.raises(InputError, match="has another configuration .*learning_rate: 0.01 there"):
         nets.train(SMALL, runs=2, steps=100, record=20, out=path, resume=True, learning_rate=0.02)
     with pytest.raises(OutputError, match="holds an unfinished run"):
         nets.train(SMALL, runs=2, steps=100, record=20, out=path)

@@ -146,41 +146,39 @@ def with_(base=InPlace, **members):
     [
         (
             with_(start=lambda self, generator: np.zeros((5, 2))),
-            "what Own.start returns must have the shape (4, 2), got (5, 2)",
+            "the return value of Own.start must have the shape (4, 2), got (5, 2)",
         ),
         (
             with_(start=lambda self, generator: np.zeros((1, 4, 2))),
-            "what Own.start returns must have the shape (4, 2), got (1, 4, 2)",
+            "the return value of Own.start must have the shape (4, 2), got (1, 4, 2)",
         ),
         (
             with_(start=lambda self, generator: np.full((4, 2), np.nan)),
-            "what Own.start returns must be finite, got 8 NaN or infinite of 8 values",
+            "the return value of Own.start must be finite, got 8 NaN or infinite among 8 values",
         ),
         (
             with_(start=lambda self, generator: None),
-            "what Own.start returns must be an array of real numbers, got NoneType None",
+            "the return value of Own.start must be an array of real numbers, got NoneType None",
         ),
         (
             with_(physics.ParticleSystem, start=lambda self, generator: np.zeros((16, 2))),
-            "what Own.start returns must have the shape (17, 2), got (16, 2)",
+            "the return value of Own.start must have the shape (17, 2), got (16, 2)",
         ),
         (
             with_(advance=lambda self, positions, *_: positions[0]),
-            "what Own.advance returns must be None or real numbers of the shape (2, 4, 2), got (4, 2)",
+            "Own.advance must return None or real numbers of the shape (2, 4, 2), got (4, 2)",
         ),
         (
             with_(advance=lambda self, positions, *_: positions * 1j),
-            "what Own.advance returns must be None or real numbers of the shape (2, 4, 2), got ndarray of "
-            "complex128",
+            "Own.advance must return None or real numbers of the shape (2, 4, 2), got ndarray of complex128",
         ),
         (
             with_(advance=lambda *_: "moved"),
-            "what Own.advance returns must be None or real numbers of the shape (2, 4, 2), got str of <U5",
+            "Own.advance must return None or real numbers of the shape (2, 4, 2), got str of <U5",
         ),
         (
             with_(advance=lambda *_: [[1.0], [2.0, 3.0]]),
-            "what Own.advance returns must be None or real numbers of the shape (2, 4, 2), got list of "
-            "object",
+            "Own.advance must return None or real numbers of the shape (2, 4, 2), got list of object",
         ),
         (
             with_(observables=lambda self, positions: {"energy": 1.0}),
@@ -192,7 +190,7 @@ def with_(base=InPlace, **members):
         (with_(default_step_size=0), "step_size must be a finite number greater than 0, got 0"),
         (Plain(), "step_size must be given for Plain, which has no default_step_size"),
         (InPlace, "system must be a system such as ParticleSystem(), got the class InPlace"),
-        (type("Mute", (), {"advance": None})(), "system must have tokens, which Mute lacks"),
+        (type("Mute", (), {"advance": None})(), "system must have tokens, but Mute has none"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_before_anything_is_written(system, sentence, tmp_path):
@@ -266,7 +264,7 @@ def test_a_wrong_shape_in_the_middle_keeps_what_was_right(tmp_path):
         def advance(self, positions, step_size, steps):
             return positions[:, :-1] if positions.max() > 4 else 2 * positions
 
-    with pytest.raises(InputError, match=r"^what Late.advance returns .* \(1, 4, 2\), got \(1, 3, 2\)$"):
+    with pytest.raises(InputError, match=r"^Late.advance must return .* \(1, 4, 2\), got \(1, 3, 2\)$"):
         physics.simulate(Late(), steps=5, initial=np.ones((4, 2)), out=tmp_path / "own.h5")
     kept = physics.load(tmp_path / "own.h5.partial")
     np.testing.assert_array_equal(kept.positions[0, :, 0, 0], [1, 2, 4, 8])

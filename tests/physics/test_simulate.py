@@ -112,11 +112,11 @@ def test_starts_for_each_run_or_one_for_all():
         ({"first_run": -1}, "first_run must be at least 0, got -1"),
         (
             {"initial": np.full((17, 2), np.nan)},
-            "initial must be finite, got 34 NaN or infinite of 34 values",
+            "initial must be finite, got 34 NaN or infinite among 34 values",
         ),
         (
             {"initial": np.full((17, 2), np.inf)},
-            "initial must be finite, got 34 NaN or infinite of 34 values",
+            "initial must be finite, got 34 NaN or infinite among 34 values",
         ),
         (
             {"initial": np.zeros((16, 2))},

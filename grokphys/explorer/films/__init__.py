@@ -1,4 +1,4 @@
 """Films and pictures without a browser: the explorer's exports, and `grokphys animate`.
 
-Here belongs what matplotlib draws frame by frame. Single figures of the library stand in `analysis.plots`.
+This package draws with matplotlib frame by frame; single figures of the library are in `analysis.plots`.
 """

@@ -6,8 +6,9 @@ import itertools
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,47 +22,57 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 LONGEST = 150
-"""Pictures of a film, unless more are asked for."""
+"""Default number of pictures of a film."""
 SAMPLE = 5
-"""Pictures from which the colors of a GIF are chosen."""
+"""Number of pictures from which the colors of a GIF are chosen."""
 AREAS = 176
-"""Colors of areas that a GIF keeps as they are; the others of its 256 are for edges."""
+"""Number of colors of areas that a GIF keeps exactly; the others of its 256 are for edges."""
 NEAR = 8
-"""Levels of 256 that colors of a GIF are apart at least: Pillow looks for the nearest in steps of 4."""
+"""Smallest distance of colors of a GIF in levels of 256, because Pillow searches in steps of 4."""
 LAST = 1.5
-"""Seconds for which a GIF shows its last picture before it begins again."""
+"""Seconds for which a GIF shows its last picture before it repeats."""
 Move = Callable[[int], None]
-"""Moves what moves to a frame."""
+"""Function that moves the animated artists to a frame."""
+Limits = tuple[float | None, float | None, float | None, float | None]
+"""Left, right, bottom and top of what axes show; None where their data decide."""
+LETTERS = 15
+"""Letters of a caption in an inch."""
 Progress = Callable[[int, int], None]
-"""Is told (pictures done, pictures in all) after each; what it raises ends the work."""
+"""Function that is called with (pictures done, all pictures) after each; an exception ends the work."""
 
 
 @dataclass(frozen=True)
 class Film:
-    """Something that can be drawn frame by frame, whoever moved it.
+    """A film that can be drawn frame by frame.
 
     Attributes
     ----------
     frames : int
         Number of frames, at least 1.
     begin : callable
-        ``begin(figure)`` draws all that stays on an empty figure, and what moves as animated artists of its
-        axes (``artist.set_animated(True)``); it returns ``move(frame)``, which brings the latter to a frame,
-        0 … frames-1. All data are arrays of its own.
+        ``begin(figure)`` draws everything that does not move on an empty figure, and everything else as
+        animated artists of its axes (``artist.set_animated(True)``). It returns ``move(frame)``, which moves
+        the animated artists to a frame, 0 … frames-1. The film owns all of its arrays.
     size : tuple of float
         Width and height in inches.
     shown : int
-        The frame on screen, which a picture shows; the last by default.
+        Frame that is on screen and that a picture shows; the last one by default.
+    limits : mapping of str to tuple of float
+        What axes show, by their labels (``ax.set_label(name)``), where that is not what all frames need.
+    caption : str
+        Words below the axes.
     """
 
     frames: int
     begin: "Callable[[Figure], Move]"
     size: tuple[float, float] = (7.0, 5.0)
     shown: int = -1
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    caption: str = ""
 
 
 def png(film: Film, frame: int | None = None, *, dpi: float = 160) -> bytes:
-    """Return a frame as PNG, by default the one on screen; negative frames count from the end."""
+    """Return a frame as PNG, by default that on screen; negative frames count from the end."""
     chosen = range(film.frames)[film.shown if frame is None else frame]
     out = io.BytesIO()
     next(_pictures(film, [chosen], dpi)).save(out, "PNG", dpi=(dpi, dpi))
@@ -78,17 +89,17 @@ def gif(
 ) -> bytes:
     """Return the film as an animated GIF that repeats, of at most `longest` pictures, evenly chosen.
 
-    A GIF holds 256 colors: those of every area are kept as they are, and edges take the nearest.
+    A GIF has 256 colors: those of areas are kept exactly, and edges use the nearest ones.
 
     Parameters
     ----------
     film : Film
     fps : float, default 20
-        Pictures a second, above 0 and at most 50, which is what viewers honor.
+        Pictures per second, greater than 0 and at most 50, which is the limit of most viewers.
     longest : int, default 150
     dpi : float, default 80
     progress : callable, optional
-        Told (pictures done, pictures in all) after each.
+        Function that is called with (pictures done, all pictures) after each picture.
 
     Raises
     ------
@@ -139,11 +150,11 @@ def mp4(
         out = Path(folder) / "film.mp4"
         first = next(pictures)
         raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{first.width}x{first.height}", "-r", f"{fps}"]
-        even = "crop=trunc(iw/2)*2:trunc(ih/2)*2"  # players want an even number of pixels
+        even = "crop=trunc(iw/2)*2:trunc(ih/2)*2"  # players need an even number of pixels
         coded = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", "-movflags", "+faststart"]
         command = [program, "-v", "error", "-y", *raw, "-i", "-", "-vf", even, *coded, str(out)]
         running = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=said)
-        with contextlib.suppress(BrokenPipeError), running:  # a pipe breaks where ffmpeg has failed
+        with contextlib.suppress(BrokenPipeError), running:  # the pipe breaks if ffmpeg has failed
             for done, picture in enumerate(itertools.chain([first], pictures), 1):
                 running.stdin.write(picture.tobytes())  # type: ignore[union-attr]
                 progress(done, len(chosen))
@@ -155,7 +166,7 @@ def mp4(
 
 
 def evenly(frames: int, longest: int) -> list[int]:
-    """Return at most `longest` of `frames` frames, first and last among them, as evenly as can be."""
+    """Return at most `longest` of `frames` frames, evenly spaced, including the first and the last."""
     if frames <= longest:
         return list(range(frames))
     if longest == 1:
@@ -170,7 +181,7 @@ def _chosen(film: Film, fps: float, longest: int) -> list[int]:
 
 
 def _pictures(film: Film, frames: list[int], dpi: float) -> Iterator["Image"]:
-    """Draw what stays once, and what moves over it for each frame; yield RGB images."""
+    """Draw the fixed parts once, and the moving parts over them for each frame; yield RGB images."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -181,8 +192,15 @@ def _pictures(film: Film, frames: list[int], dpi: float) -> Iterator["Image"]:
         figure = Figure(figsize=film.size, dpi=dpi)
         canvas = FigureCanvasAgg(figure)
         move = film.begin(figure)
+        for ax in figure.axes:
+            if str(ax.get_label()) in film.limits:
+                left, right, bottom, top = film.limits[str(ax.get_label())]
+                ax.set(xlim=(left, right), ylim=(bottom, top))
+        if film.caption:
+            lines = [textwrap.fill(line, round(LETTERS * film.size[0])) for line in film.caption.splitlines()]
+            figure.supxlabel("\n".join(lines), fontsize=8, color="#5c6773")
         move(frames[0])
-        canvas.draw()  # artists that move are left out
+        canvas.draw()  # without the animated artists
     still = canvas.copy_from_bbox(figure.bbox)
     moving = [
         (ax, sorted(ax.findobj(lambda artist: artist.get_animated()), key=lambda artist: artist.get_zorder()))
@@ -199,7 +217,7 @@ def _pictures(film: Film, frames: list[int], dpi: float) -> Iterator["Image"]:
 
 
 def _palette(samples: "list[Image]") -> "Image":
-    """Return a palette of 256 colors: first those of areas, then what is between them at their edges."""
+    """Return a palette of 256 colors: first those of areas, then intermediate ones for edges."""
     from PIL import Image
 
     sheet = np.concatenate([np.asarray(picture) for picture in samples])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (1.2, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1)))
-"""What tells survivors apart without their color."""
+"""Dashes that distinguish survivors without their color."""
 DEAD = "#b5b5b5"
 
 
@@ -27,12 +27,13 @@ def circles_film(
     limit: float,
     fitted: Fitted | None = None,
 ) -> Film:
-    """Film tokens on a plane, and beside them the signals, those of `survivors` named."""
+    """Film tokens on a plane next to their signals, with the names of the `survivors`."""
 
     def begin(figure: "Figure") -> Move:
         left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (1, 1.2)})
-        parts.plane(left, parts.extent(projection.points), projection.names)
+        parts.plane(left, parts.extent(projection.points), projection.names, label="tokens")
         show_signals(right, run, survivors, limit, fitted)
+        right.set_label("signals")
         return parts.together(
             parts.title(left, lambda frame: f"step {run.steps[frame]}"),
             parts.tokens(left, projection.points, order=projection.order, cycle=projection.cycle),
@@ -52,7 +53,8 @@ def flow_film(chosen: TrainingSet) -> Film:
         for token, color in enumerate(_colors(chosen.operation.tokens)):
             lines.plot(chosen.times, chosen.embeddings[:, token, 0], color=color, linewidth=1)
         lines.set(xlabel="time", ylabel="E, axis 1" if chosen.dim > 1 else "E", xlim=(0, chosen.times[-1]))
-        quality.set_ylim(-0.03, 1.03)
+        lines.set_label("embeddings")
+        quality.set(ylim=(-0.03, 1.03), label="quality")
         figure.suptitle(
             f"{chosen.operation.name}: n₀ = {found.ground_state_dimension}, "
             f"λ₃ = {found.grokking_rate:.4g}, ideal accuracy {100 * found.ideal_accuracy:.1f} %",
@@ -96,7 +98,7 @@ def show_signals(
 
 
 def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
-    """Draw the samples on the grid (i, j): filled where trained, ringed where they follow, sums joined."""
+    """Draw the samples on the grid (i, j): trained ones filled, implied ones as rings, equal sums joined."""
     (i, j), label = chosen.operation.samples.T, chosen.operation.label
     colors = _colors(chosen.classes)[label]
     size = (190 / chosen.operation.tokens) ** 2 / 2
@@ -109,17 +111,17 @@ def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
     ax.scatter(i[chosen.follows], j[chosen.follows], marker="o", edgecolors=EDGE, **look)
     ax.set_aspect("equal")
     ax.set(xlabel="i", ylabel="j", title=f"{chosen.measures.pairs} of {chosen.measures.samples} pairs")
-    ax.legend(loc="lower right", fontsize=7.5)  # where there are no pairs
+    ax.legend(loc="lower right", fontsize=7.5)  # if there are no pairs
 
 
 def parallelograms(ax: "Axes", chosen: TrainingSet) -> Move:
-    """Draw the parallelograms: arcs over the line that share a middle, or quadrilaterals in the plane."""
+    """Draw the parallelograms: arcs with a common center on a line, or quadrilaterals in the plane."""
     from matplotlib.collections import LineCollection, PolyCollection
 
     label, colors = chosen.operation.label, _colors(chosen.classes)
     on_line = chosen.dim == 1
     paths = np.pad(chosen.embeddings, ((0, 0), (0, 0), (0, 2 - chosen.dim)))
-    parts.plane(ax, parts.extent(paths), ("E", "") if on_line else ("E, axis 1", "axis 2"))
+    parts.plane(ax, parts.extent(paths), ("E", "") if on_line else ("E, axis 1", "axis 2"), label="tokens")
     if on_line:
         sums: Any = LineCollection([], colors=colors[label[chosen.linked]], linewidths=0.9)
     else:

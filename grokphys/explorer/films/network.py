@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
-    """Return the film of a network beside its particles, from copies of what is kept of them."""
+    """Return the film of a network and its particles, from copies of the frames that are kept."""
     frames, task, held_out, count = run.history.frames(), run.model.task, run.held_out, run.classes
     pairs, labels = np.asarray(task.inputs), np.asarray(task.labels)
     steps = np.array([step for step, _ in frames])
     kept = [values for _, values in frames]
     axes = {name: plane_axes(kept[-1][name], plane) for name in ("embedding", "particles")}
     paths = {name: np.array([values[name] @ axes[name].T for values in kept]) for name in axes}
-    # The map of a plane that has turned since, as components do, belongs to no plane of the film.
+    # The map of a plane that has since rotated, as components do, does not match any plane of the film.
     mapped = all(np.allclose(values.get("axes", axes["embedding"]), axes["embedding"]) for values in kept)
     words = {
         "embedding": lambda frame: f"network, step {steps[frame]}",
@@ -36,8 +36,8 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
         moves: list[Move] = []
         for (name, path), (left, right, _) in zip(paths.items(), cells, strict=True):
             side = parts.extent(path)
-            parts.plane(left, side)
-            parts.plane(right, 2 * side)
+            parts.plane(left, side, label=name)
+            parts.plane(right, 2 * side, label=f"{name} sums")
             right.set_title("pair sums, by class")
 
             def added(frame: int, path: np.ndarray = path) -> np.ndarray:
@@ -51,7 +51,9 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
             for part, style, color in (("train", "-", FIRST), ("validation", "--", SECOND)):
                 curve = np.array([values[f"{part}_{what}"] for values in kept])
                 moves.append(parts.grown(ax, steps, curve, color, linestyle=style, label=part))
-            ax.set(title=what, xlabel="step", yscale="log" if what == "loss" else "linear")
+            ax.set(title=what, xlabel="step", yscale="log" if what == "loss" else "linear", label=what)
+            if what == "loss":
+                parts.plain_ticks(ax)
             parts.legend(ax)
         return parts.together(*moves)
 
@@ -59,7 +61,7 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
 
 
 def _map(ax: "Axes", kept: list[dict[str, np.ndarray]], count: int) -> Move:
-    """Draw which class the network sees where, for the frames in which that was asked."""
+    """Draw the map of the classifier, for the frames in which it was computed."""
     from matplotlib.colors import ListedColormap
 
     from analysis.plots.palette import class_colors
@@ -73,8 +75,9 @@ def _map(ax: "Axes", kept: list[dict[str, np.ndarray]], count: int) -> Move:
     def move(frame: int) -> None:
         seen.set_visible("map" in kept[frame])
         if "map" in kept[frame]:
+            shown = ax.get_xlim(), ax.get_ylim()  # an image takes its extent for the limits
             seen.set_data(kept[frame]["map"])
             seen.set_extent(tuple(kept[frame]["bounds"]))
-            ax.set(xlim=limits[0], ylim=limits[1])
+            ax.set(xlim=shown[0], ylim=shown[1])
 
     return move

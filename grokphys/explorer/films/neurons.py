@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def neuron_film(run: NeuronRun, neuron: int) -> Film:
-    """Return the film of a network's neurons, from copies of what is kept of them."""
+    """Return the film of a network's neurons, from copies of the frames that are kept."""
     history = run.history
     steps, magnitude, accuracy = history.steps, history["magnitude"], history["train_accuracy"]
     size, angle = magnitude.max(axis=2), np.nan_to_num(history["misalignment"])
@@ -26,7 +26,7 @@ def neuron_film(run: NeuronRun, neuron: int) -> Film:
         from analysis.plots.palette import class_colors
 
         left, middle, right = figure.subplots(1, 3)
-        parts.plane(left, 1.12, (r"$2\varphi - \psi$: aligned neurons lie to the right", ""))
+        parts.plane(left, 1.12, (r"$2\varphi - \psi$: aligned neurons lie to the right", ""), label="phases")
         colors = class_colors(magnitude.shape[2])
         moves = [
             parts.title(left, lambda frame: f"phases of neurons, step {steps[frame]}"),
@@ -37,8 +37,8 @@ def neuron_film(run: NeuronRun, neuron: int) -> Film:
             moves.append(parts.grown(middle, steps, magnitude[:, neuron, k], color))
             if exact is not None:
                 middle.plot(exact[0], exact[1][:, k], color=color, linestyle="--", linewidth=0.8)
-        middle.set(title=f"race of neuron {neuron}; dashed: exact flow", xlabel="step")
-        right.set(title="accuracy", xlabel="step")
+        middle.set(title=f"race of neuron {neuron}; dashed: exact flow", xlabel="step", label="race")
+        right.set(title="accuracy", xlabel="step", label="accuracy")
         return parts.together(*moves)
 
     return Film(len(steps), begin, (12.0, 4.2))

@@ -13,6 +13,9 @@ from physics.trajectory import Trajectory
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+CIRCLE = 1.2
+"""Ratio below which tokens form a circle (Musat, Appendix A.1)."""
+
 
 def particle_film(
     trajectory: Trajectory,
@@ -20,21 +23,18 @@ def particle_film(
     run: int = 0,
     modulus: int | None = None,
     plane: str = "axes 1, 2",
-    reach: float | None = None,
 ) -> Film:
     """Return the film of one run of particles.
 
     Parameters
     ----------
     trajectory : Trajectory
-        Its observables circle_ratio and grid_imperfections are drawn below, where there are any.
+        Trajectory to film; its observables circle_ratio and grid_imperfections, if recorded, are drawn below.
     run : int, default 0
     modulus : int, optional
         The class of (i, j) is (i + j) mod `modulus`; the number of tokens by default.
     plane : str
-        One of `planes.planes`.
-    reach : float, optional
-        What is shown to either side of the origin; by default what all frames need.
+        Name of the plane, one of `planes.planes`.
     """
     positions, steps = trajectory.positions[run].astype(np.float64), trajectory.steps
     operation = ParticleSystem(trajectory.tokens, trajectory.dim, modulus=modulus).operation
@@ -44,13 +44,13 @@ def particle_film(
         if name in trajectory.observables
     ]
     paths = positions @ plane_axes(positions[-1], plane).T
-    side = reach or parts.extent(paths)
+    side = parts.extent(paths)
 
     def begin(figure: "Figure") -> Move:
         grid = figure.add_gridspec(2 if measured else 1, 2, height_ratios=[3, 1] if measured else [1])
         left, right = (figure.add_subplot(grid[0, k]) for k in range(2))
-        parts.plane(left, side)
-        parts.plane(right, 2 * side)
+        parts.plane(left, side, label="tokens")
+        parts.plane(right, 2 * side, label="sums")
         right.set_title("pair sums, by class")
         moves = [
             parts.title(left, lambda frame: f"particles, step {steps[frame]}"),
@@ -63,8 +63,11 @@ def particle_film(
             ),
         ]
         for k, (name, values) in enumerate(measured):
-            ax = figure.add_subplot(grid[1, k])
+            ax = figure.add_subplot(grid[1, k], label=name)
             ax.set(title=name, xlabel="step", yscale="log" if "ratio" in name else "linear")
+            if "ratio" in name:
+                ax.axhline(CIRCLE, color="#c2502f", linestyle="--", linewidth=1)
+                parts.plain_ticks(ax)
             moves.append(parts.grown(ax, steps, np.where(np.isfinite(values), values, np.nan), "#0b6e99"))
         return parts.together(*moves)
 

@@ -1,4 +1,4 @@
-"""Parts of films: each draws what stays on its axes, and returns what moves the rest to a frame."""
+"""Parts of films: each draws its fixed content, and returns a function that moves the rest to a frame."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 TRAIL = 12
-"""Frames that a token's trail is long."""
+"""Length of a token's trail in frames."""
 NUMBERED = 31
-"""Up to so many tokens carry their numbers."""
+"""Largest number of tokens that are drawn with their numbers."""
 MARKERS = "osD^v"
-"""Classes k, k + 5, … have the k-th of these markers, which tell them apart without color."""
+"""Markers: classes k, k + 5, … have the k-th one, so that they can be distinguished without color."""
 EDGE, FAINT = "#444444", "#d8d3c7"
 Moving = TypeVar("Moving", bound="Artist")
 
 
 def moving(artist: Moving) -> Moving:
-    """Mark an artist as one that moves."""
+    """Mark an artist as animated."""
     artist.set_animated(True)
     return artist
 
 
 def together(*moves: Move) -> Move:
-    """Return one move for several."""
+    """Combine several move functions into one."""
 
     def move(frame: int) -> None:
         for part in moves:
@@ -40,7 +40,7 @@ def together(*moves: Move) -> Move:
 
 
 def title(ax: "Axes", words: Callable[[int], str]) -> Move:
-    """Write a title that changes."""
+    """Draw a title that changes."""
     text = moving(ax.set_title(words(0)))
     return lambda frame: text.set_text(words(frame))
 
@@ -52,25 +52,26 @@ def now(ax: "Axes", places: Any) -> Move:
 
 
 def grown(ax: "Axes", x: Any, y: Any, color: Any, **look: Any) -> Move:
-    """Draw a curve faintly, and in color as far as it has come."""
+    """Draw a curve faintly, and its part up to the current frame in color."""
     label = look.pop("label", None)
     ax.plot(x, y, color=color, alpha=0.25, **look)
     (line,) = map(moving, ax.plot(x, y, color=color, label=label, **look))
     return lambda frame: line.set_data(x[: frame + 1], y[: frame + 1])
 
 
-def plane(ax: "Axes", extent: float, names: tuple[str, str] = ("", "")) -> None:
-    """Show [-extent, extent] on both axes, without ticks, in a thin frame."""
+def plane(ax: "Axes", extent: float, names: tuple[str, str] = ("", ""), *, label: str = "") -> None:
+    """Show [-extent, extent] on both axes, without ticks, in a thin frame; `Film.limits` knows the label."""
     from analysis.plots.style import framed
 
     framed(ax).set(xlim=(-extent, extent), ylim=(-extent, extent), xlabel=names[0], ylabel=names[1])
     ax.set_aspect("equal", adjustable="box")
+    ax.set_label(label)
 
 
 def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) -> Move:
-    """Draw tokens on their paths (frames, tokens, 2), with trails, and numbers where these can be read.
+    """Draw tokens on their paths (frames, tokens, 2), with trails, and numbers if these are readable.
 
-    `order` (tokens,) are their places around the cycle of colors; `cycle` those to join by a line.
+    `order` (tokens,) gives their places around the cycle of colors; tokens in `cycle` are joined by a line.
     """
     from matplotlib.collections import LineCollection
 
@@ -104,7 +105,7 @@ def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) ->
 
 
 def sums(ax: "Axes", points: Callable[[int], Array], classes: Any, count: int, held_out: Any = None) -> Move:
-    """Draw pair sums `points(frame)` (n, 2) in the color and marker of their classes; held out are open."""
+    """Draw pair sums `points(frame)` (n, 2) with the color and marker of their class; held-out ones open."""
     from matplotlib.markers import MarkerStyle
 
     from analysis.plots.palette import class_colors
@@ -124,7 +125,7 @@ def sums(ax: "Axes", points: Callable[[int], Array], classes: Any, count: int, h
 
 
 def _written(words: str) -> Any:
-    """Return the outline of words around the origin, in points."""
+    """Return the outline of a text centered at the origin, in points."""
     from matplotlib.textpath import TextPath
     from matplotlib.transforms import Affine2D
 
@@ -139,7 +140,7 @@ def _inks(colors: Array) -> list[str]:
 
 
 def extent(points: Array) -> float:
-    """Return what the plane of some points must show to either side."""
+    """Return the largest coordinate that a plane of some points must show."""
     return 1.12 * float(np.abs(points).max()) or 1.0
 
 
@@ -152,7 +153,16 @@ def curves(ax: "Axes", x: Any, named: Sequence[tuple[str, Array]], label: str) -
     return now(ax, x)
 
 
+def plain_ticks(ax: "Axes") -> None:
+    """Write 1, 2, 5, 10, … along a logarithmic axis, not powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
 def legend(ax: "Axes", columns: int = 2) -> None:
-    """Write the names of curves above the axes, where they hide nothing."""
+    """Draw the legend above the axes, where it hides nothing."""
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1}
     ax.legend(ncols=columns, fontsize=7.5, columnspacing=1.2, handlelength=2.2, **place)

@@ -1,4 +1,4 @@
-"""The live figures of the explorer, as Bokeh draws them.
+"""The live figures of the explorer, drawn by Bokeh.
 
-Here belongs what a figure shows and how it is moved; what is computed for it stands in `explorer.runs`.
+This package holds the content of figures and their updates; the computations are in `explorer.runs`.
 """

@@ -1,4 +1,4 @@
-"""Figures of circles: signals on logarithmic axes, and the coefficients of the law that they obey."""
+"""Figures of circles: signals on logarithmic axes, and the coefficients of their law of motion."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from grokphys.explorer.runs.circles import CircleRun, Fitted
 Array = NDArray[np.float64]
 DEAD = "#b5b0a6"
 POINTS = 400
-"""Of longer curves so many points are sent, evenly along the logarithmic axis."""
+"""Largest number of points of a curve that are sent, evenly spaced along the logarithmic axis."""
 
 
 class SignalPlot:
@@ -31,6 +31,8 @@ class SignalPlot:
             x_axis_type="log", y_axis_type="log", x_axis_label="step + 1",
             y_axis_label="Fourier signal ‖Fₖ‖",
         )  # fmt: skip
+        # Left to itself Bokeh writes 50 and 100 where an axis goes from 8 to 110.
+        self.figure.yaxis.ticker = [digit * 10.0**power for power in range(-6, 6) for digit in (1, 2, 5)]
         empty: dict[str, list[Any]] = {"xs": [], "ys": [], "name": []}
         self._dead, self._rollouts = ColumnDataSource(empty), ColumnDataSource(empty)
         self._alive = ColumnDataSource(empty | {"line": [], "dash": []})
@@ -52,7 +54,7 @@ class SignalPlot:
         self.figure.add_tools(HoverTool(renderers=[dead, alive], tooltips=[("", "@name")]))
 
     def show(self, run: CircleRun, survivors: Sequence[int], limit: float, chosen: int | None) -> None:
-        """Show the signals of a run, and which survive; the chosen frequency stands out."""
+        """Show the signals of a run, with the survivors in color and the chosen frequency highlighted."""
         steps, values = run.signals
         kept = _log_evenly(steps)
         x, curves = steps[kept] + 1.0, values[kept].T
@@ -68,7 +70,7 @@ class SignalPlot:
         self._limit.location = limit
 
     def show_rollout(self, fitted: Fitted | None) -> None:
-        """Show what the fitted law makes of the first signals."""
+        """Show the rollout of the fitted law from the first signals."""
         if fitted is None:
             self._rollouts.data = {"xs": [], "ys": [], "name": []}
             return
@@ -77,7 +79,7 @@ class SignalPlot:
         self._rollouts.data = _lines(fitted.steps[kept] + 1.0, curves, range(1, len(curves) + 1))
 
     def point_at(self, step: int) -> None:
-        """Move the line of the step that is shown."""
+        """Move the line to the current step."""
         self._now.location = step + 1
 
 
@@ -112,7 +114,7 @@ class CoefficientPlot:
 
     def show(self, fitted: Fitted, survivors: Sequence[int]) -> None:
         """Show the coefficients of a fit, and mark the survivors on both sides."""
-        import matplotlib as mpl  # the first page does without
+        import matplotlib as mpl  # not needed for the first page
 
         A, count = fitted.A, len(fitted.A)
         limit = float(np.abs(A).max(initial=0)) or 1.0
@@ -143,7 +145,7 @@ class CoefficientPlot:
 
 
 def _lines(x: Any, curves: Any, frequencies: Sequence[int]) -> dict[str, list[Any]]:
-    """Columns of a multi-line: one line a frequency."""
+    """Return the columns of a multi-line, with one line for each frequency."""
     return {
         "xs": [x] * len(frequencies),
         "ys": [curves[k - 1] for k in frequencies],
@@ -152,7 +154,7 @@ def _lines(x: Any, curves: Any, frequencies: Sequence[int]) -> dict[str, list[An
 
 
 def _log_evenly(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers of at most `POINTS` of the steps, evenly in their logarithm, first and last among them."""
+    """Return indices of at most `POINTS` steps, evenly spaced in their logarithm, including both ends."""
     if len(steps) <= POINTS:
         return np.arange(len(steps))
     wanted = np.geomspace(steps[0] + 1, steps[-1] + 1, POINTS) - 1

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 
 class Bars:
-    """Magnitude of each frequency, in the color that it has in the race.
+    """Bars of the magnitude of each frequency, in the color of its curve in the race.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Bars:
 
 
 class HeatMap:
-    """Logits by a + b and answer: red where a class is voted for, blue where against.
+    """Logits by a + b and answer: red for positive contributions to a class, blue for negative ones.
 
     Attributes
     ----------

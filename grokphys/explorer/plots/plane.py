@@ -1,4 +1,4 @@
-"""Figures of tokens and pair sums in a plane, as Bokeh draws them: what several views show."""
+"""Figures of tokens and pair sums in a plane, which several views share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from grokphys.explorer import theme
 
 Array = NDArray[np.float64]
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
-"""Classes k, k + 5, … have the k-th of these, which tell them apart without color (as in the films)."""
+"""Markers: classes k, k + 5, … have the k-th one, to be distinguished without color (as in the films)."""
 MOST_POINTS = 300
-"""Of longer curves so many points are sent."""
+"""Largest number of points of a curve that are sent."""
 TRAIL = 8
-"""Frames that a trail looks back."""
+"""Length of a trail in frames."""
 LONG = 500
-"""Points that are sent as numbers of a text, not as an array."""
+"""Largest number of points that are sent as text rather than as an array."""
 
 
 class TokenPlot:
@@ -28,7 +28,7 @@ class TokenPlot:
     ----------
     figure : bokeh figure
     tokens : ColumnDataSource
-        Columns x, y, a row a token; a `PointDrawTool` may move them.
+        Columns x and y, with one row for each token; a `PointDrawTool` may move the points.
     disc : the discs' renderer
     """
 
@@ -68,7 +68,7 @@ class TokenPlot:
         self._ring.data = {"x": chosen[:, 0], "y": chosen[:, 1]}
 
     def arrows(self, points: Array, vectors: Array) -> None:
-        """Draw vectors (n, 2) at points (n, 2), the longest a third of the way to the edge; or none."""
+        """Draw vectors (n, 2) at points (n, 2), the longest a third of the distance to the edge; or none."""
         longest = float(np.hypot(*vectors.T).max(initial=0.0))
         ends = points + vectors * (self.figure.y_range.end / 3 / longest if longest > 0 else 0.0)
         (x0, y0), (x1, y1) = points.T, ends.T
@@ -76,9 +76,9 @@ class TokenPlot:
         self._arrows.data = {"x0": x0, "y0": y0, "x1": x1, "y1": y1, "angle": turned}
 
     def begin(self, points: Array, order: Any = None) -> None:
-        """Show tokens at points (tokens, 2) without a past; their number may be another.
+        """Show tokens at points (tokens, 2) without trails; their number may change.
 
-        `order` (tokens,) are the places around the cycle of colors; 0, 1, 2, … by default.
+        `order` (tokens,) gives their places around the cycle of colors; 0, 1, 2, … by default.
         """
         count = len(points)
         colors = theme.class_colors(count)
@@ -105,20 +105,20 @@ class TokenPlot:
         """Show the next points (tokens, 2); a trail leads to them."""
         whole = slice(None)
         x, y = points.T
-        # They come back when one is dragged, and are compared: these keep all their digits.
+        # They come back and are compared when a point is dragged, so they keep all digits.
         self.tokens.patch({"x": [(whole, x.tolist())], "y": [(whole, y.tolist())]})
         self._past = [*self._past[1:], points]
         self._trails.patch({name: [(whole, values)] for name, values in self._segments().items()})
         theme.zoom(self.figure, np.abs(points).max())
 
     def follow(self, path: Array) -> None:
-        """Show the last of the points (frames, tokens, 2), whose trail is what comes before."""
+        """Show the last of the points (frames, tokens, 2), with the previous ones as their trail."""
         past = list(path[-TRAIL - 1 :])
         self._past = [past[0]] * (TRAIL + 2 - len(past)) + past[:-1]
         self.move(past[-1])
 
     def points(self) -> Array:
-        """Where the tokens are shown, (tokens, 2): where a hand may have dragged them."""
+        """Positions (tokens, 2) of the tokens on screen, to which the user may have dragged them."""
         return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
 
     def _segments(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class TokenPlot:
 
 
 class SumPlot:
-    """Pair sums, colored by class; as discs, or as the numbers of their classes.
+    """Pair sums, colored by class, as discs or as the numbers of their classes.
 
     Attributes
     ----------
@@ -144,7 +144,8 @@ class SumPlot:
             "x", "y", size=9, marker="marker", source=self._sums, fill_color="fill", line_color="line",
             line_width=0.9,
         )  # fmt: skip
-        # Texts of their own: Bokeh lays out every text that is sent, whether it is visible or not.
+        # A separate source of texts, because Bokeh lays out every text that is sent, even if it is not
+        # visible.
         self._texts = ColumnDataSource({"x": [], "y": [], "class": [], "ink": []})
         self._numbers = self.figure.text(
             "x", "y", text="class", source=self._texts, text_color="ink", text_font_size="10px",
@@ -156,7 +157,7 @@ class SumPlot:
     def begin(
         self, points: Array, pairs: Any, classes: Any, count: int, held_out: Sequence[bool] | None = None
     ) -> None:
-        """Show pair sums (n, 2) of `pairs` (n, 2), of classes 0 … count-1; those held out are hollow."""
+        """Show pair sums (n, 2) of `pairs` (n, 2), of classes 0 … count-1; held-out ones are hollow."""
         colors = np.array(theme.class_colors(count))
         apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out)
         fill = colors[np.asarray(classes)]
@@ -176,7 +177,7 @@ class SumPlot:
         theme.zoom(self.figure, np.abs(points).max())
 
     def move(self, points: Array) -> None:
-        """Show the same pair sums elsewhere."""
+        """Move the same pair sums."""
         x, y = _drawn(points)
         moved = {"x": [(slice(None), x)], "y": [(slice(None), y)]}
         self._sums.patch(moved)
@@ -191,13 +192,13 @@ class SumPlot:
         self._write()
 
     def _write(self) -> None:
-        """Send the texts, or none where they are not shown."""
+        """Send the texts, or none if they are not shown."""
         shown = slice(None) if self._numbers.visible else slice(0)
         self._texts.data = {name: self._sums.data[name][shown] for name in self._texts.data}
 
 
 class Curves:
-    """Values against the step, each with a color and a dash of its own.
+    """Curves of values against the step, each with its own color and dash.
 
     Attributes
     ----------
@@ -205,7 +206,7 @@ class Curves:
     """
 
     def __init__(self, title: str, names: Sequence[str], *, height: int = 170, **options: Any) -> None:
-        steps = DataRange1d(start=0, default_span=20)  # a single step has no axis from -1 to 1
+        steps = DataRange1d(start=0, default_span=20)  # a single step must not give an axis from -1 to 1
         self.figure = theme.plot(title, height=height, x_axis_label="step", x_range=steps, **options)
         self.figure.xaxis.ticker = BasicTicker(min_interval=1)
         self._source = ColumnDataSource({"step": [0], **{name: [1.0] for name in names}})
@@ -221,7 +222,7 @@ class Curves:
         self.figure.add_tools(HoverTool(mode="vline", tooltips=[(name, f"@{{{name}}}") for name in names]))
 
     def mark(self, level: float) -> None:
-        """Draw a level to compare with."""
+        """Draw a reference level."""
         line = Span(location=level, dimension="width", line_color=theme.WARM, line_dash="dashed")
         self.figure.add_layout(line)
 
@@ -235,9 +236,10 @@ class Curves:
 
 
 def _drawn(points: Array) -> Any:
-    """Return x and y of points (n, 2), to some hundred-thousandths of their extent.
+    """Return x and y of points (n, 2), rounded to about 1e-5 of their extent.
 
-    Lists travel within the message of a frame; each array is two more messages, and pays where it is long.
+    Lists are part of the message of a frame, whereas each array takes two more messages, which is faster only
+    for long ones.
     """
     if len(points) > LONG:
         return points.T.astype(np.float32)

@@ -16,11 +16,11 @@ from grokphys.explorer.runs.training_set import TrainingSet
 
 Array = NDArray[np.float64]
 MARGIN = 0.7
-"""Cells of room around the grid."""
+"""Margin around the grid in cells."""
 
 
 class PairGrid:
-    """The samples (i, j), i ≤ j: filled where trained, framed where they follow, empty where neither.
+    """The samples (i, j), i ≤ j: filled if they are trained, framed if they are implied, empty otherwise.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class ParallelogramPlot:
     """Tokens with the parallelograms of the training set.
 
     In the plane these are quadrilaterals. On a line each pair is an arc, above it for even classes and below
-    it for odd ones; two arcs are a parallelogram where they have one middle.
+    it for odd ones; two arcs form a parallelogram if they have the same center.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class ParallelogramPlot:
 
 
 class FlowCurves:
-    """Curves against time with a line at the time that is shown.
+    """Curves against time with a line at the current time.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class FlowCurves:
             theme.quiet_legend(self.figure)
 
     def show(self, times: Array, curves: Sequence[Array]) -> None:
-        """Show curves over the times; unnamed ones are tokens, in their colors."""
+        """Show curves over time; unnamed curves are tokens, in their colors."""
         named = bool(self._names)
         self._source.data = {
             "xs": [times] * len(curves),
@@ -204,16 +204,16 @@ class FlowCurves:
         }
 
     def show_beside(self, times: Array, curves: Array) -> None:
-        """Show other curves (n, count) at times of their own, dashed, in the colors of the unnamed ones."""
+        """Show other curves (n, count) at separate times, dashed, in the colors of the unnamed ones."""
         count = curves.shape[1]
         lines = {"xs": [times] * count, "ys": list(curves.T)}
         self._beside.data = {**lines, "line": theme.class_colors(count) if count else []}
 
     def point_at(self, time: float) -> None:
-        """Move the line."""
+        """Move the line to the current time."""
         self._now.location = time
 
 
 def _points(chosen: TrainingSet, frames: slice) -> Array:
-    """Embeddings (frames, tokens, 2), the second axis 0 on a line."""
+    """Return embeddings (frames, tokens, 2); on a line, the second axis is 0."""
     return np.pad(chosen.embeddings[frames], ((0, 0), (0, 0), (0, 2 - chosen.dim)))

@@ -1,4 +1,4 @@
-"""What views show: runs that are moved, trained, read or solved, and that know how they are made again.
+"""The state behind views: runs that are simulated, trained, read or solved, and that can be reproduced.
 
-Here belongs the state behind a view, which knows neither Bokeh nor matplotlib.
+This package depends neither on Bokeh nor on matplotlib.
 """

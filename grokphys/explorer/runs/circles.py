@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LARGEST_BYTES = 2**28
-"""Of a longer run only every n-th frame is read, so that what is read takes no more than this."""
+"""Largest size of a run in memory; of a longer run only every n-th frame is read."""
 LARGEST_FRAMES = 2000
 RECIPES: dict[str, dict[str, Any]] = {
     "Lasso, α = 0.01": {"penalty": "lasso", "alpha": 0.01},
@@ -38,9 +38,9 @@ class Projection:
     order : ndarray of int, shape (tokens,)
         Place of each token around the cycle, for its color.
     names : tuple of str
-        What the two axes are.
+        Labels of the two axes.
     cycle : ndarray of int, optional
-        Tokens in their order around the circle, back to the first; None where there is no one circle.
+        Tokens in their order around the circle, back to the first; None if there is not a single circle.
     """
 
     points: Array
@@ -61,10 +61,10 @@ class Fitted:
     kind : {"increment", "generator"}
     steps : ndarray, shape (n,)
     rollout : ndarray, shape (n, K)
-        Infinite from where it has blown up.
+        Rollout, which is infinite from the frame at which it has diverged.
     scores : HonestScores
     notes : tuple of str
-        What a reader of the coefficients must know.
+        Remarks that a reader of the coefficients needs.
     """
 
     recipe: str
@@ -112,11 +112,11 @@ class CircleRun:
     def signals(self) -> tuple[NDArray[np.int64], Array]:
         """Steps (n,) and signals ‖F_k‖ (n, K).
 
-        Those that were recorded, often at more steps than the embeddings, and after them those of the
-        embeddings' later frames.
+        These are the recorded signals, often at more steps than the embeddings, followed by those of later
+        frames of the embeddings.
         """
         from analysis.circles.fourier import fourier_signals
-        from grokphys.report.circles import OBSERVABLE
+        from analysis.circles.signals import OBSERVABLE
 
         own = fourier_signals(self.embeddings)
         if OBSERVABLE not in self.trajectory.observables:
@@ -140,7 +140,7 @@ class CircleRun:
 
     def survivors(self, *, factor: float = 2.0, threshold: float | None = None) -> list[int]:
         """Frequencies that survive, by either rule of `analysis.surviving_frequencies`."""
-        from analysis.circles.fourier import surviving_frequencies
+        from analysis.circles.survival import surviving_frequencies
 
         return surviving_frequencies(self.embeddings[-1], factor=factor, threshold=threshold).tolist()
 
@@ -150,13 +150,13 @@ class CircleRun:
         return int(np.argmax(self.final_signals)) + 1
 
     def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
-        """Signal that a survivor's exceeds."""
+        """Signal above which a circle survives."""
         return factor * float(self.final_signals.mean()) if threshold is None else threshold
 
     # -- projections -------------------------------------------------------------------------------------
 
     def plane(self, frequency: int) -> Projection:
-        """Project on the plane of a frequency, neighbors on its circle being neighbors in color.
+        """Project on the plane of a frequency; neighbors on its circle have neighboring colors.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class CircleRun:
         return Projection(self._onto(axes), order, names, cycle)
 
     def planes(self) -> list[str]:
-        """Names of the planes to look at: of frequencies, the strongest first, components, axes."""
+        """Names of the planes: of frequencies (the strongest first), of components, and of axes."""
         order = 1 + np.argsort(-self.final_signals, kind="stable")
         others = sorted(planes(self.trajectory.dim), key=lambda name: name.startswith("axes"))
         return [f"frequency {k}" for k in order] + others
@@ -201,7 +201,7 @@ class CircleRun:
     # -- the law -----------------------------------------------------------------------------------------
 
     def kind(self, first: int = 0, last: int = 1000) -> str:
-        """Return "increment" where the steps between `first` and `last` are evenly spaced, or "generator"."""
+        """Return "increment" if the steps from `first` to `last` are evenly spaced, else "generator"."""
         steps, _ = self._window(first, last)
         return "increment" if len(set(np.diff(steps).tolist())) == 1 else "generator"
 
@@ -240,10 +240,10 @@ class CircleRun:
             )
         return steps[inside], values[inside]
 
-    # -- out of it ---------------------------------------------------------------------------------------
+    # -- export ---------------------------------------------------------------------------------------
 
     def python(self, plane: str, frame: int, fitted: Fitted | None = None) -> str:
-        """Return code that makes `E` and `points` of a frame on a plane, and the fitted law, bit for bit."""
+        """Return code that reproduces `E`, its `points` on a plane, and the fitted law, bit for bit."""
         kind, numbers = plane.split(" ", 1)
         thinned = f", every={self.every}" if self.every > 1 else ""
         chosen = "[" + ", ".join(str(int(number) - 1) for number in numbers.split(", ")) + "]"
@@ -267,7 +267,7 @@ class CircleRun:
         return "\n".join([*lines, *(self._python_of(fitted) if fitted else []), ""])
 
     def _python_of(self, fitted: Fitted) -> list[str]:
-        from grokphys.report.circles import OBSERVABLE
+        from analysis.circles.signals import OBSERVABLE
 
         signals, steps = "analysis.fourier_signals(positions)", "run.steps"
         lines = [f"steps, signals = {steps}, {signals}"]
@@ -291,9 +291,9 @@ class CircleRun:
 
 
 def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> CircleRun:
-    """Read one run of a trajectory file, thinned where it is long.
+    """Read one run of a trajectory file; a long run is thinned.
 
-    `name` is what its owner calls it, where that is not its path.
+    `name` is the name of an uploaded file, which differs from its path.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The past of a run in bounded memory: every frame at first, then ever more thinly."""
+"""The history of a run in bounded memory: all frames at first, then fewer and fewer of them."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 
 class History:
-    """Frames of a run, in order; where there are `limit` of them every other one is given up.
+    """Frames of a run, in order; when there are `limit` of them, every other one is dropped.
 
-    The first and the last frame are always there. Memory is that of `limit` frames, however long a run is.
+    The first and the last frame are always kept. The memory is that of `limit` frames, however long the run.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class History:
         self._stride, self._seen = 1, 0
 
     def append(self, step: int, **values: Any) -> None:
-        """Keep a copy of a frame, in place of the last one if that is of the same step or none to keep."""
+        """Keep a copy of a frame; it replaces the last one if that has the same step or is not needed."""
         row = step, {name: np.array(value) for name, value in values.items()}
         if self._rows and self._rows[-1][0] == step:
             self._rows[-1] = row
@@ -47,7 +47,7 @@ class History:
         return len(self._rows)
 
     def frames(self) -> list[tuple[int, dict[str, Any]]]:
-        """Step and values of each frame; the list is the caller's, the values are not to be changed."""
+        """Step and values of each frame; the caller may change the list but not the values."""
         return list(self._rows)
 
     @property
@@ -61,5 +61,5 @@ class History:
         return np.array([step for step, _ in self._rows], np.int64)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """One value of all frames, (frames, ...)."""
+        """Return one value of all frames, (frames, ...)."""
         return np.array([values[name] for _, values in self._rows])

@@ -1,4 +1,4 @@
-"""A network that trains while one looks, beside particles that began where its embedding did."""
+"""A network that trains live, next to particles with the same initial positions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +21,13 @@ from physics.trajectory.provenance import fields
 Array = NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
 RESOLUTION = 72
-"""Points of the classifier's map along an axis."""
+"""Number of points of the classifier's map along an axis."""
 LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 
 
 @dataclass
 class Stretch:
-    """Optimizer steps that were taken at the same rates."""
+    """A number of optimizer steps at the same rates."""
 
     learning_rate: float
     weight_decay: float
@@ -40,16 +40,16 @@ def rates_of(stretch: Stretch) -> dict[str, Any]:
 
 
 class NetworkRun:
-    """One network in training, and particles in step with it.
+    """One network in training, and particles that move in step with it.
 
     Parameters
     ----------
     model : ConstantAttention or ToyAddition
     seed : int
     learning_rate, weight_decay : float
-        Of embedding and layers alike.
+        Rates of both the embedding and the layers.
     system : ParticleSystem
-        Law of the particles, of the model's tokens and dimensions.
+        Law of the particles, with the tokens and dimensions of the model.
     ratio : int
         Optimizer steps for each step of the particles.
     **settings
@@ -58,11 +58,11 @@ class NetworkRun:
     Attributes
     ----------
     plane : str
-        The plane of the embedding to look at, one of `planes`.
+        Plane of the embedding that is shown, one of `planes`.
     axes : ndarray, shape (2, dim)
-        Its orthonormal axes at the last look.
+        Orthonormal axes of the plane when it was last computed.
     map : ndarray of uint8, or None
-        Class that the network sees where in that plane, between `map_bounds`.
+        Class that the network assigns to each point of the plane within `map_bounds`.
     """
 
     plane = "axes 1, 2"
@@ -95,13 +95,13 @@ class NetworkRun:
 
     @property
     def held_out(self) -> NDArray[np.bool_]:
-        """Which of the task's examples do not train, (examples,)."""
+        """Mask (examples,) of the examples that are not used for training."""
         apart = np.ones(len(self.model.task.labels), bool)
         apart[self.training.networks().examples("train")[0]] = False
         return apart
 
     def reset(self) -> None:
-        """Begin again, at the rates that hold now."""
+        """Start again, with the current rates."""
         last = self.stretches[-1]
         self.stretches = [Stretch(last.learning_rate, last.weight_decay)]
         self.training = nets.Training(self.model, seed=self.seed, **rates_of(last), **self._settings)
@@ -116,7 +116,7 @@ class NetworkRun:
         self._record()
 
     def advance(self, steps: int, bounds: Bounds | None = None) -> None:
-        """Train on, let the particles follow, and map the plane within `bounds`.
+        """Continue the training, let the particles follow, and map the plane within `bounds`.
 
         Raises
         ------
@@ -137,9 +137,9 @@ class NetworkRun:
         self._record()
 
     def look(self, bounds: Bounds | None) -> None:
-        """Look at the plane, and map which class the network sees where in it; None for no map.
+        """Compute the plane, and the class of each of its points; None for no map.
 
-        The plane lies at the mean of the pair sums.
+        The plane passes through the mean of the pair sums.
         """
         E = self.training.embeddings[0].astype(np.float64)
         self.axes = plane_axes(E, self.plane, self.axes)
@@ -156,7 +156,7 @@ class NetworkRun:
         self.map_bounds = bounds
 
     def change(self, learning_rate: float, weight_decay: float) -> None:
-        """Train on at other rates."""
+        """Continue the training with other rates."""
         self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
         last = self.stretches[-1]
         if last.steps:
@@ -165,12 +165,12 @@ class NetworkRun:
             last.learning_rate, last.weight_decay = learning_rate, weight_decay
 
     def change_law(self, system: ParticleSystem) -> None:
-        """Let the particles obey another law from here on."""
+        """Change the law of the particles from now on."""
         self._law = system
         self.particles.change(system, system.default_step_size)
 
     def python(self) -> str:
-        """Return the program that makes both again: `E` is the embedding, `P` the particles."""
+        """Return a program that reproduces both: `E` is the embedding, `P` the particles."""
         begin, *moves = self.particles.calls()
         first = self.stretches[0]
         options = {**rates_of(first), **self._settings}
@@ -184,7 +184,7 @@ class NetworkRun:
         return "\n".join([*lines, "E = training.embeddings[0]", *moves]) + "\n"
 
     def trajectory(self) -> Trajectory:
-        """Return the kept frames of the network, with its losses, and how to make the run again."""
+        """Return the kept frames of the network, with its losses and the parameters to reproduce the run."""
         history, last = self.history, self.stretches[-1]
         return Trajectory(
             history["embedding"][None],

@@ -1,4 +1,4 @@
-"""The two-layer network of He et al., neuron by neuron, while it trains: phases and the exact race."""
+"""The neurons of the two-layer network of He et al. during training: their phases and the exact race."""
 
 from functools import cached_property
 from typing import Any
@@ -17,13 +17,13 @@ from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
 FRAMES = 400
-"""Frames that are kept of the weights of all neurons."""
+"""Number of frames of the weights of all neurons that are kept."""
 BEFORE = 0.98
-"""Part of the time to the first blow-up over which the exact flow is shown."""
+"""Fraction of the time to the first divergence over which the exact flow is shown."""
 
 
 class NeuronRun:
-    """A `nets.TwoLayer` in training, beside the flow that its start would follow at small weights.
+    """A `nets.TwoLayer` in training, and the flow from the same start in the limit of small weights.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class NeuronRun:
     seed : int
     learning_rate : float
     optimizer : {"sgd", "adamw"}
-        The flow is that of gradient descent, "sgd".
+        Optimizer; the flow describes gradient descent, "sgd".
 
     Raises
     ------
@@ -58,11 +58,11 @@ class NeuronRun:
 
     @property
     def flows(self) -> bool:
-        """Whether the exact flow is that of this network: quadratic neurons under gradient descent."""
+        """Whether the exact flow describes this network: quadratic neurons under gradient descent."""
         return self.model.activation == "quadratic" and self.settings["optimizer"] == "sgd"
 
     def reset(self) -> None:
-        """Begin again."""
+        """Start again."""
         self.training = nets.Training(self.model, seed=self.seed, **self.settings)
         self.history.clear()
         self._record()
@@ -70,7 +70,7 @@ class NeuronRun:
         self.__dict__.pop("blowup", None)
 
     def advance(self, steps: int) -> None:
-        """Train on.
+        """Continue the training.
 
         Raises
         ------
@@ -93,20 +93,20 @@ class NeuronRun:
 
     @property
     def race(self) -> FourierLottery:
-        """The flow of each frequency by itself; time is steps times the learning rate."""
+        """The flow of each frequency; time is the number of steps times the learning rate."""
         return FourierLottery(self.model.tokens)
 
     @cached_property
     def blowup(self) -> Array:
-        """Steps (hidden, K) until each frequency of the start blows up in the exact flow."""
+        """Steps (hidden, K) until each frequency of the start diverges in the exact flow."""
         return self.race.blowup_times(self.start.theta, self.start.xi) / self.settings["learning_rate"]
 
     def predicted(self) -> NDArray[np.int64]:
-        """Return the frequency (hidden,) that each neuron should end at: that of the smallest time; or 0."""
+        """Return the frequency (hidden,) with the smallest time, at which each neuron should end; or 0."""
         return self.race.winners(self.start.theta, self.start.xi)
 
     def flow(self, neuron: int, points: int = 120) -> tuple[Array, Array]:
-        """Return steps (n,) and magnitudes (n, K) of the exact flow of a neuron up to its first blow-up."""
+        """Return steps (n,) and magnitudes (n, K) of the exact flow of a neuron until it first diverges."""
         last = BEFORE * float(self.blowup[neuron].min())
         steps = np.linspace(0.0, last if np.isfinite(last) else 1000.0, points)
         assert self.start.xi is not None
@@ -117,7 +117,7 @@ class NeuronRun:
     def summed(self, count: int) -> Array:
         """Return the logits (tokens, tokens) of the first neurons alone, by a + b mod p and class.
 
-        Each row is the mean over the pairs of that sum, and its own mean is taken away.
+        Each row is the mean over the pairs of that sum, minus the mean over the classes.
         """
         inside, outside = self.weights()
         tokens = self.model.tokens
@@ -128,10 +128,10 @@ class NeuronRun:
         logits = by_sum @ outside[:count] / tokens
         return np.asarray(logits - logits.mean(axis=1, keepdims=True))
 
-    # -- out of it ---------------------------------------------------------------------------------------
+    # -- export ---------------------------------------------------------------------------------------
 
     def python(self) -> str:
-        """Return the program that makes this network again; `E` is W_in."""
+        """Return a program that reproduces this network; `E` is W_in."""
         made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**self.settings)}"
         lines = ["import analysis", "import nets", "", f"training = nets.Training({made})"]
         lines += [f"training.advance({self.step})"] if self.step else []
@@ -139,7 +139,7 @@ class NeuronRun:
         return "\n".join([*lines, "neurons = analysis.neuron_spectrum(**weights)"]) + "\n"
 
     def trajectory(self) -> Trajectory:
-        """Return the kept frames of W_in, with losses, and how to make the run again."""
+        """Return the kept frames of W_in, with losses and the parameters to reproduce the run."""
         history = self.history
         return Trajectory(
             history["inside"][None],

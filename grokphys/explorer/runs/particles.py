@@ -1,4 +1,4 @@
-"""A run of particles that a hand may interfere with, and the calls that make it again bit by bit."""
+"""A run of particles that the user may change, and the calls that reproduce it bit for bit."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass
 class Segment:
-    """A stretch of steps under one law, from where the last one ended, some particles moved by hand."""
+    """Steps under one law, from the end of the previous segment, after some particles were moved by hand."""
 
     system: ParticleSystem
     step_size: float
@@ -29,9 +29,9 @@ class Segment:
 
 
 class ParticleRun:
-    """Particles on their way: `advance` takes the steps that `physics.simulate` takes.
+    """A run of particles; `advance` takes the same steps as `physics.simulate`.
 
-    A change of the law, or of a particle's place, opens a new segment; `python` writes one call a segment.
+    A change of the law, or of a particle's position, begins a new segment; `python` writes one call for each.
 
     Parameters
     ----------
@@ -55,47 +55,48 @@ class ParticleRun:
             raise InputError(
                 f"start must have the shape {(system.tokens, system.dim)}, got {self._begin.shape}"
             )
-        self._history, self._measured = History(), False
+        self._history = History()
         self.segments = [Segment(system, step_size)]
         self.reset()
 
     @property
     def history(self) -> History:
-        """Frames so far, the state among them; measuring loads kernels, so it waits until it is asked for."""
+        """Frames so far, with the present state; they are measured on demand, as this loads kernels."""
         self._measure()
         return self._history
 
     @property
     def system(self) -> ParticleSystem:
-        """The law that holds now."""
+        """The current law."""
         return self.segments[-1].system
 
     @property
     def step_size(self) -> float:
-        """The step that is taken now."""
+        """The current step size."""
         return self.segments[-1].step_size
 
     @property
     def step(self) -> int:
-        """Steps taken in all."""
+        """Total number of steps taken."""
         return sum(segment.steps for segment in self.segments)
 
     def reset(self) -> None:
-        """Go back to the start, under the law that holds now."""
+        """Go back to the start, with the current law."""
         self.segments = [Segment(self.system, self.step_size)]
         self.positions = self._begin.copy()
         self._history.clear()
-        self._measured = False
+        self._measured = self._passing = False
 
-    def advance(self, steps: int) -> None:
-        """Take steps.
+    def advance(self, steps: int, *, keep: bool = True) -> None:
+        """Take steps, and `keep` where they led: many pair sums take as long to measure as to move.
 
         Raises
         ------
         SimulationError
             If the state overflows; the run stays as it was before these steps.
         """
-        self._measure()
+        if not self._passing:
+            self._measure()
         moved = self.positions[None].copy()
         self.system.advance(moved, self.step_size, steps)
         if not np.isfinite(moved).all():
@@ -106,30 +107,31 @@ class ParticleRun:
             )
         self.positions = moved[0]
         self.segments[-1].steps += steps
-        self._measured = False
-        self._measure()
+        self._measured, self._passing = False, not keep
+        if keep:
+            self._measure()
 
     def change(self, system: ParticleSystem, step_size: float) -> None:
-        """Let another law of as many particles hold from here on."""
+        """Change the law from now on; the number of particles stays the same."""
         if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
             raise InputError("system must have the same tokens and dimensions in the middle of a run")
         self._open().system, self.segments[-1].step_size = system, step_size
         self._measured = False
 
     def move(self, token: int, place: Array) -> None:
-        """Put one particle elsewhere."""
+        """Move one particle."""
         self._open().moved[token] = np.array(place, np.float64)
         self.positions = self.positions.copy()
         self.positions[token] = place
-        self._measured = False
+        self._measured = self._passing = False
 
     def python(self) -> str:
-        """Return the program that makes this run again; `E` is where it stands."""
+        """Return a program that reproduces this run; `E` is its present state."""
         imports = ["import numpy as np"] if self.first.lines else []
         return "\n".join([*imports, "import physics", "", *self.calls()]) + "\n"
 
     def calls(self) -> list[str]:
-        """Return the lines after which the start's variable, mostly `E`, is where it stands."""
+        """Return the lines after which the start's variable, usually `E`, is the present state."""
         name, lines = self.first.name, list(self.first.lines)
         drawn, known = f"seed={self.first.seed}", f"initial={name}"
         begin = known if lines else drawn
@@ -147,7 +149,7 @@ class ParticleRun:
         return lines
 
     def trajectory(self) -> Trajectory:
-        """Return the frames that are kept, with what was measured, and how to make the run again."""
+        """Return the kept frames, with their observables and the parameters to reproduce the run."""
         history = self.history
         last = self.segments[-1]
         return Trajectory(
@@ -169,14 +171,14 @@ class ParticleRun:
         )
 
     def _open(self) -> Segment:
-        """Return a segment without steps to write a change into."""
+        """Return a segment without steps, in which a change can be recorded."""
         last = self.segments[-1]
         if last.steps:
             self.segments.append(Segment(last.system, last.step_size))
         return self.segments[-1]
 
     def _measure(self) -> None:
-        """Keep the state and what is measured of it, if that is not yet done."""
+        """Keep the state and its observables, unless this is done."""
         if self._measured:
             return
         E, system = self.positions, self.system
@@ -191,7 +193,7 @@ class ParticleRun:
 
 
 def _simulate(segment: Segment, begin: str) -> str:
-    """Return the call of `simulate` for a segment; of one without steps its start is what counts."""
+    """Return the call of `simulate` for a segment; for one without steps only its start matters."""
     usual = segment.step_size == segment.system.default_step_size
     size = {} if usual else {"step_size": segment.step_size}
     options = arguments(steps=max(segment.steps, 1), **size)

@@ -1,4 +1,4 @@
-"""Planes to look at points of many dimensions in: pairs of axes, or of principal components."""
+"""Planes in which points of many dimensions are shown: pairs of axes, or of principal components."""
 
 from itertools import combinations
 from typing import Any
@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 MOST_AXES = 5
-"""Axes of which all pairs are offered."""
+"""Number of axes of which all pairs are offered."""
 MOST_COMPONENTS = 6
 
 
 def planes(dim: int) -> list[str]:
-    """Name the planes there are in `dim` dimensions, the plainest first."""
+    """Return the names of the planes in `dim` dimensions, the simplest first."""
     if dim <= 2:
         return ["axes 1, 2"]
     axes = [f"axes {a}, {b}" for a, b in combinations(range(1, min(dim, MOST_AXES) + 1), 2)]
@@ -24,7 +24,7 @@ def planes(dim: int) -> list[str]:
 def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
     """Return orthonormal rows (2, dim) that span the plane of that name; the second is 0 for dim = 1.
 
-    Principal components turn so as to lie near the rows `before`, so that a film of them does not jump.
+    Principal components are rotated to be near the rows `before`, so that a film does not jump.
     """
     points = np.asarray(E, np.float64)
     dim = points.shape[1]
@@ -37,5 +37,5 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
     rows = basis[chosen]
     if kind == "axes" or before is None or before.shape != rows.shape:
         return rows
-    left, _, right = np.linalg.svd(before @ rows.T)  # the rotation within the plane that changes least
+    left, _, right = np.linalg.svd(before @ rows.T)  # the rotation within the plane with the smallest change
     return np.asarray(left @ right @ rows)

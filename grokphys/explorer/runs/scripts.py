@@ -1,4 +1,4 @@
-"""Python text of calls: what "Copy as Python" writes."""
+"""Python source of calls, for "Copy as Python"."""
 
 from dataclasses import fields
 from typing import Any
@@ -7,12 +7,12 @@ from physics.trajectory.provenance import plain
 
 
 def arguments(**options: Any) -> str:
-    """Return keyword arguments as they are written; the floats among them are read back to the same bits."""
+    """Return the source of keyword arguments; floats are written so that they are read back exactly."""
     return ", ".join(f"{name}={plain(value)!r}" for name, value in options.items())
 
 
 def constructed(package: str, made: Any) -> str:
-    """Return the call that makes a dataclass again, fields left out that come without being given."""
+    """Return the call that constructs a dataclass, without the fields that are at their defaults."""
     usual = type(made)()
     changed = {
         entry.name: getattr(made, entry.name)

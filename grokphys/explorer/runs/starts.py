@@ -1,4 +1,4 @@
-"""Where particles may begin, each with the Python text that gives the same bits."""
+"""Initial positions of particles, with the Python source that gives the same bits."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -16,15 +16,15 @@ KINDS = ("normal", "circle", "grid")
 
 @dataclass(frozen=True)
 class Start:
-    """A start, drawn by `simulate` from its seed or given as positions.
+    """Initial positions, which `simulate` draws from its seed or which are given.
 
     Attributes
     ----------
     seed : int
     positions : ndarray (tokens, dim), or None
-        None where `simulate` draws them.
+        Given positions; None if `simulate` draws them.
     lines : tuple of str
-        Python text after which the variable `name` is the positions.
+        Python source after which the variable `name` holds the positions.
     name : str
     """
 
@@ -35,12 +35,12 @@ class Start:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Tokens and dimensions, where they are given."""
+        """Tokens and dimensions of given positions."""
         return None if self.positions is None else self.positions.shape
 
 
 def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> Start:
-    """Return a start of one of `KINDS`.
+    """Return initial positions of one of `KINDS`.
 
     "normal" is what `simulate` draws; "circle" puts the tokens on a circle of the first two axes, "grid" on
     the sites of a lattice, in order; both with normal noise from the seed.
@@ -77,12 +77,12 @@ def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> St
 
 
 def given(positions: Any, lines: tuple[str, ...], name: str = "E") -> Start:
-    """Return a start at positions (tokens, dim), which `lines` make again as the variable `name`.
+    """Return given initial positions (tokens, dim), which `lines` reproduce as the variable `name`.
 
     Raises
     ------
     InputError
-        If it is not one finite point set.
+        If the positions are not one finite point set.
     """
     array = finite_array("start", positions)
     if array.ndim != 2 or len(array) < 3 or array.shape[1] < 1:

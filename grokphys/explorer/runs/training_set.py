@@ -1,4 +1,4 @@
-"""What the effective theory says of a training set that is being put together, click by click (Liu §3)."""
+"""The effective theory of a training set that the user assembles by clicks (Liu §3)."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,14 +18,14 @@ from physics.trajectory import Trajectory
 Array = NDArray[np.float64]
 FRAMES = 121
 LARGEST = 31
-"""Symbols that a grid can show, each cell large enough to be hit."""
+"""Largest number of symbols on a grid whose cells are large enough to be clicked."""
 HORIZON = 16.0
-"""The slowest mode that moves falls by exp(-16) until the end; at exp(-8), RQI in a plane is not yet 1."""
+"""The slowest moving mode decays by exp(-16) until the end; at exp(-8), RQI in a plane is not yet 1."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What is read off a training set; those of the empty one follow from the definitions."""
+    """Measures of a training set; those of the empty set follow from the definitions."""
 
     pairs: int
     samples: int
@@ -38,18 +38,18 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """A training set, and the flow of the embeddings that it permits; a change makes another one.
+    """A training set, and the flow of the embeddings under it; changes return new objects.
 
     Parameters
     ----------
     operation : Operation
         Addition, plain or with a modulus, of 3 to 31 symbols.
     mask : ndarray of bool, shape (|D_0|,)
-        Which samples are trained; none of them, too.
+        Mask of the trained samples, which may be empty.
     dim : int, default 1
         Dimension of the embeddings, 1 or 2.
     seed : int, default 0
-        Of the start, that of the first run of `physics.simulate`.
+        Seed of the start, which is that of the first run of `physics.simulate`.
     """
 
     operation: Operation
@@ -82,7 +82,7 @@ class TrainingSet:
     # -- changes -----------------------------------------------------------------------------------------
 
     def toggled(self, i: int, j: int) -> "TrainingSet":
-        """Put the pair (i, j), which is (j, i), into the training set, or take it out."""
+        """Add the pair (i, j), which is also (j, i), to the training set, or remove it."""
         mask = self.mask ^ self.operation.mask([(i, j)])
         return replace(self, mask=mask)
 
@@ -90,7 +90,7 @@ class TrainingSet:
         """Train every sample, or none."""
         return replace(self, mask=np.full_like(self.mask, trained))
 
-    # -- what it says ------------------------------------------------------------------------------------
+    # -- measures ------------------------------------------------------------------------------------
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -99,7 +99,7 @@ class TrainingSet:
 
     @cached_property
     def theory(self) -> EffectiveTheory | None:
-        """The system to simulate; None where nothing is trained."""
+        """The system to simulate; None if the training set is empty."""
         if not self.mask.any():
             return None
         return EffectiveTheory(self.operation.tokens, self.dim, self.pairs, self.operation.modulus)
@@ -122,14 +122,14 @@ class TrainingSet:
 
     @cached_property
     def follows(self) -> NDArray[np.bool_]:
-        """Samples that are not trained and follow from those that are, (|D_0|,)."""
+        """Mask (|D_0|,) of the samples that are not trained but follow from the trained ones."""
         return (
             np.zeros_like(self.mask) if self.theory is None else self.theory.closure.augmented[0] & ~self.mask
         )
 
     @cached_property
     def parallelograms(self) -> NDArray[np.int32]:
-        """P_0(D), (n, 4)."""
+        """Parallelograms P_0(D), (n, 4)."""
         return np.empty((0, 4), np.int32) if self.theory is None else self.theory.parallelograms
 
     @property
@@ -155,7 +155,7 @@ class TrainingSet:
 
     @cached_property
     def step_size(self) -> float:
-        """Time between frames, such that the slowest mode that moves is followed to its end."""
+        """Time between frames, such that the slowest moving mode is followed until it has decayed."""
         spectrum = np.zeros(1) if self.theory is None else self.theory.spectrum
         moving = spectrum[spectrum > 0]
         horizon = HORIZON / moving[0] if len(moving) else 1.0
@@ -183,11 +183,11 @@ class TrainingSet:
         """Predicted accuracy of every frame, (frames,), for δ = 0.01."""
         return np.zeros(FRAMES) if self.theory is None else predicted_accuracy(self.embeddings, self.theory)
 
-    # -- what can be drawn -------------------------------------------------------------------------------
+    # -- geometry for figures -------------------------------------------------------------------------------
 
     @cached_property
     def linked(self) -> NDArray[np.int64]:
-        """Numbers of the trained samples that some parallelogram holds: others are alone in their class."""
+        """Numbers of the trained samples in a parallelogram; all others are alone in their class."""
         trained = np.flatnonzero(self.mask)
         label = self.operation.label[trained]
         return trained[np.bincount(label)[label] > 1] if len(trained) else trained
@@ -200,22 +200,22 @@ class TrainingSet:
         return [samples[sums == value] for value in np.unique(sums)]
 
     def arcs(self, frame: int) -> tuple[Array, Array]:
-        """Middles and radii (n,) of the half circles from E_i to E_j on a line, one a linked sample.
+        """Return centers and radii (n,) of the half circles from E_i to E_j, for each linked sample.
 
-        Those of a parallelogram share their middle where it is fulfilled.
+        The two half circles of a parallelogram that is satisfied have the same center.
         """
         i, j = self.operation.samples[self.linked].T
         E = self.embeddings[frame, :, 0]
         return (E[i] + E[j]) / 2, np.abs(E[i] - E[j]) / 2
 
     def quadrilaterals(self, frame: int) -> Array:
-        """Corners (n, 4, 2) of the parallelograms in a plane: E_i, E_m, E_j, E_n, where i + j = m + n."""
+        """Return the corners E_i, E_m, E_j, E_n (n, 4, 2) of the parallelograms i + j = m + n in a plane."""
         return np.asarray(self.embeddings[frame][self.parallelograms[:, [0, 2, 1, 3]]])
 
-    # -- out of it ---------------------------------------------------------------------------------------
+    # -- export ---------------------------------------------------------------------------------------
 
     def trajectory(self) -> Trajectory:
-        """Return the flow, made by `physics.simulate`, to be saved.
+        """Return the flow, computed by `physics.simulate`, for saving.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class TrainingSet:
         return simulate(self._trained(), steps=FRAMES - 1, step_size=self.step_size, seed=self.seed)
 
     def python(self, frame: int) -> str:
-        """Return code that makes the embeddings `E` of a frame, and what is measured, bit for bit."""
+        """Return code that reproduces the embeddings `E` of a frame, and its measures, bit for bit."""
         self._trained()
         tokens, modulus = self.operation.tokens, self.operation.modulus
         return "\n".join(

@@ -1,4 +1,4 @@
-"""What a state is, in a sentence: a circle or a grid, memorized or generalizing, settled or moving."""
+"""Descriptions of states in a sentence: circle or grid, memorized or generalizing, settled or moving."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from physics.particles.structures import circle_ratio, is_circle
 
 Array = NDArray[np.float64]
 GRID = 1 / 3
-"""Part of the pair sums that may be imperfections of a grid; in a random cloud nearly all are."""
+"""Largest fraction of imperfections of a grid; in a random cloud nearly all pair sums are imperfect."""
 AT_REST = 1e-4
-"""Part of their extent by which settled tokens move in a step, at most."""
+"""Largest motion of settled tokens in a step, relative to their extent."""
 LOOK_BACK = 10
-"""Steps over which that is measured, at least."""
+"""Smallest number of steps over which this motion is measured."""
 LEARNED = 0.9
-"""Accuracy from which a set of pairs counts as learned (Liu et al., Appendix A)."""
+"""Smallest accuracy at which a set of pairs counts as learned (Liu et al., Appendix A)."""
 
 
 def circle_step(E: Any) -> int | None:
@@ -39,7 +39,7 @@ def circle_step(E: Any) -> int | None:
 
 
 def shape(E: Array, imperfections: int) -> tuple[str, str]:
-    """Return what tokens are, "circle", "grid" or "", and a sentence on it."""
+    """Return the shape of tokens, "circle", "grid" or "", and a sentence about it."""
     tokens = len(E)
     if E.shape[1] > 1 and is_circle(E):
         step, ratio = circle_step(E), float(circle_ratio(E))
@@ -56,7 +56,7 @@ def shape(E: Array, imperfections: int) -> tuple[str, str]:
 
 
 def motion(history: History, name: str) -> str:
-    """Say whether tokens have settled, by the frames of a run."""
+    """Return a sentence on whether tokens have settled, from the frames of a run."""
     frames = history.frames()
     step, last = frames[-1]
     before = next((row for row in reversed(frames) if step - row[0] >= LOOK_BACK), None)
@@ -67,7 +67,7 @@ def motion(history: History, name: str) -> str:
 
 
 def learning(steps: Sequence[int], train: Sequence[float], held_out: Sequence[float] | None) -> str:
-    """Say what a network has learned, by its accuracies over time; `held_out` is None where nothing is."""
+    """Describe what a network has learned by its accuracies over time; `held_out` may be None."""
     memorized = _first(steps, train)
     if held_out is None:
         return "Learning." if memorized is None else f"It has learned the whole table, by step {memorized}."
@@ -84,18 +84,18 @@ def learning(steps: Sequence[int], train: Sequence[float], held_out: Sequence[fl
 
 
 def flow(pairs: int, free: int, ideal: float, quality: float) -> str:
-    """Say what a training set permits, and how far its flow is.
+    """Describe what a training set permits, and the progress of its flow.
 
     Parameters
     ----------
     pairs : int
-        Trained pairs.
+        Number of trained pairs.
     free : int
-        Dimension of the ground states on each axis; 2 is one representation, up to its place and scale.
+        Dimension of the ground states on each axis; 2 means one representation, up to translation and scale.
     ideal : float
         Accuracy that an ideal model reaches.
     quality : float
-        Part of the parallelograms that the embeddings fulfill.
+        Fraction of the parallelograms that the embeddings satisfy.
     """
     if not pairs:
         return "No pair is trained: nothing moves."
@@ -119,12 +119,12 @@ def octave(frequency: int, tokens: int) -> tuple[int, int]:
 def survival(
     frequency: int | None, survivors: Sequence[int], steps: NDArray[np.int64], signals: Array, limit: float
 ) -> str:
-    """Say which circles survive, and what becomes of the one that is looked at.
+    """Describe which circles survive, and the fate of the chosen one.
 
     Parameters
     ----------
     frequency : int, or None
-        The one that is looked at.
+        Chosen frequency.
     survivors : sequence of int
     steps, signals : ndarray, shapes (n,), (n, K)
     limit : float
@@ -141,27 +141,27 @@ def survival(
 
 
 def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chosen: int) -> str:
-    """Say what neurons have become, and whether one of them went where the exact flow sends it.
+    """Describe the neurons, and whether the chosen one agrees with the exact flow.
 
     Parameters
     ----------
     spectrum : NeuronSpectrum
-        Of one layer, with output weights.
+        Spectrum of one layer, with output weights.
     predicted : ndarray of int, shape (hidden,), or None
-        The frequency that blows up first in the flow of each neuron's start; None where no flow is theirs.
+        Frequency that diverges first in the flow from each neuron's start; None if the flow does not apply.
     chosen : int
     """
     single = (spectrum.kind == "single").mean()
     mine = int(spectrum.frequency[chosen])
     aligned = np.degrees(np.nanmedian(np.abs(spectrum.misalignment)))
-    sent, whither = "", ""
+    sent, flow = "", ""
     if predicted is not None:
         sent = f"; {100 * (spectrum.frequency == predicted).mean():.0f} % are where the flow sends them"
         foreseen = int(predicted[chosen])
-        whither = ", as the flow foretold" if mine == foreseen else f"; the flow foretold {foreseen}"
+        flow = ", as the exact flow predicts" if mine == foreseen else f"; the exact flow predicts {foreseen}"
     return (
         f"{100 * single:.0f} % of neurons are of one frequency, phases are aligned to {aligned:.0f}° "
-        f"(median){sent}. Neuron {chosen} {f'is at frequency {mine}' if mine else 'is dead'}{whither}."
+        f"(median){sent}. Neuron {chosen} {f'is at frequency {mine}' if mine else 'is dead'}{flow}."
     )
 
 

@@ -1,5 +1,5 @@
-"""The views of the explorer, one a system.
+"""The views of the explorer, one for each system.
 
-Here belongs what a view shows and what the hand does to it. The state behind it stands in `explorer.runs`,
-its figures in `explorer.plots`; sessions, doors and uploads in `grokphys.explorer`.
+This package holds the content of views and their interaction. The state behind them is in `explorer.runs`,
+their figures in `explorer.plots`, and sessions, access control and uploads in `grokphys.explorer`.
 """

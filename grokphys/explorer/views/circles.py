@@ -1,4 +1,4 @@
-"""View 4: circles of a trajectory file, which of them survive, and the law that they obey (Ding)."""
+"""View 4: circles of a trajectory file, their survival, and their law of motion (Ding)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,10 +30,10 @@ FACTOR, THRESHOLD = "times the mean signal", "an absolute signal"
 
 
 class CirclesView(FrameView):
-    """Signals and survivors of a run, its tokens on a plane through time, and a linear ODE beside them."""
+    """Signals and survivors of a run, its tokens on a plane over time, and a fitted linear ODE."""
 
     slug, name = "circles", "Circles"
-    needs = ("analysis",)
+    needs = ("analysis.circles.signals", "analysis.circles.geometry")
     reads_files = True
     terms = ("signal", "survivors", "limit", "plane", "linear ODE", "rollout R²", "step")
     presets = (
@@ -72,6 +72,7 @@ class CirclesView(FrameView):
         self._ring = ColumnDataSource({"x": [], "y": []})
         ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
         ring.level = "underlay"
+        self.figures = {"tokens": self._tokens.figure, "signals": self._signals.figure}
         self._path: Path | None = None
         self._watching: Any = None
         self._reading = False
@@ -97,7 +98,7 @@ class CirclesView(FrameView):
         self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
 
     def panel(self) -> Any:
-        """Controls; tokens with the time, and signals; coefficients and scores."""
+        """Return controls, tokens on a plane, signals, coefficients and scores."""
         controls = [
             theme.heading("File"),
             *self._file.panel,
@@ -122,7 +123,7 @@ class CirclesView(FrameView):
             theme.grid(theme.card(self._scores), self._map),
         )
 
-    # -- the session's orders ----------------------------------------------------------------------------
+    # -- interface for the session -------------------------------------------------------------------------
 
     def show(self, *, whole: bool = True) -> None:
         """Move the tokens and the line of the step."""
@@ -142,7 +143,7 @@ class CirclesView(FrameView):
             "file": Path(run.name).name,
             "run": f"{run.index} of {self._runs}",
             "survivors": " ".join(map(str, self._survivors())) or "none",
-            **({} if self._stored.complete else {"recording": "goes on"}),
+            **({} if self._stored.complete else {"recording": "continues"}),
             "limit": f"{run.limit(**self._rules):.4g}",
         }
         if k is not None:
@@ -154,21 +155,21 @@ class CirclesView(FrameView):
         return status
 
     def python(self) -> str:
-        """Calls that read the file, project the tokens and fit the law."""
+        """Return the calls that read the file, project the tokens and fit the law."""
         return self._run.python(self._plane.value, self._frame, self._fitted)
 
     def trajectory(self) -> Trajectory:
-        """The run, as it was read."""
+        """Return the run as it was read."""
         return self._run.trajectory
 
     def verdict(self) -> str:
-        """Which circles survive, and what becomes of the one that is looked at."""
+        """Describe which circles survive, and the fate of the chosen one."""
         steps, values = self._run.signals
         limit = self._run.limit(**self._rules)
         return verdicts.survival(self._frequency, self._survivors(), steps, values, limit)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Open the file and the run that a state names, and look at it in its way."""
+        """Open the file and the run of a state, and restore the widgets."""
         file = checked(self._file.list, "value", state.get("file", self._usual["file"]))
         found = next(item for item in self._file.files.items() if str(item[0]) == file)
         self._open(*found, whole_number("run", state.get("run", 0), 0))
@@ -176,22 +177,22 @@ class CirclesView(FrameView):
         super().restore({**state, "file": file})
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Look at what the widgets say."""
+        """Show what the widgets select."""
         self._frame = min(self._time.value, self._end)
         self._show_fit()
         self._look()
 
-    def film(self, *, still: bool = False) -> Film:
-        """Tokens on the plane, and signals."""
+    def film(self) -> Film:
+        """Return a film of the tokens on the plane, and the signals."""
         fitted = self._fitted if self._rollout.active else None
         limit = self._run.limit(**self._rules)
         film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
         return replace(film, shown=self._frame)
 
-    # -- what the hand does ------------------------------------------------------------------------------
+    # -- interaction ---------------------------------------------------------------------------------------
 
     def _open(self, path: Path, name: str, index: int) -> None:
-        """Read a run; where that cannot be, the one before stays."""
+        """Read a run; if that fails, the previous one stays."""
         try:
             run = open_run(path, index, name=name)
         except Exception:
@@ -221,15 +222,15 @@ class CirclesView(FrameView):
     # -- a run that is being recorded ----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Follow the file again, where its run goes on."""
+        """Follow the file again if its run is unfinished."""
         self._watch()
 
     def stop(self) -> None:
-        """Leave the file to itself."""
+        """Stop following the file."""
         self._watch(leave=True)
 
     def _watch(self, *, leave: bool = False) -> None:
-        """Look at the file every second while its run goes on."""
+        """Check the file every second while its run is unfinished."""
         document = self.session.document
         if self._watching is not None:
             document.remove_periodic_callback(self._watching)
@@ -239,20 +240,20 @@ class CirclesView(FrameView):
             self._watching = document.add_periodic_callback(react, FOLLOW_MILLISECONDS)
 
     def _follow(self) -> None:
-        """Let a worker read what has come."""
+        """Let a worker read new frames."""
         if self._reading:
             return
         stored = self._stored
         if not stored.refresh() and not stored.complete:
             return
         self._reading = True
-        place = Path(getattr(stored, "path", self._path or ""))  # another once it is complete
+        place = Path(getattr(stored, "path", self._path or ""))  # replaced once it is complete
         name = self._run.name if place == self._path else self._run.name.removesuffix(".partial")
         work = partial(_read_again, place, self._run.index, name)
         self.session.later(work, then=lambda found: self._grow(stored, found))
 
     def _grow(self, stored: Trajectory, found: CircleRun | Exception) -> None:
-        """Show a run that has grown; whoever looks at its end goes on looking at its end."""
+        """Show a run that has grown; a user at its end stays at the end."""
         self._reading = False
         if stored is not self._stored:
             return
@@ -272,7 +273,7 @@ class CirclesView(FrameView):
         self._look()
 
     def _look(self) -> None:
-        """Look at another plane."""
+        """Show another plane."""
         self._seen = self._run.seen(self._plane.value)
         self._tokens.begin(self._seen.points[self._frame], self._seen.order)
         self._show_signals()
@@ -296,7 +297,7 @@ class CirclesView(FrameView):
 
     @property
     def _frequency(self) -> int | None:
-        """The frequency whose plane is looked at."""
+        """The frequency of the chosen plane."""
         kind, _, number = self._plane.value.partition(" ")
         return int(number) if kind == "frequency" else None
 
@@ -307,10 +308,10 @@ class CirclesView(FrameView):
         limit = self._run.limit(**self._rules)
         self._signals.show(self._run, self._survivors(), limit, self._frequency)
 
-    # -- the law -----------------------------------------------------------------------------------------
+    # -- the law -------------------------------------------------------------------------------------------
 
     def _start_fit(self) -> None:
-        """Let a worker fit; the page goes on."""
+        """Fit the law in a worker, while the page stays responsive."""
         self.session.say("Fitting …")
         run, recipe = self._run, self._recipe.value
         work = partial(run.fit, recipe, first=self._first.value, last=self._last.value)
@@ -334,7 +335,7 @@ class CirclesView(FrameView):
 
 
 def _read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
-    """Read a run that has grown, or return what kept it from being read."""
+    """Read a run that has grown, or return the error."""
     try:
         return open_run(path, index, name=name)
     except Exception as error:
@@ -342,7 +343,7 @@ def _read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
 
 
 def score_text(fitted: Fitted | None) -> str:
-    """Say how well a fit describes the signals."""
+    """Describe how well a fit describes the signals."""
     if fitted is None:
         return (
             "<h2>Scores</h2><p>No law has been fitted yet. All signals together are taken to obey "

@@ -1,4 +1,4 @@
-"""View 2: networks that train live (Musat §3, Liu §2), beside particles from the same start."""
+"""View 2: networks that train live (Musat §3, Liu §2), next to particles from the same start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,14 +24,14 @@ PUBLISHED = {
 }
 """The papers' sizes and rates."""
 TOY = {"embedding_learning_rate": 0.001, "embedding_weight_decay": 0.0, "train_fraction": 45 / 55}
-"""Liu trains the embedding with an optimizer of its own; the rates of the page are the decoder's."""
+"""Liu et al. train the embedding with a separate optimizer; the page sets the rates of the decoder."""
 
 TOY_SETTING = {"kind": ADDITION, "tokens": 10, "dim": 1, "hidden": 64, "rate": "0.001"}
-"""The toy network, narrow enough to be watched: it groks within a minute."""
+"""Setting of the toy network, which is small enough to grok within a minute."""
 
 
 class NetworksView(View):
-    """A network's embedding, pair sums over what its classifier sees, and curves; particles in step."""
+    """A network's embedding, its pair sums over the map of the classifier, and curves; particles in step."""
 
     slug, name = "networks", "Networks"
     needs = ("nets",)
@@ -87,6 +87,14 @@ class NetworksView(View):
         self._particle_sums = SumPlot("Particles: pair sums", height=HEIGHT)
         self._loss = Curves("Loss", ["train", "validation"], height=HEIGHT, y_axis_type="log")
         self._accuracy = Curves("Accuracy", ["train", "validation"], height=HEIGHT, y_range=(-0.04, 1.04))
+        self.figures = {
+            "embedding": self._embedding.figure,
+            "embedding sums": self._sums.figure,
+            "particles": self._particles.figure,
+            "particles sums": self._particle_sums.figure,
+            "loss": self._loss.figure,
+            "accuracy": self._accuracy.figure,
+        }
         self._map = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
         self._colors = LinearColorMapper(palette=["#ffffff"], low=-0.5, high=0.5)
         seen = self._sums.figure.image(
@@ -113,7 +121,7 @@ class NetworksView(View):
         )
 
     def panel(self) -> Any:
-        """Controls; the network above, particles below, each with pair sums and a curve."""
+        """Return controls, and the network above the particles, each with pair sums and a curve."""
         controls = [
             theme.heading("Network", terms=("tokens N", "dimensions D", "hidden units")),
             *(self._kind, self._tokens, self._dim, self._hidden, self._seed),
@@ -131,11 +139,11 @@ class NetworksView(View):
         return theme.stage(controls, theme.grid(*(theme.card(plot.figure) for plot in plots), columns=3))
 
     def advance(self, steps: int) -> None:
-        """Train on; particles follow."""
+        """Continue the training; the particles follow."""
         self._run.advance(steps, theme.bounds(self._sums.figure))
 
     def show(self, *, whole: bool = True) -> None:
-        """Move tokens, pair sums and the map; the curves with the whole updates."""
+        """Move tokens, pair sums and the map; the curves only with complete updates."""
         run = self._run
         task = run.model.task
         pairs = np.asarray(task.inputs)
@@ -146,9 +154,9 @@ class NetworksView(View):
         plots = ((self._embedding, self._sums), (self._particles, self._particle_sums))
         for k, (E, (tokens, sums)) in enumerate(zip(sets, plots, strict=True)):
             if not self._fresh and np.array_equal(E, self._shown[k]):
-                continue  # particles rest while the network takes its steps
+                continue  # the particles wait while the network takes its steps
             self._shown[k] = E
-            if k:  # the network keeps its own, for the map
+            if k:  # the network keeps its own axes, for the map
                 self._particle_axes = plane_axes(E, self._plane.value, self._particle_axes)
             points = E @ (self._particle_axes if k else run.axes).T
             added = points[pairs].sum(axis=1)
@@ -173,12 +181,16 @@ class NetworksView(View):
                 curves.show(history.steps, **parts)
 
     def reset(self) -> None:
-        """Begin again with the same network."""
+        """Start again with the same network."""
         self._run.reset()
+        self.forget()
+
+    def forget(self) -> None:
+        """Start the trails again."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:
-        """Step, losses, accuracies, and what is measured of such a shape."""
+        """Return step, losses, accuracies, and the measures of the shape."""
         last = self._run.history.last
         found, _ = verdicts.shape(last["embedding"].astype(np.float64), last["imperfections"])
         ratio = (
@@ -196,7 +208,7 @@ class NetworksView(View):
         }
 
     def verdict(self) -> str:
-        """Whether it generalizes, and what shape it has."""
+        """Describe whether the network generalizes, and its shape."""
         history = self._run.history
         held_out = history["validation_accuracy"] if self._run.held_out.any() else None
         learned = verdicts.learning(history.steps.tolist(), history["train_accuracy"], held_out)
@@ -204,21 +216,21 @@ class NetworksView(View):
         return f"{learned} {verdicts.shape(last['embedding'].astype(np.float64), last['imperfections'])[1]}"
 
     def state(self) -> dict[str, Any]:
-        """Return the network and its rates, and how far it was trained."""
+        """Return the network, its rates, and the number of steps."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Begin with another network."""
+        """Start with another network."""
         self._as_numbers(self._numbers.value == "numbers")
         self._renew()
 
-    def film(self, *, still: bool = False) -> Film:
-        """Network above, particles below."""
+    def film(self) -> Film:
+        """Return a film with the network above and the particles below."""
         from grokphys.explorer.films.network import network_film
 
         return network_film(self._run, self._plane.value)
 
-    # -- what the hand does ------------------------------------------------------------------------------
+    # -- interaction ------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         self.connect(lambda _: self._renew(), self._tokens, self._dim, self._hidden, self._seed)
@@ -253,14 +265,14 @@ class NetworksView(View):
         return float(self._rate.value), self._decay.value
 
     def _renew(self) -> None:
-        """Another network."""
+        """Start another network."""
         self._run = self._begin()
         self.offer_planes(self._plane, self._dim.value)
         self._fresh = True
         self.show()
 
     def _other_kind(self, kind: str) -> None:
-        """The other network, at its paper's size."""
+        """Change to the other kind of network, at the size of its paper."""
         with self.filling():
             for name, value in PUBLISHED[kind].items():
                 getattr(self, name).value = value

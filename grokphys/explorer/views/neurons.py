@@ -1,4 +1,4 @@
-"""View 5: single neurons that choose a frequency, and the exact race that tells which (He et al.)."""
+"""View 5: single neurons that choose a frequency, and the exact race that predicts it (He et al.)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,11 +19,11 @@ from grokphys.explorer.views.view import Preset, View
 Array = NDArray[np.float64]
 HEIGHT = 250
 RATES = {"gradient descent": ("sgd", 2.0), "AdamW": ("adamw", 0.005)}
-"""Optimizers, and the learning rate that each begins with."""
+"""Optimizers, with their default learning rates."""
 
 
 class NeuronsView(View):
-    """Phases of all neurons, one of them in place and in frequency, its race, and the logits as a sum."""
+    """Phases of all neurons, the weights and the spectrum of one of them, its race, and the logits."""
 
     slug, name = "neurons", "Neurons"
     needs = ("nets", "grokphys.explorer.runs.neurons", "grokphys.explorer.films.neurons")
@@ -31,7 +31,7 @@ class NeuronsView(View):
     presets = (
         Preset(
             "neurons choose",
-            "Watch the race of one neuron: the frequency that the exact flow (dashed) blows up first wins.",
+            "Watch the race of one neuron: the frequency that diverges first in the exact flow wins.",
             {},
             5,
         ),
@@ -58,11 +58,16 @@ class NeuronsView(View):
         self._phases = TokenPlot("Phase 2φ − ψ of every neuron: aligned ones lie to the right", height=HEIGHT)
         self._phases.figure.on_event(Tap, session.reaction(self._tap))
         self._place = FlowCurves("Its weights, by token", ("reads", "writes"), x_axis_label="token")
-        self._place.figure.select_one(Span).visible = False  # there is no time along the tokens
+        self._place.figure.select_one(Span).visible = False  # the axis of this figure is the token, not time
         self._bars = Bars("Its weights, by frequency")
         self._race = FlowCurves("The race of its frequencies; dashed: the exact flow", x_axis_label="step")
         self._logits = HeatMap("Logits: rows are a + b, columns answers", HEIGHT)
         self._accuracy = Curves("Accuracy", ["accuracy"], height=210, y_range=(-0.04, 1.04))
+        self.figures = {
+            "phases": self._phases.figure,
+            "race": self._race.figure,
+            "accuracy": self._accuracy.figure,
+        }
         self._fresh, self._colored = True, np.empty(0, np.int64)
         self._run: Any = self._begin()
         start = (self._tokens, self._hidden, self._activation, self._rate, self._scale, self._seed)
@@ -80,7 +85,7 @@ class NeuronsView(View):
         )
 
     def panel(self) -> Any:
-        """Controls; phases, weights and their spectrum; the race, logits and accuracy."""
+        """Return controls, phases, weights and their spectrum, the race, logits and accuracy."""
         controls = [
             theme.heading("Network", terms=("neuron",)),
             *(self._tokens, self._hidden, self._activation, self._scale, self._seed),
@@ -95,11 +100,11 @@ class NeuronsView(View):
         return theme.stage(controls, theme.grid(*(theme.card(plot.figure) for plot in plots), columns=3))
 
     def advance(self, steps: int) -> None:
-        """Train on."""
+        """Continue the training."""
         self._run.advance(steps)
 
     def show(self, *, whole: bool = True) -> None:
-        """Move the phases; all else with the whole updates."""
+        """Move the phases; everything else changes only with complete updates."""
         run, points = self._run, self._points()
         frequency = run.spectrum.frequency
         if self._fresh or not np.array_equal(frequency, self._colored):
@@ -122,12 +127,16 @@ class NeuronsView(View):
         self._accuracy.show(history.steps, accuracy=history["train_accuracy"])
 
     def reset(self) -> None:
-        """Begin again with the same network."""
+        """Start again with the same network."""
         self._run.reset()
+        self.forget()
+
+    def forget(self) -> None:
+        """Start the trails again."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:
-        """Step, loss, accuracy, and the neuron that is looked at."""
+        """Return step, loss, accuracy, and the chosen neuron."""
         run, chosen = self._run, self._chosen
         last, spectrum = run.history.last, run.spectrum
         return {
@@ -141,18 +150,18 @@ class NeuronsView(View):
         }
 
     def verdict(self) -> str:
-        """What the neurons have become, and what becomes of the one that is looked at."""
+        """Describe the neurons, and the fate of the chosen one."""
         from grokphys.explorer.runs.verdicts import neurons
 
         run = self._run
         return neurons(run.spectrum, run.predicted() if run.flows else None, self._chosen)
 
     def state(self) -> dict[str, Any]:
-        """Return the network, and how far it was trained."""
+        """Return the network, and the number of steps."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Begin with another network."""
+        """Start with another network."""
         self._renew()
 
     def key(self, name: str) -> None:
@@ -160,20 +169,20 @@ class NeuronsView(View):
         turn = {"ArrowRight": 1, "ArrowDown": 1, "ArrowLeft": -1, "ArrowUp": -1}.get(name, 0)
         self._neuron.value = (self._chosen + turn) % self._run.model.hidden
 
-    def film(self, *, still: bool = False) -> Film:
-        """Phases, the race of the chosen neuron, and accuracy."""
+    def film(self) -> Film:
+        """Return a film of the phases, the race of the chosen neuron, and the accuracy."""
         from grokphys.explorer.films.neurons import neuron_film
 
         return neuron_film(self._run, self._chosen)
 
-    # -- what the hand does ------------------------------------------------------------------------------
+    # -- interaction ------------------------------------------------------------------------------
 
     @property
     def _chosen(self) -> int:
         return min(int(self._neuron.value), self._run.model.hidden - 1)
 
     def _points(self) -> Array:
-        """Return a point (hidden, 2) a neuron: the angle is its misalignment, the distance its size."""
+        """Return a point for each neuron (hidden, 2): the angle is its misalignment, the radius its size."""
         spectrum = self._run.spectrum
         size = spectrum.magnitude.max(axis=1)
         angle = np.nan_to_num(spectrum.misalignment)
@@ -198,13 +207,13 @@ class NeuronsView(View):
         self.show()
 
     def _other_optimizer(self, name: str) -> None:
-        """Another optimizer, at a learning rate that suits it."""
+        """Change the optimizer, and the learning rate to its default."""
         with self.filling():
             self._rate.value = RATES[name][1]
         self._renew()
 
     def _tap(self, event: Any) -> None:
-        """Look at the neuron that was clicked."""
+        """Choose the neuron that was clicked."""
         if event.x is not None and event.y is not None:
             away = np.hypot(*(self._points() - [event.x, event.y]).T)
             self._neuron.value = int(away.argmin())

@@ -25,15 +25,15 @@ from physics.particles.system import ParticleSystem, forces
 Array = NDArray[np.float64]
 FROM_FILE = "file"
 MANY = 600
-"""Of more pair sums than these every third frame is shown while it plays."""
+"""Number of pair sums above which only every third frame is shown, and kept, during play."""
 NUDGE = 0.06
-"""Part of what is shown to either side by which a key moves a particle."""
+"""Distance by which a key moves a particle, relative to the largest coordinate shown."""
 SWEEP = 40
-"""Whole updates in which a constant goes from one end of its slider to the other."""
+"""Number of complete updates in which a sweep moves a constant from one end of its slider to the other."""
 
 
 class ParticlesView(View):
-    """Particles with labels and trails, their pair sums by class, and what becomes of them."""
+    """Particles with labels and trails, their pair sums by class, and curves of their measures."""
 
     slug, name = "particles", "Particles"
     terms = (
@@ -69,7 +69,7 @@ class ParticlesView(View):
         }
         sweeps = {"nothing": "", **{widget.title: name for name, widget in self._law.items()}}
         self._sweep = theme.chooser("sweep while it plays", sweeps)
-        self._upwards, self._beat = True, 0
+        self._upwards, self._beat, self._turn = True, 0, 0
         self._step_size = theme.slider("step η", 0.001, 0.1, 0.02, 0.001, format="0.000")
         self._modulus = theme.number("modulus (0: the tokens)", 0, 0, 200)
         self._tokens = theme.slider("tokens N", 3, 64, 17)
@@ -79,7 +79,7 @@ class ParticlesView(View):
         self._seed = theme.number("seed", 0, 0, 10**6)
         self._noise = theme.slider("noise of the start", 0, 1, 0.1, 0.01, visible=False)
         self._file = FileChooser(self, self._renew)
-        self._with_twin = theme.control(Checkbox, "a second start beside it", active=False)
+        self._with_twin = theme.control(Checkbox, "a second start next to it", active=False)
         self._twin_seed = theme.number("seed of the second", 7, 0, 10**6, visible=False)
         self._plane = theme.chooser("plane", planes(2))
         self._numbers = theme.chooser("classes as", ["markers", "numbers"])
@@ -93,6 +93,12 @@ class ParticlesView(View):
         self._ratio.figure.yaxis.ticker = [1, 2, 5, 10, 20, 50, 100, 1000, 10_000]
         self._imperfections = Curves("Grid imperfections", ["imperfections"])
         self._imperfections.figure.yaxis.ticker = BasicTicker(min_interval=1)
+        self.figures = {
+            "tokens": self._particles.figure,
+            "sums": self._sums.figure,
+            "circle ratio": self._ratio.figure,
+            "grid imperfections": self._imperfections.figure,
+        }
         self._let_drag()
         self._axes: Array | None = None
         self._dragging = False
@@ -120,7 +126,7 @@ class ParticlesView(View):
         )
 
     def panel(self) -> Any:
-        """Controls; particles and pair sums; circle ratio and imperfections."""
+        """Return controls, particles and pair sums, and curves of circle ratio and imperfections."""
         forces = ("alignment fₐ", "attraction gₐ", "repulsion gᵣ", "softening ε")
         controls = [
             theme.heading("Forces", terms=forces),
@@ -147,12 +153,14 @@ class ParticlesView(View):
 
     def advance(self, steps: int) -> None:
         """Take steps of the simulation."""
-        self._run.advance(steps)
+        self._turn = (self._turn + 1) % 3
+        few = len(self._run.system.operation.samples) <= MANY
+        self._run.advance(steps, keep=few or self._turn == 0)
         if self._twin is not None:
             self._twin.advance(steps)
 
     def show(self, *, whole: bool = True) -> None:
-        """Move particles and pair sums; the curves with the whole updates."""
+        """Move particles and pair sums; the curves only with complete updates."""
         E, operation = self._positions, self._run.system.operation
         self._axes = plane_axes(E, self._plane.value, self._axes)
         points = E @ self._axes.T
@@ -186,10 +194,14 @@ class ParticlesView(View):
         self._run.reset()
         if self._twin is not None:
             self._twin.reset()
+        self.forget()
+
+    def forget(self) -> None:
+        """Start the trails again."""
         self._shown_law = None
 
     def status(self) -> dict[str, str]:
-        """Step, time, and what means something for this shape: no ratio of a grid, nor the reverse."""
+        """Return step, time, and the measure that fits the shape: the circle ratio, or imperfections."""
         last, E = self._run.history.last, self._positions
         found, _ = verdicts.shape(E, last["imperfections"])
         ratio = {} if found == "grid" else {"circle ratio": f"{circle_ratio(E):.3f}"}
@@ -197,7 +209,7 @@ class ParticlesView(View):
         return {"step": str(self._run.step), "time": f"{last['time']:.2f}", **ratio, **count}
 
     def verdict(self) -> str:
-        """Circle or grid, of either start."""
+        """Describe the shape, circle or grid, from each start."""
         words = self._sentence(self._run, self._positions)
         if self._twin is None:
             return words
@@ -208,31 +220,27 @@ class ParticlesView(View):
         moves = "" if self._held is not None else verdicts.motion(history, "positions")
         return f"{verdicts.shape(E, history.last['imperfections'])[1]} {moves}".strip()
 
-    def film(self, *, still: bool = False) -> Film:
-        """Particles, pair sums and curves."""
-        return particle_film(
-            self._run.trajectory(),
-            modulus=self._run.system.modulus,
-            plane=self._plane.value,
-            reach=float(self._particles.figure.y_range.end) if still else None,
-        )
+    def film(self) -> Film:
+        """Return a film of particles, pair sums and curves."""
+        law, plane = self._run.system, self._plane.value
+        return particle_film(self._run.trajectory(), modulus=law.modulus, plane=plane)
 
     def python(self) -> str:
-        """Calls of `physics.simulate`; with a second start, it is `second`."""
+        """Return the calls of `physics.simulate`; a second start is named `second`."""
         before = "" if self._twin is None else f"{self._twin.python()}second = E\n\n"
         return before + self._run.python()
 
     def state(self) -> dict[str, Any]:
-        """Return the law and the start, and how far they were followed."""
+        """Return the law, the start, and the number of steps."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Begin with another law from another start."""
+        """Start again with another law from another start."""
         self._sums.show_numbers(self._numbers.value == "numbers")
         self._renew()
 
     def takes_file(self) -> bool:
-        """Start from the file that has come."""
+        """Start from an uploaded file."""
         with self.filling():
             self._kind.value = FROM_FILE
             self._file.panel.visible, self._noise.visible = True, False
@@ -253,7 +261,7 @@ class ParticlesView(View):
 
     @property
     def _positions(self) -> Array:
-        """Where the particles are: where a hand holds one, or where the run stands."""
+        """Return the positions of the particles, including one that is being dragged."""
         return self._run.positions if self._held is None else self._held
 
     def _show_arrows(self, points: Array) -> None:
@@ -263,7 +271,7 @@ class ParticlesView(View):
         self._particles.arrows(points, forces(self._positions, self._run.system) @ self._axes.T)
 
     def _sweep_on(self, slider: Any) -> None:
-        """Let a constant go to and fro between the ends of its slider."""
+        """Move a constant back and forth between the ends of its slider."""
         stride = max(slider.step, (slider.end - slider.start) / SWEEP)
         if not slider.start <= slider.value + (stride if self._upwards else -stride) <= slider.end:
             self._upwards = not self._upwards
@@ -271,7 +279,7 @@ class ParticlesView(View):
             slider.value = round(slider.value + (stride if self._upwards else -stride), 9)
         self._change()
 
-    # -- what the hand does ------------------------------------------------------------------------------
+    # -- interaction ------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         self.connect(lambda _: self._change(), *self._law.values(), self._step_size, self._modulus)
@@ -287,19 +295,19 @@ class ParticlesView(View):
         return ParticleSystem(self._tokens.value, self._dim.value, **law, modulus=self._modulus.value or None)
 
     def _change(self) -> None:
-        """Another law holds from here on."""
+        """Change the law from now on."""
         for run in (self._run, self._twin):
             if run is not None:
                 run.change(self._system(), self._step_size.value)
         self.show(whole=False)
 
     def _point(self) -> None:
-        """Show the forces as arrows, or take these away."""
+        """Show the forces as arrows, or remove the arrows."""
         self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))
         self.show()
 
     def _renew(self) -> None:
-        """Begin again from another start."""
+        """Start again from other positions."""
         from_file = self._kind.value == FROM_FILE
         self._file.panel.visible = from_file
         self._noise.visible = self._kind.value in ("circle", "grid")
@@ -321,7 +329,7 @@ class ParticlesView(View):
         self.show()
 
     def _begin(self) -> starts.Start:
-        """Return the start that is chosen; one from a file sets tokens and dimensions."""
+        """Return the chosen start; a file also sets the numbers of tokens and dimensions."""
         if self._kind.value != FROM_FILE:
             tokens, dim = self._tokens.value, self._dim.value
             return starts.start(self._kind.value, tokens, dim, self._seed.value, self._noise.value)
@@ -343,7 +351,7 @@ class ParticlesView(View):
         return ParticleRun(self._system(), self._step_size.value, begin)
 
     def _let_drag(self) -> None:
-        """Let the pointer move particles; play waits while one is held."""
+        """Let the pointer move particles; play pauses while one is held."""
         plot, react = self._particles.figure, self.session.reaction
         tool = PointDrawTool(renderers=[self._particles.disc], add=False)
         plot.add_tools(tool)
@@ -357,7 +365,7 @@ class ParticlesView(View):
         self.session.hold(dragging)
 
     def _dragged(self) -> None:
-        """Let all that depends on the particles follow the one that is held."""
+        """Update everything that depends on the particle that is held."""
         if not self._dragging or self._axes is None:
             return
         shown, before = self._particles.points(), self._run.positions @ self._axes.T
@@ -368,7 +376,7 @@ class ParticlesView(View):
         self._show_arrows(shown)
 
     def _drop(self) -> None:
-        """Put the particles where the pointer left them."""
+        """Move the particles to where the pointer left them."""
         self._dragged()
         if self._held is not None:
             for token in np.flatnonzero((self._held != self._run.positions).any(axis=1)):

@@ -1,4 +1,4 @@
-"""View 3: what a training set determines, and the flow that it drives (Liu §3)."""
+"""View 3: what a training set determines, and the flow of the embeddings under it (Liu §3)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ from physics.trajectory import Trajectory
 
 
 class TheoryView(FrameView):
-    """Pairs to click, the parallelograms that they make, and embeddings that move towards them."""
+    """Pairs to click, the parallelograms that they form, and the embeddings that move towards them."""
 
     slug, name = "theory", "Effective theory"
     terms = (
@@ -46,7 +46,7 @@ class TheoryView(FrameView):
 
     @classmethod
     def prepare(cls) -> None:
-        """Load the kernels, which are compiled where they have never run."""
+        """Load the kernels, which are compiled on their first use."""
         for dim in (1, 2):
             chosen = TrainingSet.drawn(4, size=8, dim=dim)
             _ = chosen.measures, chosen.quality, chosen.accuracy, chosen.follows, chosen.diagonals
@@ -65,6 +65,11 @@ class TheoryView(FrameView):
         self._shape = ParallelogramPlot()
         self._embedding = FlowCurves("Embeddings E against time, a curve a symbol")
         self._quality = FlowCurves("Quality and predicted accuracy, δ = 0.01", ("RQI", "accuracy"))
+        self.figures = {
+            "tokens": self._shape.figure,
+            "embeddings": self._embedding.figure,
+            "quality": self._quality.figure,
+        }
         self._chosen, self._end = TrainingSet.drawn(10, size=45, seed=3), FRAMES - 1
         self._shown: TrainingSet | None = None
         self._picked, self._cursor = False, (0, 0)
@@ -85,7 +90,7 @@ class TheoryView(FrameView):
         )
 
     def panel(self) -> Any:
-        """Controls; pairs and parallelograms with the time; embeddings and quality against time."""
+        """Return controls, pairs and parallelograms, and embeddings and quality against time."""
         controls = [
             theme.heading("Task", terms=("modulus",)),
             self._tokens,
@@ -110,7 +115,7 @@ class TheoryView(FrameView):
         )
 
     def show(self, *, whole: bool = True) -> None:
-        """Show the training set where it is another, and the flow at its time."""
+        """Show the training set if it has changed, and the flow at the current time."""
         chosen = self._chosen
         if chosen is not self._shown:
             self._shown = chosen
@@ -126,7 +131,7 @@ class TheoryView(FrameView):
             self._time.value = self._frame
 
     def status(self) -> dict[str, str]:
-        """Time, what the training set says, and how far the flow is."""
+        """Return the time, the measures of the training set, and the progress of the flow."""
         chosen, found = self._chosen, self._chosen.measures
         return {
             "time": f"{chosen.times[self._frame]:.4g}",
@@ -140,31 +145,31 @@ class TheoryView(FrameView):
         }
 
     def python(self) -> str:
-        """Calls of `physics.EffectiveTheory`."""
+        """Return the calls of `physics.EffectiveTheory`."""
         return self._chosen.python(self._frame)
 
     def trajectory(self) -> Trajectory:
-        """The flow, as `physics.simulate` makes it."""
+        """Return the flow, as `physics.simulate` computes it."""
         return self._chosen.trajectory()
 
     def verdict(self) -> str:
-        """What these pairs permit, and how far the flow is."""
+        """Describe what these pairs permit, and the progress of the flow."""
         found = self._chosen.measures
         quality = float(self._chosen.quality[self._frame])
         return verdicts.flow(found.pairs, found.ground_state_dimension, found.ideal_accuracy, quality)
 
     def state(self) -> dict[str, Any]:
-        """Return the task and the time, and the pairs where a hand has picked them."""
+        """Return the task, the time, and the pairs if the user has chosen them."""
         bits = "".join("01"[int(trained)] for trained in self._chosen.mask)
         return {**super().state(), **({"pairs": f"{int('1' + bits, 2):x}"} if self._picked else {})}
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Begin with another training set, drawn or picked.
+        """Start with another training set, random or chosen by the user.
 
         Raises
         ------
         InputError
-            If the pairs are not of this task.
+            If the pairs do not belong to this task.
         """
         frame = self._time.value
         self._draw(self._size.value)
@@ -180,7 +185,7 @@ class TheoryView(FrameView):
         self.show()
 
     def key(self, name: str) -> None:
-        """Move the cursor over the grid of pairs; Enter takes the pair in or out."""
+        """Move the cursor over the grid of pairs; Enter adds or removes the pair."""
         i, j = self._cursor
         if name == "Enter":
             self._click(i, j)
@@ -192,11 +197,11 @@ class TheoryView(FrameView):
         self._cursor = min(max(i + right, 0), last), min(max(j + up, 0), last)
         self._grid.point(*self._cursor)
 
-    def film(self, *, still: bool = False) -> Film:
-        """Training set, parallelograms and curves."""
+    def film(self) -> Film:
+        """Return a film of the training set, the parallelograms and the curves."""
         return replace(flow_film(self._chosen), shown=self._frame)
 
-    # -- what the hand does ------------------------------------------------------------------------------
+    # -- interaction ------------------------------------------------------------------------------
 
     def _click(self, i: int, j: int) -> None:
         tokens = self._chosen.operation.tokens
@@ -220,7 +225,7 @@ class TheoryView(FrameView):
         self._choose(drawn)
 
     def _resize(self) -> None:
-        """Take another task; pairs that a hand has picked stay as far as it has them."""
+        """Change the task; chosen pairs stay if the new task has them."""
         if not self._picked:
             self._draw(None)
             return
@@ -230,7 +235,7 @@ class TheoryView(FrameView):
         self._choose(replace(empty, mask=empty.operation.mask(kept) if kept else empty.mask))
 
     def _reseed(self, seed: int) -> None:
-        """Take another start, and other random pairs, but not in place of those that a hand has picked."""
+        """Draw another start, and other random pairs unless the user has chosen them."""
         if self._picked:
             self._choose(replace(self._chosen, seed=seed))
         else:

@@ -1,14 +1,15 @@
-"""What a view is: one system of the toolkit, live on the stage of a page."""
+"""The interface of views: each shows one system of the toolkit live on a page."""
 
 import contextlib
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bokeh.models import Checkbox
 
+from grokphys.explorer import theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.guard import checked
 from grokphys.explorer.runs.planes import planes
@@ -18,19 +19,23 @@ if TYPE_CHECKING:
     from grokphys.explorer.session import Session
 
 
+REPLAYED = 300
+"""Frames of a replay, at most."""
+
+
 @dataclass(frozen=True)
 class Preset:
-    """A state that shows something, by its name.
+    """A named state that shows an effect.
 
     Attributes
     ----------
     name : str
     watch : str
-        What to watch for, in a sentence.
+        Sentence that says what to watch for.
     settings : mapping
-        Values of the view's `widgets` where they are not the usual ones.
+        Values of the view's `widgets` that differ from the defaults.
     speed : int, default 1
-        Steps a frame.
+        Number of steps per frame.
     """
 
     name: str
@@ -40,33 +45,33 @@ class Preset:
 
 
 class View(ABC):
-    """One tab of a page. It is made, with all it holds, when its tab is first looked at.
+    """One tab of a page. It is created with all of its content when its tab is first opened.
 
     The session calls these methods one at a time: `advance` in a worker thread, while nothing else of this
     page runs; all others on the server's event loop, with the document locked, where they may touch models
-    and widgets. What any of them raises becomes a sentence on the page, and the view is paused.
+    and widgets. An exception in any of them becomes a sentence on the page, and the view is paused.
 
-    What the page changes comes through `connect` (a widget was moved), or through a callback made by
-    ``session.reaction(function)`` (a point was dragged); both catch errors in the same way and renew the
+    Changes of the page arrive through `connect` (for widgets), or through a callback of
+    ``session.reaction(function)`` (for dragged points). Both catch errors in the same way and update the
     status.
     """
 
     slug: ClassVar[str]
-    """Name in ids and in file names: "particles"."""
+    """Name in ids and in file names, such as "particles"."""
     name: ClassVar[str]
-    """Name on the tab."""
+    """Label of the tab."""
     needs: ClassVar[tuple[str, ...]] = ()
     """Modules that take long to import."""
     reads_files: ClassVar[bool] = False
-    """Whether a page begins with this view where the command was given files (`session.files`)."""
+    """Whether a page begins with this view if the command line names files (`session.files`)."""
 
     terms: ClassVar[tuple[str, ...]] = ()
-    """Words of `assets/terms.txt` that the view uses."""
+    """Terms of `assets/terms.txt` that the view uses."""
     presets: ClassVar[tuple[Preset, ...]] = ()
 
     @classmethod
     def prepare(cls) -> None:
-        """Do what takes long the first time; a worker does it before the first view of this kind is made."""
+        """Do slow work of the first use, in a worker, before the first view of this kind is created."""
         for module in cls.needs:
             importlib.import_module(module)
 
@@ -76,19 +81,20 @@ class View(ABC):
         self._run: Any = None
         self.widgets: dict[str, Any] = {}
         self._usual: dict[str, Any] = {}
+        self.figures: dict[str, Any] = {}
 
     def hold(self, **widgets: Any) -> None:
-        """Take the widgets that make up the state which links and presets name."""
+        """Set the widgets that define the state for links and presets."""
         self.widgets = widgets
         self._usual = {name: _value(widget) for name, widget in widgets.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return the values of the widgets that are not the usual ones."""
+        """Return the values of the widgets that differ from the defaults."""
         values = {name: _value(widget) for name, widget in self.widgets.items()}
         return {name: value for name, value in values.items() if value != self._usual[name]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Bring all widgets to a state, and begin anew.
+        """Set all widgets to a state, and start again.
 
         Raises
         ------
@@ -104,21 +110,21 @@ class View(ABC):
 
     @abstractmethod
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Begin anew with what the widgets say; `state` may hold more than these."""
+        """Start again with the values of the widgets; `state` may hold further entries."""
 
     def takes_file(self) -> bool:
-        """Make ready for a file that has come; False where the view has no use for one."""
+        """Prepare for an uploaded file; return False if the view does not use files."""
         return self.reads_files
 
     @abstractmethod
     def verdict(self) -> str:
-        """Say what is on screen, in a sentence or two."""
+        """Describe what is on screen in one or two sentences."""
 
     def key(self, name: str) -> None:  # noqa: B027 - most views have nothing to choose
-        """A key was pressed on the stage: "ArrowLeft", "Shift+ArrowLeft", "Enter", …."""
+        """React to a key such as "ArrowLeft", "Shift+ArrowLeft" or "Enter"."""
 
     def connect(self, function: Callable[[Any], Any], *widgets: Any, attribute: str = "value") -> None:
-        """Call a function with the new value when the page has changed a widget."""
+        """Call a function with the new value whenever the page changes a widget."""
 
         def changed(_name: str, _old: Any, new: Any) -> None:
             if not self._filling:
@@ -129,7 +135,7 @@ class View(ABC):
 
     @contextlib.contextmanager
     def filling(self) -> Iterator[None]:
-        """Change widgets without a call of what is connected to them."""
+        """Change widgets without calling the functions that are connected to them."""
         before, self._filling = self._filling, True
         try:
             yield
@@ -137,25 +143,36 @@ class View(ABC):
             self._filling = before
 
     def offer_planes(self, chooser: Any, dim: int) -> None:
-        """Let a list offer the planes of a space; the chosen one stays where it is still there."""
+        """Let a list offer the planes of a space; the chosen one stays if it still exists."""
         names = planes(dim)
         if names != chooser.options:
             chooser.update(options=names, value=names[0])
 
     @abstractmethod
     def panel(self) -> Any:
-        """Return what stands on the stage, a Bokeh model made once; see `theme.stage`."""
+        """Return the Bokeh model of the view, which is created once; see `theme.stage`."""
 
     @abstractmethod
     def advance(self, steps: int) -> None:
-        """Move the state on by `steps` steps, and touch no model: a frame while it plays, or one step."""
+        """Advance the state by `steps` steps, for a frame of play or a single step; touch no model."""
+
+    def replay(self, steps: int, stride: int) -> None:
+        """Advance as play does, by `stride` steps a frame or more, so that curves have their past."""
+        stride = max(stride, -(-steps // REPLAYED))
+        for taken in range(0, steps, stride):
+            self.advance(min(stride, steps - taken))
+        self.forget()
+
+    def forget(self) -> None:  # noqa: B027 - some views show no trails
+        """Show what comes next without a trail from what was shown before."""
 
     @abstractmethod
     def show(self, *, whole: bool = True) -> None:
-        """Bring the state to the screen.
+        """Show the state on screen.
 
-        `whole` is False for the frames of play between which little is to be sent; what need not move 25
-        times a second (curves against time) may wait for the whole ones, which come several times a second.
+        `whole` is False for most frames of play, which should send little. Parts that need not move 25 times
+        a second, such as curves against time, may wait for complete updates, which come several times a
+        second.
         """
 
     @abstractmethod
@@ -163,14 +180,14 @@ class View(ABC):
         """Go back to the start."""
 
     def start(self) -> None:  # noqa: B027 - most views have nothing to do
-        """Be looked at: the tab was chosen."""
+        """React to the choice of the tab."""
 
     def stop(self) -> None:  # noqa: B027
-        """Be left, for another tab or for good."""
+        """React to the choice of another tab, or to the end of the session."""
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing to advance to; play stops then."""
+        """Whether the view has reached its end, at which play stops."""
         return False
 
     @abstractmethod
@@ -182,16 +199,22 @@ class View(ABC):
         return str(self._run.python())
 
     def trajectory(self) -> Trajectory:
-        """Return the run as it is kept, to be saved in the project's file; a copy that stays."""
+        """Return a copy of the kept run, for saving as a trajectory file."""
         kept: Trajectory = self._run.trajectory()
         return kept
 
     @abstractmethod
-    def film(self, *, still: bool = False) -> Film:
-        """Return the run as figures, from copies: the page goes on while a worker draws it.
+    def film(self) -> Film:
+        """Return the run as figures, from copies, so that a worker can draw it while the page continues."""
 
-        A `still` one is a picture of what is on screen, within its limits.
+    def still(self) -> Film:
+        """Return a picture of what is on screen, within its limits and with its numbers.
+
+        The limits are those of `figures`, the figures on screen by the labels of the film's axes.
         """
+        limits = {name: theme.limits(shown) for name, shown in self.figures.items()}
+        numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
+        return replace(self.film(), limits=limits, caption=f"{self.verdict()}\n{numbers}")
 
 
 def _value(widget: Any) -> Any:
@@ -199,7 +222,7 @@ def _value(widget: Any) -> Any:
 
 
 class FrameView(View):
-    """A view of a run that is there as a whole: time passes by its frames, which a slider chooses too."""
+    """A view of a complete run: time advances through its frames, which a slider also selects."""
 
     def __init__(self, session: "Session", slider: Any) -> None:
         super().__init__(session)
@@ -208,7 +231,7 @@ class FrameView(View):
         self.connect(self._go, slider)
 
     def advance(self, steps: int) -> None:
-        """Let time pass, a frame a step."""
+        """Advance by one frame for each step."""
         self._frame = min(self._frame + steps, self._end)
 
     @property

@@ -1,1 +1,1 @@
-"""Results that no paper has: recipes that make its tables and figures, and what is claimed of them."""
+"""Results that are not in the papers: recipes for their tables and figures, and the claims about them."""

@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from analysis.circles.fourier import fourier_signals, survives, trajectory_signals
+from analysis.circles.fourier import fourier_signals, trajectory_signals
+from analysis.circles.survival import survives
 from analysis.laws.nonlinear import MeanFieldRegressor
 from analysis.laws.ode import PUBLISHED, fit_trajectories
 from analysis.laws.scores import fit_law
@@ -141,7 +142,7 @@ def _predicted(setting: Setting, place: Place) -> dict[str, Any]:
                     "start": np.full(setting.runs, start),
                     "predictor": np.full(setting.runs, name),
                     "network": np.arange(setting.runs),
-                    "agreement": agreement(_strongest(values, final), final),
+                    "agreement": agreement(strongest(values, final), final),
                 }
             )
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
@@ -174,7 +175,7 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
     return found
 
 
-def _strongest(scores: Array, final: Any) -> NDArray[np.bool_]:
+def strongest(scores: Array, final: Any) -> NDArray[np.bool_]:
     """Call as many circles survivors as other networks have on average, those of the largest scores."""
     counts = final.sum(axis=1)
     alive = np.zeros(scores.shape, bool)

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import circle_delta, circularity, frequency_plane, principal_components
+from analysis.circles.survival import survives
 from analysis.plots.palette import DEAD, FRAME, SERIES, cyclic_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval

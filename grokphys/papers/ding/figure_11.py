@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.circles.geometry import circularity
-from analysis.circles.survival import survival_rates
+from analysis.circles.prediction import survival_rates
 from analysis.plots.palette import DEAD, FIRST, INK, SECOND, SOFT, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval

@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import survives
 from analysis.plots.palette import DEAD, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval

@@ -1,4 +1,4 @@
-"""Trained networks for the figures of Ding et al.: their sizes, and runs that stop once they are decided."""
+"""Networks for the figures of Ding et al.: sizes, and runs that stop once their survivors are decided."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, survives
-from analysis.circles.survival import StoppingRule
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import StoppingRule, survives
 from analysis.stats.intervals import Interval
 from grokphys.papers.recipe import Run
 from nets.models import EmbeddingMLP
@@ -22,7 +22,7 @@ RULE = StoppingRule()
 RECORD = "1:5,20:2005,200"
 """Every step at first, for gradients; then often enough for the rule, which looks back 200 steps."""
 SHARD = 100
-"""Runs whose embeddings are in memory at the same time."""
+"""Number of runs whose embeddings are in memory at the same time."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class UntilDecided:
     Parameters
     ----------
     audited : int, default 0
-        The first so many runs go on to the end: on them the error of the rule is measured.
+        Number of runs, from the first, that continue to the end, to measure the error of the rule.
 
     Attributes
     ----------
@@ -83,15 +83,15 @@ class UntilDecided:
 
 @dataclass(frozen=True)
 class Circles:
-    """Signals of an ensemble from its start to where each run has ended.
+    """Signals of an ensemble from its start to the end of each run.
 
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
     signals : ndarray of float64, shape (runs, frames, K)
-        Norms; those of a run that has been stopped stay as they were.
+        Norms; those of a stopped run stay constant.
     audited : int
-        How many of the first runs were not stopped.
+        Number of runs, from the first, that were not stopped.
     """
 
     steps: NDArray[np.int64]
@@ -110,7 +110,7 @@ class Circles:
 
     @property
     def decided(self) -> NDArray[np.bool_]:
-        """Runs (runs,) whose survivors the rule has decided by the end."""
+        """Mask (runs,) of the runs whose survivors the rule has decided by the end."""
         return np.array([RULE.first(self.steps, run) is not None for run in self.signals])
 
     @property

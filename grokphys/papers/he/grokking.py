@@ -11,9 +11,9 @@ from analysis.plots.palette import REFERENCE, SECOND, SERIES
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, rank_correlation, shuffled
+from grokphys.papers.he import neurons
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
-from nets.training import train
 from physics.neurons.spectrum import neuron_spectrum
 
 FITTED, GENERALISED = 0.999, 0.95
@@ -21,33 +21,25 @@ FITTED, GENERALISED = 0.999, 0.95
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Number of neurons, of steps and of networks, and how often one looks."""
+class Setting(neurons.Setting):
+    """Number of neurons, of steps and of networks, their rate, and how often one looks."""
 
-    hidden: int
-    steps: int
-    runs: int
-    every: int
-    learning_rate: float = 1e-4
+    every: int = 200
 
 
-def _trained(setting: Setting, seed: int) -> dict[str, Any]:
+def _course(setting: Setting, seed: int) -> dict[str, Any]:
     """Of each frame (runs, frames): accuracies, losses, and what the neurons are."""
-    model = TwoLayer(hidden=setting.hidden)
-    trained = train(
-        model,
-        runs=setting.runs,
-        steps=setting.steps,
-        seed=seed,
-        learning_rate=setting.learning_rate,
+    names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+    trained = neurons.trained(
+        setting,
+        seed,
         weight_decay=2.0,
-        betas=(0.9, 0.98),
         train_fraction=0.75,
         record=setting.every,
-        observables=("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "layers"),
-        device="cpu",
+        observables=(*names, "layers"),
     )
     W_in, W_out = trained.positions, trained.observables["layers.output.weight"]
+    model = TwoLayer(hidden=setting.hidden)
     p, pairs = model.tokens, model.task.inputs
     mirrored = pairs[:, 1] * p + pairs[:, 0]
     found: dict[str, list[Any]] = {"purity": [], "misaligned": [], "norm": [], "unseen_accuracy": []}
@@ -66,7 +58,6 @@ def _trained(setting: Setting, seed: int) -> dict[str, Any]:
             logits = np.maximum(into[a] + into[b], 0) @ out
             right.append(np.mean(logits.argmax(axis=1) == (a + b) % p))
         found["unseen_accuracy"].append(right)
-    names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
     return {
         "step": np.broadcast_to(trained.steps, (setting.runs, len(trained.steps))),
         **{name: trained.observables[name] for name in names},
@@ -130,8 +121,8 @@ WHICH = "the stages are read from each network's own course, which no shuffle of
     paper="He",
     item="Figures 14 and 15",
     shows="With weight decay and partial data a network memorizes, then generalizes, then is cleaned up.",
-    quick=Setting(48, 900, 3, 100, 3e-3),
-    paper_setting=Setting(512, 50_000, 5, 200),
+    quick=Setting(48, 900, 3, 3e-3, 100),
+    paper_setting=Setting(512, 50_000, 5),
     cost="five minutes",
     rules=(
         Number(
@@ -220,7 +211,7 @@ WHICH = "the stages are read from each network's own course, which no shuffle of
 def grokking(run: Run) -> Result:
     """Losses, accuracies, alignment, sparsity and norm over the steps, and the ends of the stages."""
     setting: Setting = run.setting
-    course = run.keep("course", lambda: _trained(setting, 43_000))
+    course = run.keep("course", lambda: _course(setting, 43_000))
     shape = course["step"].shape
     networks = np.broadcast_to(np.arange(shape[0])[:, None], shape)
     frames = {"network": networks.ravel(), **{name: values.ravel() for name, values in course.items()}}

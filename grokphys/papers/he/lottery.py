@@ -1,9 +1,9 @@
-"""Does the lottery hold? The frequency that each neuron ends at, against what its start foretells.
+"""A test of the lottery: the final frequency of each neuron, compared with predictions from its start.
 
-At small weights and for the quadratic activation every frequency k of a neuron moves by itself,
-``dθ/dt = 2c conj(θ) ξ``, ``dξ/dt = c θ²``, and blows up at a time t* that the start gives in closed form. The
-winner should be the frequency with the smallest t*. Beside it stand what is simpler: the frequency with the
-largest magnitude |θ| at the start, and that with the smallest misalignment |2φ - ψ|.
+At small weights and for the quadratic activation every frequency k of a neuron moves independently, ``dθ/dt =
+2c conj(θ) ξ``, ``dξ/dt = c θ²``, and diverges at a time t* that the start gives in closed form. The winner
+should be the frequency with the smallest t*. Two simpler predictions are compared with it: the frequency with
+the largest initial magnitude |θ|, and the one with the smallest misalignment |2φ - ψ|.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from physics.neurons.spectrum import neuron_spectrum
 ABSTRACT = "Abstract"
 COROLLARY = "Section 4.5, corollary (authors' page)"
 READERS = ("time", "magnitude", "phase")
-"""What foretells the winner: smallest t*, largest |θ|, smallest |2φ - ψ|."""
+"""Predictors of the winner: smallest t*, largest |θ|, smallest |2φ - ψ|."""
 ROWS = 64
-"""Neurons of a network that stand in the table of neurons one by one; shares are of all."""
+"""Number of neurons of a network that the table of neurons lists; fractions are of all neurons."""
 
 
 class Cell(NamedTuple):
@@ -138,7 +138,7 @@ def _hits(tables: Tables, cell: Cell) -> dict[str, NDArray[Any]]:
 
 
 def _foretells(reader: str, cell: Cell) -> Measure:
-    """Share of the living neurons of a cell that end where a reader foretells, by network."""
+    """Fraction of the living neurons of a cell that end at the frequency of a predictor, by network."""
 
     def measure(tables: Tables, level: float) -> Interval:
         hits = _hits(tables, cell)

@@ -17,6 +17,7 @@ from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statem
 from nets.models import TwoLayer
 from nets.training import train
 from physics.neurons.spectrum import neuron_spectrum
+from physics.trajectory import Trajectory
 
 EVEN: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "|x|": np.abs,
@@ -43,22 +44,30 @@ class Setting:
     learning_rate: float = 1e-4
 
 
-def _trained(setting: Setting, seed: int) -> dict[str, Any]:
-    model = TwoLayer(hidden=setting.hidden)
-    trained = train(
-        model,
+def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
+    """Train networks as they do: on all pairs and without decay, unless the `options` of `train` say else."""
+    given: dict[str, Any] = {
+        "weight_decay": 0.0,
+        "train_fraction": 1.0,
+        "record": setting.steps,
+        "observables": ("layers",),
+    }
+    return train(
+        TwoLayer(hidden=setting.hidden),
         runs=setting.runs,
         steps=setting.steps,
         seed=seed,
         learning_rate=setting.learning_rate,
-        weight_decay=0.0,
         betas=(0.9, 0.98),
-        train_fraction=1.0,
-        record=setting.steps,
-        observables=("layers",),
         device="cpu",
+        **(given | options),
     )
-    return {"W_in": trained.positions, "W_out": trained.observables["layers.output.weight"]}
+
+
+def _weights(setting: Setting, seed: int) -> dict[str, Any]:
+    """Weights (runs, 2 frames, ...) of both layers, at the start and at the end."""
+    made = trained(setting, seed)
+    return {"W_in": made.positions, "W_out": made.observables["layers.output.weight"]}
 
 
 def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, NDArray[Any]]]:
@@ -247,7 +256,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
 def neurons(run: Run) -> Result:
     """Weights of some neurons in Fourier space, phases of both layers, and what the layer is as a whole."""
     setting: Setting = run.setting
-    weights = run.keep("weights", lambda: _trained(setting, 42_000))
+    weights = run.keep("weights", lambda: _weights(setting, 42_000))
     tables = tables_of(weights["W_in"], weights["W_out"])
     rows = where(tables["neurons"], network=0)
     spectrum = neuron_spectrum(weights["W_in"][0, -1], weights["W_out"][0, -1])

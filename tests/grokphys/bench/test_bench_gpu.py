@@ -4,6 +4,7 @@ import pytest
 import torch
 from cuda_graphs import recorded_graphs
 
+import grokphys.models
 import nets
 from grokphys.bench import gpu as bench_gpu
 from grokphys.bench.gpu import Plan
@@ -13,6 +14,7 @@ torch.set_num_threads(1)  # tiny matrices gain nothing by more
 MODELS = {
     "constant attention": nets.ConstantAttention(7, 2, 8),
     "embedding MLP": nets.EmbeddingMLP(7, 6, (9,)),
+    "two layers": nets.TwoLayer(7, 8),
 }
 
 
@@ -55,6 +57,10 @@ def test_minutes_that_mean_nothing_are_refused(arguments, message, tmp_path, cap
     assert message in capsys.readouterr().err
 
 
+def test_every_model_of_the_house_is_checked():
+    assert {type(model).__name__ for model in Plan().checked.values()} == set(grokphys.models.MODELS)
+
+
 def test_every_part_is_measured(report):
     status, printed, result = report(small())
     assert status == 0
@@ -63,7 +69,7 @@ def test_every_part_is_measured(report):
     assert all(row["agrees"] and row["same_bits_again"] for row in agreement)
     assert all(row["captured_after_50"] == row["after_50"] for row in agreement)
     assert [(row["model"], row["members"]) for row in result["steps"]] == [
-        (model, members) for members in (1, 3) for model in MODELS
+        (model, members) for members in (1, 3) for model in Plan().timed
     ]
     for row in result["steps"]:
         assert set(row["times_as_long"]) == {"CPU", "loop", "captured"}

@@ -51,6 +51,24 @@ def colours(picture):
     return len(np.unique(np.asarray(picture.convert("RGB")).reshape(-1, 3), axis=0))
 
 
+def test_the_first_page_loads_nothing_that_it_does_not_need(python):
+    code = (
+        "import sys, grokphys.explorer.page, grokphys.explorer.views.tabs\n"
+        "print({'torch', 'sklearn', 'pandas', 'matplotlib', 'scipy.stats', 'sympy'} & set(sys.modules))"
+    )
+    assert python(code).stdout == "set()\n"
+
+
+def test_circles_of_a_file_need_no_estimator(python):
+    code = (
+        "import sys\nfrom grokphys.explorer.runs.circles import open_run\n"
+        "from grokphys.files import embedded_trajectory\nrun = open_run(embedded_trajectory())\n"
+        "run.survivors(), run.seen(run.planes()[0])\n"
+        "print({'sklearn', 'pandas', 'matplotlib', 'scipy.stats'} & set(sys.modules))"
+    )
+    assert python(code).stdout == "set()\n"
+
+
 # -- runs and their scripts ------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from grokphys.explorer.films import export, films
 from grokphys.explorer.runs import circles as circle_run
 from grokphys.explorer.runs.circles import open_run
 from grokphys.files import embedded_trajectory
-from physics.trajectory.layout import Layout
+from physics.trajectory.header import Layout
 from physics.trajectory.writer import FileRecorder
 
 REAL = embedded_trajectory()
@@ -242,7 +242,7 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
         recorder.flush()
         session = make_session(tmp_path / "run.h5.partial")
         view = session.view
-        assert (said(session)["step"], said(session)["recording"]) == ("0", "goes on")
+        assert (said(session)["step"], said(session)["recording"]) == ("0", "continues")
         assert view._watching is not None
         view._go(5)
         for frame in range(20, 40):

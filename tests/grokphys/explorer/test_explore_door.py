@@ -15,23 +15,29 @@ import pytest
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
+from bokeh.document import Document
 from bokeh.models import (
     Button,
     CategoricalSlider,
     Checkbox,
     ColumnDataSource,
+    Div,
     Select,
     Slider,
     Spinner,
     TextInput,
+    Widget,
 )
 from browser import PATIENCE, Server, wait_for
 from hostile import Hostile, apart, asked, raw, session_token
 from tornado.httpclient import HTTPClientError
 
 import physics
+from grokphys.explorer import session
 from grokphys.explorer.bridge import Bridge
-from grokphys.explorer.uploads import LARGEST_UPLOAD
+from grokphys.explorer.page import page
+from grokphys.explorer.uploads import LARGEST_UPLOAD, Uploads
+from grokphys.explorer.views.tabs import VIEWS
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +163,7 @@ async def _greeted(server, session=None, arguments=None, **headers):
 def test_pages_of_other_origins_get_no_answer(server, origin):
     for address in (server.link, server.url + f"upload?token={server.token}&name=x.h5"):
         status, headers, text = asked(address, Origin=origin)
-        assert (status, text) == (403, "Pages of other origins are not answered.\n")
+        assert (status, text) == (403, "Requests from pages of other origins are refused.\n")
         assert "Access-Control-Allow-Origin" not in headers
     with pytest.raises(HTTPClientError, match="403"):
         apart(_greeted(server, Origin=origin))
@@ -437,41 +443,42 @@ def test_other_orders_change_nothing(server, secret):
     assert said(document) == "rollout over the signals must be on or off, got 'yes'"
 
 
-def test_every_widget_of_every_view_has_a_check(server):
-    async def attack(client):
-        bridge = only(await client.document(), Bridge)
-        for number, view in enumerate(("particles", "networks", "theory", "circles"), 2):
-            await client.change(bridge, "command", [number, "view", view])
-            await shown(client, view)
-        document = await client.document()
-        values = {
-            Slider: 1e300,
-            Spinner: "1",
-            Select: "none",
-            CategoricalSlider: "9",
-            Checkbox: 1,
-            TextInput: 5,
-        }
-        found = []
-        for kind, value in values.items():
-            for model in [model for model in document.models if type(model) is kind]:
-                title = model.label if kind is Checkbox else model.title
-                client.said = ""
-                await client.change(model, "active" if kind is Checkbox else "value", value)
-                found.append((kind.__name__, client.said.startswith(f"{title} must be ")))
-        return found, state(document), state(await client.document())
-
-    found, before, after = with_client(server, attack)
-    assert {name for name, _ in found} == {
-        "Slider",
-        "Spinner",
-        "Select",
-        "CategoricalSlider",
-        "Checkbox",
-        "TextInput",
+def test_every_widget_of_every_view_has_a_check(given, tmp_path):
+    """In this process: that orders which come over a websocket reach the same guard, the tests above show."""
+    document = Document()
+    for kind in VIEWS:
+        session._prepare(kind)
+    page(VIEWS, [given], Uploads(tmp_path))(document)
+    bridge = only(document, Bridge)
+    bridge.command = [1, "ready", None]
+    for number, kind in enumerate(VIEWS, 2):
+        bridge.command = [number, "view", kind.slug]
+        assert bridge.view == kind.slug
+    values = {
+        Slider: 1e300,
+        Spinner: "1",
+        Select: "none",
+        CategoricalSlider: "9",
+        Checkbox: 1,
+        TextInput: 5,
     }
-    assert all(refused for _, refused in found), found
-    assert before == after
+    before, found = state(document), []
+    for kind, value in values.items():
+        for model in [model for model in document.models if type(model) is kind]:
+            title = model.label if kind is Checkbox else model.title
+            attribute = "active" if kind is Checkbox else "value"
+            event = {"kind": "ModelChanged", "model": {"id": model.id}, "attr": attribute, "new": value}
+            bridge.message = [bridge.message[0], "", ""]
+            document.apply_json_patch({"events": [event]})
+            found.append((kind, title, said(document).startswith(f"{title} must be ")))
+    assert {kind for kind, _, _ in found} == set(values)
+    titles = [title for _, title, _ in found]
+    assert {"alignment fₐ", "learning rate", "pair in or out", "limit", "neurons summed"} <= set(titles)
+    assert [title for _, title, refused in found if not refused] == []
+    assert state(document) == before
+    widgets = [model for model in document.models if isinstance(model, Widget)]
+    others = {type(model) for model in widgets} - {*values, Button, Div}
+    assert not others, "a widget of another kind needs a check, and a value above that it refuses"
 
 
 def test_a_text_that_is_no_pair_is_a_sentence(server):

@@ -31,14 +31,14 @@ def opened(kind):
     return session.Session(Document(), [kind])
 
 
-def shown(page, preset, limit=2000):
+def shown(page, preset, limit=2000, stride=20):
     """Choose a preset, and follow it to its end or so many steps."""
     page._command("preset", preset)
     view = page.view
     steps = 0
     while not view.finished and steps < limit:
-        view.advance(20)
-        steps += 20
+        view.advance(stride)
+        steps += stride
     view.show()
     return view
 
@@ -164,7 +164,7 @@ def test_an_octave_is_lost_and_its_half_stays():
     ],
 )
 def test_a_network_does_what_its_preset_says(preset, words):
-    view = shown(opened(NETWORKS), preset, 3000)
+    view = shown(opened(NETWORKS), preset, 3000, stride=100)
     assert re.search(words, view.verdict()), view.verdict()
 
 
@@ -189,6 +189,48 @@ def test_a_link_holds_the_state():
     other._command("open", page.bridge.link)
     other.view.advance(7)
     np.testing.assert_array_equal(other.view._run.positions, view._run.positions)
+
+
+def test_of_many_pair_sums_every_third_frame_is_measured():
+    """The state is measured whenever it is asked for; where a hand has put it, it is kept."""
+    page = opened(PARTICLES)
+    view = page.view
+    view.restore({"tokens": 36, "dim": 3})
+    for _ in range(7):
+        view.advance(1)
+    run = view._run
+    assert [step for step, _ in run._history.frames()] == [0, 3, 6]
+    assert run.history.steps.tolist() == [0, 3, 6, 7]
+    np.testing.assert_array_equal(run.history.last["positions"], run.positions)
+    assert run.history.last["imperfections"] == physics.grid_imperfections(run.positions)
+    run.advance(1, keep=False)
+    run.move(0, np.ones(3))
+    run.advance(1, keep=False)
+    assert run.history.steps.tolist() == [0, 3, 6, 7, 8, 9]
+    np.testing.assert_array_equal(run.history["positions"][4][0], np.ones(3))
+    kept = opened(PARTICLES).view
+    kept.advance(4)
+    kept.advance(4)
+    assert kept._run._history.steps.tolist() == [0, 4, 8], "of few, all are"
+
+
+@pytest.mark.parametrize("speed", [1, 8])
+def test_a_link_brings_back_the_past_too(speed):
+    """The curves of a replay are those of a run that was watched, and no trail leads from its start."""
+    kept = opened(PARTICLES).view
+    for _ in range(40 // speed):
+        kept.advance(speed)
+    view = opened(PARTICLES).view
+    view.show()
+    view.replay(40, speed)
+    view.show()
+    for name in ("positions", "circle_ratio"):
+        np.testing.assert_array_equal(view._run.history[name], kept._run.history[name])
+    trails = view._particles._trails.data
+    assert np.array_equal(trails["x0"], trails["x1"])
+    view.replay(1000, 1)
+    assert len(view._run.history) <= 40 // speed + 1 + 300
+    assert view._run.step == 1040
 
 
 @pytest.mark.parametrize(
@@ -332,7 +374,7 @@ def test_a_film_says_how_far_it_is_and_can_be_canceled(monkeypatch):
             ended.set()
             raise
 
-    monkeypatch.setattr(type(page.view), "film", lambda self, still=False: Film(1, lambda figure: None))
+    monkeypatch.setattr(type(page.view), "film", lambda self: Film(1, lambda figure: None))
     page._exports._film("gif", "image/gif", make)
     assert page.bridge.message[1:] == ["progress", "Making particles.gif …"]
     page._command("cancel", None)

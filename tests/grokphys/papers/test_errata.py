@@ -14,7 +14,7 @@ import torch
 
 import analysis
 from grokphys import phases as phase_training
-from grokphys.papers.liu import images as liu_images
+from grokphys.papers.liu import figures_08_20 as liu_images
 from physics import EffectiveTheory
 
 RECORDED = Path(__file__).parents[3] / "data" / "ding_p59_d128_seed0.h5"

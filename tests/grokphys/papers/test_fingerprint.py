@@ -12,7 +12,7 @@ from grokphys.papers.catalogue import recipes
 from grokphys.papers.fingerprint import HOUSE, LIBRARIES, dependencies, fingerprint
 
 ROOT = Path(module.__file__).parents[2]
-THEORY = "grokphys.papers.liu.theory"
+THEORY = "grokphys.papers.liu.figures_04a_05a"
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_what_changes_a_fingerprint(tree, monkeypatch):
     networks = now("grokphys.papers.musat.table_1")
     append(tree / "grokphys/explorer/session.py", "\nx = 1\n")
     append(tree / "grokphys/papers/judge.py", "\nx = 1\n")
-    append(tree / "grokphys/papers/liu/theory.py", "\n\n# a comment\n")
+    append(tree / "grokphys/papers/liu/figures_04a_05a.py", "\n\n# a comment\n")
     assert now(THEORY) == before
     kernel = tree / "physics/theory/closure_kernels.py"
     text = kernel.read_text(encoding="utf-8")

@@ -44,6 +44,14 @@ def test_the_pages_are_functions_of_recipes_and_results():
     assert text("findings.md") == findings_page(RECIPES, RESULTS)
 
 
+def test_a_finding_without_a_result_is_called_a_conjecture():
+    titles = [line for line in findings_page(RECIPES, {}).splitlines() if line.startswith("## ")]
+    assert titles
+    assert all(title.startswith("## Conjecture: ") for title in titles)
+    one = next(iter(RESULTS.values()))
+    assert "## Conjecture: " not in findings_page(RECIPES, dict.fromkeys(RECIPES, one))
+
+
 def test_every_result_has_a_recipe():
     folders = {path.parent.name for path in (DOCS / "results").glob("*/result.json")}
     assert folders == set(RESULTS)

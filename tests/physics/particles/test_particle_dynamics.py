@@ -320,7 +320,7 @@ def test_forces_that_overflow_say_that_no_step_size_helps():
     huge = ParticleSystem(5, attraction=1e200, repulsion=1e308, softening=1e-200)
     with pytest.raises(SimulationError) as error:
         physics.simulate(huge, initial=random_positions(5))
-    assert "in step 1, and would for any step_size; make the constants smaller. The frames" in str(
+    assert "in step 1, and would for every step_size; make the constants smaller. The frames" in str(
         error.value
     )
 

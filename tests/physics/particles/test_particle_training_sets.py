@@ -161,9 +161,9 @@ def test_a_training_set_and_its_rule_are_provenance_that_makes_the_run_again():
             "among 2",
         ),
         ({"modulus": 1}, "modulus must be at least 2, got 1"),
-        ({"modulus": 4, "group": klein}, "modulus and group exclude each other, got both"),
+        ({"modulus": 4, "group": klein}, "modulus and group must not be given together, got both"),
         ({"tokens": 5, "group": klein}, "tokens must be 4, the order of the group, got 5"),
-        ({"group": physics.symmetric(3)}, "group must commute, as E_i + E_j does, and S_3 does not"),
+        ({"group": physics.symmetric(3)}, "group must commute, because E_i + E_j does, but S_3 does not"),
         ({"group": physics.cyclic(2)}, "the order of the group must be at least 3, got 2"),
     ],
 )

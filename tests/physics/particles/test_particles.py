@@ -346,7 +346,7 @@ def test_a_system_refuses_bad_constants(arguments, sentence):
     [
         (np.zeros((5, 3)), {}, "positions must have the shape (5, 2) or (runs, 5, 2), got (5, 3)"),
         (np.zeros((1, 1, 5, 2)), {}, "positions must have the shape (5, 2) or (runs, 5, 2)"),
-        (np.full((5, 2), np.nan), {}, "positions must be finite, got 10 NaN or infinite of 10 values"),
+        (np.full((5, 2), np.nan), {}, "positions must be finite, got 10 NaN or infinite among 10 values"),
         (
             np.zeros((5, 2), complex),
             {},

@@ -168,7 +168,7 @@ def test_up_to_two_dimensions_the_ratio_decides_alone(dim):
         (lambda: physics.is_circle([["a"]]), "E must be an array of real numbers, got list [['a']]"),
         (
             lambda: physics.grid_imperfections(np.full((3, 2), np.inf)),
-            "E must be finite, got 6 NaN or infinite of 6 values",
+            "E must be finite, got 6 NaN or infinite among 6 values",
         ),
         (
             lambda: physics.is_circle(circle(), threshold=1.0),

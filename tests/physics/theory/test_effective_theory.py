@@ -316,7 +316,7 @@ S_3 = EffectiveTheory(group=physics.symmetric(3))
         (lambda: THEORY.loss(np.ones((4, 1))), r"E must have the shape \(..., 5, dim\), got \(4, 1\)"),
         (
             lambda: THEORY.gradient(np.full((5, 1), np.inf)),
-            "E must be finite, got 5 NaN or infinite of 5 values",
+            "E must be finite, got 5 NaN or infinite among 5 values",
         ),
         (
             lambda: THEORY.gradient(np.ones((5, 1)) * 1j),

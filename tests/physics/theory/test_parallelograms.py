@@ -441,7 +441,7 @@ LINE = np.arange(5.0)[:, None]
         (lambda: EffectiveTheory(5, modulus=1), "modulus must be at least 2, got 1"),
         (
             lambda: EffectiveTheory(5, modulus=5, group=KLEIN),
-            "modulus and group exclude each other, got both",
+            "modulus and group must not be given together, got both",
         ),
         (lambda: EffectiveTheory(5, group=KLEIN), "tokens must be 4, the order of the group, got 5"),
         (lambda: EffectiveTheory(group=[[0]]), "group must have at least 2 elements, got 1"),
@@ -463,7 +463,7 @@ LINE = np.arange(5.0)[:, None]
         ),
         (
             lambda: physics.representation_quality(LINE * np.nan, ADDITION),
-            "E must be finite, got 5 NaN or infinite of 5",
+            "E must be finite, got 5 NaN or infinite among 5",
         ),
         (
             lambda: physics.representation_quality(LINE[:4], ADDITION),
@@ -498,7 +498,7 @@ LINE = np.arange(5.0)[:, None]
         (lambda: physics.closures(3, [[True]]), "theory must be an EffectiveTheory or an Operation, got int"),
         (
             lambda: physics.closures(ADDITION, np.ones((1, 15), bool), transitive=False),
-            "transitive must be True if the operation commutes or groups are kept, got False",
+            "transitive must be True if the operation commutes or groups is True, got False",
         ),
         (
             lambda: physics.closures(ADDITION, [[1, 0]]),

@@ -17,7 +17,7 @@ import pytest
 import physics
 from grokphys.cli import main as cli
 from physics import FileFormatError, Trajectory
-from physics.trajectory.layout import Header, Layout
+from physics.trajectory.header import Header, Layout
 from physics.trajectory.log import HEAD, LogWriter
 from physics.trajectory.writer import FileRecorder
 

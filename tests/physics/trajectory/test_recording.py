@@ -14,7 +14,7 @@ import pytest
 import physics
 from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
 from physics.trajectory import file, log, saving, writer
-from physics.trajectory.layout import Layout
+from physics.trajectory.header import Layout
 from physics.trajectory.log import Log
 from physics.trajectory.writer import FileRecorder
 
@@ -260,7 +260,7 @@ def test_every_beginning_of_a_log_is_whole_frames_and_goes_on_to_the_same(tmp_pa
             found = physics.load(partial)
         except FileFormatError:
             assert cut < bounds[0][1] - 16
-            warned = pytest.warns(RuntimeWarning, match="was killed before it began; the run begins anew")
+            warned = pytest.warns(RuntimeWarning, match="was killed before it began; the run starts again")
         else:
             assert_right(found, expected)
             assert not found.complete
@@ -532,7 +532,7 @@ def test_the_interrupt_says_how_to_go_on(tmp_path):
             record(recorder, 7)
             raise KeyboardInterrupt
     assert error.value.__notes__ == [
-        f"7 frames are kept in {tmp_path}/t.h5.partial; resume (--resume) goes on from there"
+        f"7 frames are kept in {tmp_path}/t.h5.partial; pass resume (--resume) to continue it"
     ]
 
 
@@ -727,9 +727,7 @@ def test_an_unfinished_run_is_neither_replaced_nor_mixed_up(tmp_path):
     before = partial.read_bytes()
     with pytest.raises(OutputError, match=r"holds an unfinished run; pass resume \(--resume\) to go on"):
         physics.simulate(steps=5, out=path)
-    with pytest.raises(
-        InputError, match="has another configuration and is not resumed .*seed: 1 there, 0 here"
-    ):
+    with pytest.raises(InputError, match="has another configuration .*seed: 1 there, 0 here"):
         physics.simulate(steps=5, out=path, resume=True)
     assert partial.read_bytes() == before
     with pytest.raises(
@@ -744,7 +742,7 @@ def test_another_start_is_not_resumed(tmp_path):
     start = np.random.default_rng(0).standard_normal((5, 2))
     options = {"system": ParticleSystem(5), "steps": 3}
     interrupted(tmp_path / "t.h5", physics.simulate(**options, initial=start), 1)
-    with pytest.raises(InputError, match="initial is not the start of the unfinished run"):
+    with pytest.raises(InputError, match="initial must equal the start of the unfinished run"):
         physics.simulate(**options, initial=start + 1, out=tmp_path / "t.h5", resume=True)
     physics.simulate(**options, initial=start, out=tmp_path / "t.h5", resume=True)
 
@@ -839,7 +837,8 @@ def test_a_command_that_is_ended_says_how_to_go_on(tmp_path, number, status):
     found = physics.load(partial)
     word = {130: "interrupted", 143: "terminated"}[status]
     assert said.splitlines()[-1] == (
-        f"grokphys: {word}; {found.frames} frames are kept in {partial}; resume (--resume) goes on from there"
+        f"grokphys: {word}; {found.frames} frames are kept in {partial}; "
+        "pass resume (--resume) to continue it"
     )
 
 

@@ -3,12 +3,19 @@
 import numpy as np
 import pytest
 from recipe_checks import held_by_chance, made_quickly
+from scipy.integrate import solve_ivp
 
-from grokphys.papers.beyond import pairings, predictability, scaling, selection  # noqa: F401  (they register their recipes)
+from grokphys.papers.beyond import (  # noqa: F401  (they register their recipes)
+    pairings,
+    predictability,
+    scaling,
+    selection,
+    votes,
+)
 from grokphys.papers.judge import judge
 from grokphys.papers.recipe import RECIPES
 from grokphys.papers.results import rounded
-from physics import Operation, critical_sizes
+from physics import FourierLottery, Operation, critical_sizes
 from physics.theory.operations import random_orders
 
 NAMES = [name for name, one in RECIPES.items() if one.module.startswith("grokphys.papers.beyond.")]
@@ -126,10 +133,70 @@ def test_twins_agree_and_agreement_is_of_those_that_survive_in_either(monkeypatc
 def test_a_predictor_that_sees_the_end_is_right_and_one_that_sees_nothing_is_not():
     rng = np.random.default_rng(0)
     final = np.array([rng.permutation(np.arange(15) < 4) for _ in range(200)])
-    knows = predictability.agreement(predictability._strongest(final + 0.0, final), final)
-    guesses = predictability.agreement(predictability._strongest(rng.normal(size=final.shape), final), final)
+    knows = predictability.agreement(predictability.strongest(final + 0.0, final), final)
+    guesses = predictability.agreement(predictability.strongest(rng.normal(size=final.shape), final), final)
     assert knows.min() == 1.0
     assert 0.1 < guesses.mean() < 0.25
+
+
+def test_neurons_that_read_tokens_alike_are_those_of_the_lottery():
+    rng = np.random.default_rng(2)
+    theta, xi = rng.standard_normal((2, 6, 11)) + 1j * rng.standard_normal((2, 6, 11))
+    wanted = FourierLottery(23, coupling=1.0).blowup_times(theta, xi)
+    found = votes.blowup_times(2**0.5 * theta, 2**0.5 * theta, 2 * xi)  # whose dθ/dt has no factor of two
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_neurons_that_read_tokens_apart_blow_up_at_that_time():
+    rng = np.random.default_rng(3)
+    start = rng.standard_normal((3, 6)) + 1j * rng.standard_normal((3, 6))
+    times = votes.blowup_times(*start)
+    assert 0 < np.sum((start[0] * start[1] * start[2].conj()).real < 0) < 6
+    for a, b, x, time in zip(*start, times, strict=True):
+
+        def slope(_, state):
+            a, b, x = state
+            return [b.conjugate() * x, a.conjugate() * x, a * b]
+
+        late = solve_ivp(slope, (0, 0.999 * time), np.array([a, b, x]), "DOP853", rtol=1e-10, atol=1e-12)
+        # All three grow as 1/(t* - t), in the end.
+        np.testing.assert_allclose(np.abs(late.y[:, -1]) * 0.001 * time, 1, atol=0.01)
+
+
+def a_vote(*, follow, tell, seed=0):
+    """Tables as if so many neurons followed t*, and votes told the survivors with so little noise."""
+    rng = np.random.default_rng(seed)
+    tables = {"neurons": [], "circles": []}
+    for place in RECIPES["votes"].settings["paper"].places:
+        K, runs = place.tokens // 2, 20
+        networks = np.arange(runs) + 1000 * place.tokens
+        alive = np.array([rng.permutation(np.arange(K) < 5) for _ in networks])
+        signal, time = rng.normal(size=alive.shape), rng.integers(1, K + 1, (runs, votes.ROWS))
+        chosen = np.where(rng.random(time.shape) < follow, time, rng.integers(1, K + 1, time.shape))
+        known = tell * alive + rng.normal(size=alive.shape)
+        others = {name: rng.integers(1, K + 1, time.shape) for name in ("magnitude", "phase")}
+        pure = rng.random(time.shape) < follow
+        neurons = {"chosen": chosen, "time": time, "single": pure, "single_at_start": ~pure, **others}
+        circles = {"signal": signal, "votes": known, "haste": known, "survived": alive}
+        for table, columns in (("neurons", neurons), ("circles", circles)):
+            shape = next(iter(columns.values())).shape
+            columns["network"] = np.broadcast_to(networks[:, None], shape)
+            columns["tokens"] = np.full(shape, place.tokens)
+            tables[table].append({name: values.ravel() for name, values in columns.items()})
+    return {
+        table: {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for table, parts in tables.items()
+    }
+
+
+def test_votes_hold_where_neurons_follow_and_tell_and_by_chance_nowhere():
+    tables = a_vote(follow=0.99, tell=9.0)
+    assert {claim.verdict for claim in judge(RECIPES["votes"].rules, tables)} == {"holds"}
+    by_chance = held_by_chance("votes", tables, draws=20)
+    assert len(by_chance) == len(RECIPES["votes"].rules)
+    assert all(rate <= 0.1 for rate in by_chance.values()), by_chance
+    nothing = judge(RECIPES["votes"].rules, a_vote(follow=0.0, tell=0.0))
+    assert "holds" not in {claim.verdict for claim in nothing}
 
 
 @pytest.mark.slow

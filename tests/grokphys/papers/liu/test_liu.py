@@ -7,8 +7,9 @@ import tyro
 
 from grokphys.bench.command import bench
 from grokphys.cli.reproduce import reproduce
-from grokphys.papers.liu import examples, trajectories  # noqa: F401 (register their recipes)
-from grokphys.papers.liu import theory as liu_theory
+from grokphys.papers.liu import figure_16 as examples
+from grokphys.papers.liu import figures_04a_05a as liu_theory
+from grokphys.papers.liu import figures_04c_04d as trajectories  # noqa: F401 (register their recipes)
 from grokphys.papers.recipe import RECIPES, Run
 from physics import (
     EffectiveTheory,

@@ -5,7 +5,10 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from grokphys.papers.liu import components, images, pictures, transformer
+from grokphys.papers.liu import figure_07 as transformer
+from grokphys.papers.liu import figures_01_21_22 as components
+from grokphys.papers.liu import figures_02_19 as pictures
+from grokphys.papers.liu import figures_08_20 as images
 from grokphys.papers.recipe import RECIPES, Run
 from nets import TokenTransformer
 

@@ -12,7 +12,9 @@ import torch
 from analysis.phases.classification import PHASES
 from grokphys.papers import liu
 from grokphys.papers.judge import decide
-from grokphys.papers.liu import diagrams, planes, toy
+from grokphys.papers.liu import figures_03_04b_05b as toy
+from grokphys.papers.liu import figures_06_13_to_15 as diagrams
+from grokphys.papers.liu import planes
 from grokphys.papers.recipe import RECIPES, Run, Word
 from grokphys.papers.results import rounded
 

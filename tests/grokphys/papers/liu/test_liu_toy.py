@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from grokphys.papers.liu import small, toy
+from grokphys.papers.liu import figures_03_04b_05b as toy
+from grokphys.papers.liu import figures_12_17_18 as small
 from grokphys.papers.recipe import RECIPES, Run
 from nets import GroupDecoder, ToyAddition
 

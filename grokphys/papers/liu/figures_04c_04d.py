@@ -11,9 +11,9 @@ from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.liu.figures_03_04b_05b import DECODER_RATE, TRACK
+from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, SHOWN_SIZE, TOKENS
 from grokphys.papers.liu.measures import median
-from grokphys.papers.liu.theory import DELTA, GROKKED, LEARNING_RATE, SHOWN_SIZE, TOKENS
-from grokphys.papers.liu.toy import DECODER_RATE, TRACK
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.models import ToyAddition
 from nets.networks import networks

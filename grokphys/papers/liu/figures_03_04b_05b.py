@@ -26,7 +26,7 @@ from grokphys.papers.evidence import (
     share,
     shuffled,
 )
-from grokphys.papers.liu.theory import DELTA, GROKKED, LEARNING_RATE, TOKENS, rate_table
+from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, TOKENS, rate_table
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import DenseModel, ToyAddition
 from nets.networks import networks

@@ -14,8 +14,8 @@ from analysis.plots.palette import REFERENCE, SECOND, SERIES, graded_colors, ink
 from analysis.plots.style import points, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import exact, mean, share, shuffled
-from grokphys.papers.liu.theory import TOKENS, training_sets
-from grokphys.papers.liu.toy import PAPER, QUICK, said, train_fractions
+from grokphys.papers.liu.figures_03_04b_05b import PAPER, QUICK, said, train_fractions
+from grokphys.papers.liu.figures_04a_05a import TOKENS, training_sets
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from physics import EffectiveTheory, Operation, closures
 from physics.seeds import generator as generator_of

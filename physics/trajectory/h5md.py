@@ -1,6 +1,6 @@
 """Writing the trajectory file: H5MD 1.1 that xarray, pyh5md and MDAnalysis open.
 
-The file is written at once from frames that are all known, under a temporary name, and is renamed when it is
+The file is written in one go, under a temporary name, when all frames are known, and is renamed when it is
 complete. It therefore never has to survive a kill. Every dataset has chunks of 0.25 to 1 MB (or is smaller as
 a whole) and HDF5's own filters: shuffle, deflate, and the checksum fletcher32.
 """
@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.trajectory.layout import SCHEMA, SCHEMA_VERSION, Header
+from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, Header
 
 CHUNK_BYTES = 2**19
 FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
@@ -41,18 +41,18 @@ def write_file(
     Parameters
     ----------
     path : Path
-        The file; what stands there is replaced.
+        File to write; an existing file is replaced.
     header : Header
-        What the run is.
+        Description of the run.
     blocks : iterable of sequences of ndarray
         Blocks of frames, as the columns of the layout: steps (n,), times (n,), positions (n, runs, tokens,
         dim), observables (n, runs, ...).
     complete : bool, default True
         Whether the run came to its end.
     start : mapping of str to ndarray, optional
-        The arrays that the run began with.
+        Arrays with which the run began.
     series : mapping of str to ((steps, times), ndarray (runs, n, ...)), optional
-        Observables with clocks of their own.
+        Observables with separate clocks.
     """
     layout = header.layout
     points = layout.runs * layout.tokens
@@ -69,7 +69,7 @@ def write_file(
             ("token", np.arange(points) % layout.tokens),
         ):
             attach(_dataset(tokens, name, numbers.shape, numbers.dtype, numbers), particle)
-        for name in ("particle", "axis", "run", "token"):  # links, so that the group opens by itself
+        for name in ("particle", "axis", "run", "token"):  # links, so that readers can open the group alone
             position[name] = tokens[name]
         columns = [
             *_clock(position),
@@ -101,7 +101,7 @@ def write_file(
 
 
 def _describe(file: h5py.File, header: Header, complete: bool) -> None:
-    """Write the groups that say what the file is and how its content was made."""
+    """Write the groups that describe the file and how its content was made."""
     made_with = header.made_with
     file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
     author = os.environ.get("GROKPHYS_AUTHOR") or os.environ.get("USER") or "unknown"
@@ -142,14 +142,14 @@ def _dataset(
         **FILTERS,
     )
     if dtype.kind == "b":
-        dataset.attrs["dtype"] = "bool"  # as xarray has it
+        dataset.attrs["dtype"] = "bool"  # as xarray expects
     return dataset
 
 
 def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return a chunk of about half a megabyte: many small frames, or a part of a large one.
 
-    A first axis of length 0 stands for one of unknown length.
+    A first axis of length 0 means that its length is unknown.
     """
     chunk = [max(n, 1) for n in shape]
     frame = itemsize * math.prod(chunk[1:])
@@ -209,7 +209,7 @@ def _write_start(group: h5py.Group, start: Mapping[str, NDArray[Any]]) -> None:
 
 
 class _Pool(ThreadPoolExecutor):
-    """Threads that filter chunks: zlib lets others run meanwhile, and HDF5 takes one call at a time."""
+    """Threads that filter chunks: zlib runs in parallel, whereas HDF5 takes one call at a time."""
 
     def __init__(self) -> None:
         self.workers = min(os.cpu_count() or 1, 4)
@@ -228,7 +228,7 @@ class _Column:
         self._waiting: deque[tuple[tuple[int, ...], Future[bytes]]] = deque()
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Take rows (n, ...); they are written once they fill a chunk."""
+        """Accept rows (n, ...), which are written once they fill a chunk."""
         self._rows.append(rows.reshape(len(rows), *self._shape[1:]))
         self._count += len(rows)
         if self._count >= self._shape[0]:
@@ -238,7 +238,7 @@ class _Column:
             self._write(whole[:count])
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write the rows that are left."""
         if self._rows:
             self._write(np.concatenate(self._rows))
             self._rows = []
@@ -266,7 +266,7 @@ class _Column:
 
 
 def _filtered(values: NDArray[Any]) -> bytes:
-    """Return what HDF5 stores of a chunk of at most a megabyte with `FILTERS`.
+    """Return the bytes that HDF5 stores for a chunk of at most a megabyte under `FILTERS`.
 
     HDF5's own pipeline runs in one thread and looks for repeated strings, of which the digits of real numbers
     have none: zlib's run lengths are three times as fast and the result is smaller.

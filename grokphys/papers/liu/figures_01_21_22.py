@@ -16,7 +16,7 @@ from analysis.plots.palette import FRAME, SERIES, class_colors
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
-from grokphys.papers.liu.transformer import EMBEDDING, SMALL
+from grokphys.papers.liu.figure_07 import EMBEDDING, SMALL
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw
@@ -52,7 +52,7 @@ def frequency_of(E: NDArray[Any]) -> int:
 
 
 def share_of(E: NDArray[Any], frequency: int) -> float:
-    """Part of the variance of a projection (tokens, axes) that one frequency holds."""
+    """Return the fraction of the variance of a projection (tokens, axes) that belongs to one frequency."""
     power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(2 * power[frequency] / power.sum())
 

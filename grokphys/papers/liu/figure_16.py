@@ -13,8 +13,8 @@ from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from analysis.stats.intervals import mean as mean_of
 from grokphys.papers.evidence import exact, mean, shuffled, slope, where
-from grokphys.papers.liu.ideal import COMPUTED, CURRICULUM
-from grokphys.papers.liu.toy import columns
+from grokphys.papers.liu.figures_03_04b_05b import columns
+from grokphys.papers.liu.figures_09_to_11 import COMPUTED, CURRICULUM
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from physics import EffectiveTheory, LinearNetwork, Operation, closures, random_training_sets, simulate
 from physics.seeds import children, parent_seed

@@ -17,14 +17,14 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.particles import grid_kernels as kernels
+from physics.particles import convolution_kernels as kernels
 
 Array = NDArray[np.float64]
 
 SAFETY = 3.0
-"""Part of the tolerance that the spacing may use up; tested on many configurations."""
+"""The grid is designed for `tolerance / SAFETY`; tested on many configurations."""
 TASKS = 8
-"""Grids that charges are spread on side by side."""
+"""Number of grids onto which charges are spread in parallel."""
 SHARPEST = 1e-12
 """Smallest tolerance of the sum over points, relative to the largest push; rounding is not far below."""
 MEMORY = 16_000_000
@@ -33,7 +33,7 @@ MEMORY = 16_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid that honours a tolerance for points of an extent, and what it costs."""
+    """A grid that satisfies a tolerance for points of a given extent, and its cost."""
 
     spacing: float
     width: int
@@ -54,7 +54,7 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
 
     Extents are rounded up to an eighth of an octave, so that a moving system uses one grid for many steps.
     Where the points have collapsed within the softening they push less, and what is left of it cancels: the
-    tolerance is tightened for both. None where rounding then stands in the way, or memory.
+    tolerance is tightened for both. The result is None if rounding errors or memory do not allow such a grid.
     """
     from scipy import fft  # half a second that `import physics` does without
 

@@ -13,9 +13,7 @@ from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, jackknife, mean, rank_correlation, share, shuffled, where
-from grokphys.papers.liu.measures import smallest
-from grokphys.papers.liu.theory import DELTA, GROKKED, LEARNING_RATE
-from grokphys.papers.liu.toy import (
+from grokphys.papers.liu.figures_03_04b_05b import (
     Fractions,
     said,
     show_accuracies,
@@ -23,6 +21,8 @@ from grokphys.papers.liu.toy import (
     show_reached,
     train_fractions,
 )
+from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE
+from grokphys.papers.liu.measures import smallest
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import GroupDecoder, ToyAddition
 from nets.training import train

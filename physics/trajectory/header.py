@@ -1,4 +1,4 @@
-"""What is recorded of a run, and where it comes from: what a recorder is given and a file begins with."""
+"""The header of a trajectory: sizes and types of its frames, its parameters, and its provenance."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from physics.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
-"""What functions that take the name of a file take."""
+"""Type of arguments that name a file."""
 
 SCHEMA = "grokphys-trajectory"
 SCHEMA_VERSION = 2
@@ -37,7 +37,7 @@ class Layout:
 
     @cached_property
     def columns(self) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Name, type and shape of everything that a frame holds."""
+        """Name, type and shape of every column of a frame."""
         return [
             ("step", "<i8", ()),
             ("time", "<f8", ()),
@@ -48,7 +48,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Header:
-    """All that is known of a run before its first frame."""
+    """Everything that is known about a run before its first frame."""
 
     layout: Layout
     parameters: Mapping[str, Any]
@@ -58,7 +58,7 @@ class Header:
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def check(self) -> None:
-        """Refuse what a file cannot hold."""
+        """Raise an error for anything that a file cannot hold."""
         check_parameters(self.parameters, self.layout.runs)
         for name, _, shape in self.layout.columns[2:]:
             if min(shape) < 1:
@@ -69,7 +69,7 @@ class Header:
             raise InputError(f"parameters must hold only values that JSON can store: {error}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values that JSON holds."""
+        """Return the header as values that JSON can hold."""
         layout = self.layout
         return {
             "schema": SCHEMA,
@@ -86,7 +86,7 @@ class Header:
 
     @classmethod
     def from_json(cls, path: FilePath, values: Any) -> "Header":
-        """Return the header that `to_json` gave; whatever else raises a FileFormatError that names `path`."""
+        """Return the header from `to_json`; other content raises a FileFormatError that names `path`."""
         check_version(path, values["schema"], values["schema_version"])
         observables = {
             observable_name(name): (observable_type(name, np.dtype(dtype)).str, tuple(map(_size, shape)))
@@ -102,13 +102,13 @@ class Header:
 
 
 def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the types and shapes of observables, of their values (runs, ...) in one frame."""
+    """Return the types and shapes of observables from their values (runs, ...) in one frame."""
     arrays = {observable_name(name): np.asarray(values) for name, values in measured.items()}
     return {name: (observable_type(name, v.dtype).str, v.shape[1:]) for name, v in arrays.items()}
 
 
 def check_version(path: FilePath, schema: Any, version: Any) -> None:
-    """Refuse what is not of our schema, or of a later version of it."""
+    """Refuse files of another schema, or of a later version of ours."""
     if schema != SCHEMA:
         raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")
     if int(version) > SCHEMA_VERSION:
@@ -119,7 +119,7 @@ def check_version(path: FilePath, schema: Any, version: Any) -> None:
 
 
 def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
-    """Return the parameters of a trajectory, if what the package itself reads of them has its form."""
+    """Return the parameters of a trajectory, after checking those that the package itself reads."""
     whole = isinstance(parameters, dict) and all(
         isinstance(parameters.get(name, {}), dict) for name in ("model", "system")
     )
@@ -138,19 +138,18 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
             isinstance(name, str) and isinstance(parameters.get(name), list) and len(parameters[name]) == runs
             for name in per_run
         )
-    json.dumps(
-        parameters, ensure_ascii=False, default=str
-    ).encode()  # half a character cannot be shown or stored
+    # this refuses half a character, which cannot be shown or stored
+    json.dumps(parameters, ensure_ascii=False, default=str).encode()
     if not whole:
         raise InputError(
-            "parameters must hold mappings as model and system, a whole number as first_run, and a list with "
-            f"an item for each of {runs} runs as run_numbers and whatever per_run names, where they are there"
+            "parameters must be mappings if named model or system, a whole number if named first_run, and a "
+            f"list with an item for each of {runs} runs if named run_numbers or in per_run"
         )
     return dict(parameters)
 
 
 def observable_name(name: Any) -> str:
-    """Return a name that a file can hold, or refuse it."""
+    """Return a name if a file can hold it, or raise an error."""
     sound = (
         isinstance(name, str) and name not in ("", ".", "..") and not re.search(r"[/\x00\ud800-\udfff]", name)
     )
@@ -160,7 +159,7 @@ def observable_name(name: Any) -> str:
 
 
 def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays that runs began with, or refuse what a file cannot hold."""
+    """Return the arrays with which runs began, or raise an error if a file cannot hold them."""
     arrays = {observable_name(name): np.asarray(values) for name, values in (start or {}).items()}
     for name, values in arrays.items():
         observable_type(name, values.dtype)
@@ -173,7 +172,7 @@ def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArr
 
 
 def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a type that a file can hold, or refuse it."""
+    """Return a type if a file can hold it, or raise an error."""
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise InputError(f"observables[{name!r}] must be numbers of at most 64 bits each, got {dtype}")
     return dtype

@@ -15,8 +15,8 @@ from analysis.plots.palette import INK, WHITE, class_colors, graded_colors
 from analysis.plots.style import points, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, rank_correlation, shuffled, where
-from grokphys.papers.liu.components import frequency_of, share_of
-from grokphys.papers.liu.images import DATA, IMAGES
+from grokphys.papers.liu.figures_01_21_22 import frequency_of, share_of
+from grokphys.papers.liu.figures_08_20 import DATA, IMAGES
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import ToyAddition
 from nets.models.images import load_images
@@ -70,7 +70,7 @@ def _linked(operation: str) -> Measure:
 
 
 def structure_of(E: NDArray[np.float64], operation: str) -> float:
-    """Part of the variance of an embedding (p, 2) that is a line of even steps, or one circle."""
+    """Fraction of the variance of an embedding (p, 2) that is an evenly spaced line, or one circle."""
     if operation == "modular addition":
         return share_of(E, frequency_of(E - E.mean(axis=0)))
     steps = np.arange(len(E)) - (len(E) - 1) / 2

@@ -1,0 +1,321 @@
+"""Predicts at the start which circles survive: rates, a support vector machine, a logistic fit (Ding §3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from analysis.circles.survival import StoppingRule, survives
+from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
+from physics.checks import finite_array, whole_number
+from physics.errors import InputError
+
+Array = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RateBin:
+    """Survival of the circles whose value lies between `low` and `high`; `value` is their mean."""
+
+    low: float
+    high: float
+    value: float
+    rate: Interval
+
+
+def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = None) -> list[RateBin]:
+    """Return the survival rate as a function of an initial value, such as the signal (Ding, Figs. 6, 7).
+
+    Parameters
+    ----------
+    values : array_like
+        Initial value of every circle of every run, finite.
+    survived : array_like of bool, the shape of `values`
+    bins : int, default 8
+        Number of bins, which hold equally many circles. Equal values are in the same bin.
+    groups : array_like, shape (runs,) or that of `values`, optional
+        Groups of circles that are not independent of each other, such as those of runs with the same
+        embedding.
+
+    Returns
+    -------
+    list of RateBin
+        Bins in the order of the values, with Wilson's 95 % interval, or that of `clustered_proportion` if
+        there are groups.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree or a value is not finite.
+    """
+    x, y = _pair(values, survived)
+    names = None if groups is None else _names(groups, x)
+    edges = np.unique(np.quantile(x, np.linspace(0, 1, whole_number("bins", bins, 1) + 1)))
+    if len(edges) < 2:
+        edges = np.array([x.min(), x.max()])
+    place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    rows = []
+    for k in np.unique(place):
+        here = place == k
+        if names is None:
+            rate = proportion(int(y[here].sum()), int(here.sum()))
+        else:
+            rate = _clustered(y[here], names[here])
+        rows.append(RateBin(float(edges[k]), float(edges[k + 1]), float(x[here].mean()), rate))
+    return rows
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """How well a rule predicts which circles survive.
+
+    Attributes
+    ----------
+    left_out : Interval
+        Accuracy on groups that the fit has not seen, which measures its value. Like all intervals here, its
+        interval is that of whole groups.
+    in_sample : Interval
+        Accuracy on the circles that it was fitted to, as the paper reports it.
+    balanced : float
+        Mean of the accuracies among survivors and among dead circles of the left-out groups; 1/2 by chance.
+    area : float
+        Probability that a survivor is ranked above a dead circle in the left-out groups; 1/2 by chance.
+    """
+
+    left_out: Interval
+    in_sample: Interval
+    balanced: float
+    area: float
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """Relation of the initial signal and gradient of a circle to its survival.
+
+    Attributes
+    ----------
+    groups : int
+        Number of groups, which are the units of all intervals.
+    signal_correlation, gradient_correlation : Interval
+        Pearson correlations with survival.
+    majority : float
+        Accuracy of predicting that every circle dies, which a useful rule must exceed.
+    svm : Classifier
+        Linear support vector machine on signal and gradient, as in the paper.
+    logistic : Classifier
+        Logistic model on signal and gradient, which also gives probabilities.
+    odds : ndarray, shape (2, 3)
+        Estimate, lower and upper bound of the logistic coefficients: the increase of the log odds for one
+        standard deviation of signal and of gradient. The intervals resample groups.
+    """
+
+    groups: int
+    signal_correlation: Interval
+    gradient_correlation: Interval
+    majority: float
+    svm: Classifier
+    logistic: Classifier
+    odds: Array
+
+
+def fitness(
+    signals: Any, gradients: Any, survived: Any, groups: Any = None, *, resamples: int = 200, seed: int = 0
+) -> Fitness:
+    """Relate survival to the initial signal and the initial gradient (Ding §3.2).
+
+    Parameters
+    ----------
+    signals, gradients : array_like, shape (runs, K), or (n,)
+        Initial signal of each circle, and its change over the first recorded steps.
+    survived : array_like of bool, the shape of `signals`
+    groups : array_like, shape (runs,) or (n,), optional
+        Group of each run, such as the runs that share an initial embedding. Groups are left out as a whole;
+        by default each run is a group.
+    resamples : int, default 200
+    seed : int, default 0
+
+    Returns
+    -------
+    Fitness
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, if all circles or none survive, or if there are fewer than two groups.
+    """
+    x, y = _pair(signals, survived)
+    g, _ = _pair(gradients, survived)
+    if groups is None:
+        if np.ndim(signals) != 2:
+            raise InputError("groups must be given if signals do not have the shape (runs, K)")
+        groups = np.arange(len(np.asarray(signals)))
+    names = _names(groups, x)
+    if len(np.unique(names)) < 2:
+        raise InputError(f"groups must name at least 2 groups of the runs, got {np.asarray(groups)!r}"[:200])
+    if y.all() or not y.any():
+        raise InputError(f"survived must hold survivors and dead circles, got {int(y.sum())} of {y.size}")
+    X = np.stack([x, g], axis=1)
+    folds = GroupKFold(min(10, len(np.unique(names))))
+    svm = make_pipeline(StandardScaler(), LinearSVC(C=1.0, random_state=0))
+    logit = make_pipeline(StandardScaler(), LogisticRegression(C=np.inf, max_iter=1000))
+    judged = []
+    for model in (svm, logit):
+        inside = model.fit(X, y).predict(X) == y
+        scores = cross_val_predict(model, X, y, groups=names, cv=folds, method="decision_function")
+        judged.append(
+            Classifier(
+                _clustered((scores > 0) == y, names),
+                _clustered(inside, names),
+                float(balanced_accuracy_score(y, scores > 0)),
+                float(roc_auc_score(y, scores)),
+            )
+        )
+    majority = float(max(y.mean(), 1 - y.mean()))
+    odds = _odds(StandardScaler().fit_transform(X), y, names, resamples, seed)
+    of_signal, of_gradient = (correlation(values, y, names) for values in (x, g))
+    return Fitness(len(np.unique(names)), of_signal, of_gradient, majority, judged[0], judged[1], odds)
+
+
+def _names(groups: Any, circles: Array) -> NDArray[Any]:
+    """Return the group of every circle (n,), from groups of the runs or of the circles."""
+    names = np.asarray(groups).ravel()
+    if len(names) != len(circles) and len(names) and len(circles) % len(names) == 0:
+        names = np.repeat(names, len(circles) // len(names))
+    if names.shape != circles.shape:
+        raise InputError(f"groups must name one for each run or circle, got {len(names)} for {len(circles)}")
+    return names
+
+
+def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
+    """Return the fraction of circles for which something is true, with the interval of whole groups."""
+    group = np.unique(names, return_inverse=True)[1]
+    return clustered_proportion(np.bincount(group, weights=true), np.bincount(group))
+
+
+def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int) -> Array:
+    generator = np.random.default_rng(seed)
+    members = [np.flatnonzero(names == name) for name in np.unique(names)]
+    estimate = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y).coef_[0]
+    draws = []
+    for _ in range(resamples):
+        rows = np.concatenate([members[k] for k in generator.integers(len(members), size=len(members))])
+        if 0 < y[rows].sum() < len(rows):
+            # A small ridge penalty keeps the coefficients finite if a resample separates perfectly.
+            draws.append(LogisticRegression(C=1e4, max_iter=1000).fit(X[rows], y[rows]).coef_[0])
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+    return np.stack([estimate, low, high], axis=1)
+
+
+def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Tabulate the number of circles by parameters such as p, d and weight decay (Ding, Figs. 5, 10, 14).
+
+    Parameters
+    ----------
+    counts : array_like of int, shape (runs,)
+        Circles that survived in each run.
+    parameters : mapping of str to array_like (runs,)
+
+    Returns
+    -------
+    list of dict
+        One row for each combination, sorted, with its values and the mean ``circles`` as an `Interval`.
+
+    Raises
+    ------
+    InputError
+        If lengths do not agree.
+    """
+    found = finite_array("counts", counts)
+    columns = {name: list(values) for name, values in parameters.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if found.ndim != 1 or any(n != len(found) for n in lengths.values()):
+        raise InputError(f"parameters must have {found.shape} entries as counts have, got {lengths}")
+    keys = list(zip(*columns.values(), strict=True)) if columns else [()] * len(found)
+    return [
+        dict(zip(columns, key, strict=True)) | {"circles": mean(found[[other == key for other in keys]])}
+        for key in sorted(set(keys))
+    ]
+
+
+@dataclass(frozen=True)
+class DecisionError:
+    """Errors and savings of a stopping rule, measured on runs of full length.
+
+    Attributes
+    ----------
+    wrong : Interval
+        Fraction of the decided runs whose set of survivors differs from the final one.
+    circles : Interval
+        Fraction of the circles of these runs whose fate the rule predicts wrongly.
+    undecided : Interval
+        Fraction of the runs that the rule never decides, which continue to the end.
+    steps : Interval
+        Mean number of steps taken.
+    saved : float
+        Fraction of all steps that the rule saves.
+    """
+
+    wrong: Interval
+    circles: Interval
+    undecided: Interval
+    steps: Interval
+    saved: float
+
+
+def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -> DecisionError:
+    """Measure how often the survivors that a stopping rule decides on differ from the final ones.
+
+    Parameters
+    ----------
+    steps : array_like of int, shape (frames,)
+    signals : array_like, shape (runs, frames, K)
+        Signals of runs of full length.
+    rule : StoppingRule, optional
+
+    Returns
+    -------
+    DecisionError
+    """
+    rule = rule or StoppingRule()
+    clock, x = np.asarray(steps), finite_array("signals", signals)
+    if x.ndim != 3 or x.shape[1] != len(clock):
+        raise InputError(f"signals must have the shape (runs, {len(clock)}, K), got {x.shape}")
+    stopped, wrong, misjudged, undecided = [], 0, 0, 0
+    for run in x:
+        step = rule.first(clock, run)
+        if step is None:
+            undecided += 1
+            stopped.append(int(clock[-1]))
+            continue
+        stopped.append(step)
+        now = run[np.searchsorted(clock, step)]
+        differ = survives(now, factor=rule.factor) != survives(run[-1], factor=rule.factor)
+        wrong += bool(differ.any())
+        misjudged += int(differ.sum())
+    decided = len(x) - undecided
+    return DecisionError(
+        proportion(wrong, decided),
+        proportion(misjudged, decided * x.shape[2]),
+        proportion(undecided, len(x)),
+        mean(stopped),
+        1 - float(np.sum(stopped)) / (len(x) * float(clock[-1])),
+    )
+
+
+def _pair(values: Any, survived: Any) -> tuple[Array, Booleans]:
+    x, y = finite_array("values", values), np.asarray(survived)
+    if y.dtype != np.bool_ or x.shape != y.shape or not x.size:
+        raise InputError(
+            f"values and survived (bool) must have one shape, got {x.shape} and {y.dtype} of {y.shape}"
+        )
+    return x.ravel(), y.ravel()

@@ -1,0 +1,321 @@
+"""Beyond both papers: the lottery of He et al. among the neurons of Ding's network, and a vote of them.
+
+A neuron of Ding's network reads its two tokens by effective weights E @ W of an embedding that all neurons
+share. If these were its own, as those of `TwoLayer` are, then for σ(x) = x² and small weights those by which
+it reads a frequency, θ₁ and θ₂, and ξ, by which it votes for the answer, would follow
+
+    dθ₁/dt = c conj(θ₂) ξ,    dθ₂/dt = c conj(θ₁) ξ,    dξ/dt = c θ₁θ₂:
+
+three waves, of which `FourierLottery` is the case θ₁ = θ₂, in other units. What is left of this where the
+embedding is shared and moves? The rules were written after a pilot at p = 23 (24 networks, of other seeds)
+and before any run at 31 and 59.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.special import elliprf
+
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.survival import survives
+from analysis.plots.palette import REFERENCE
+from analysis.plots.style import style
+from analysis.stats.intervals import Interval
+from grokphys.papers.beyond.predictability import agreement, strongest
+from grokphys.papers.beyond.selection import Place
+from grokphys.papers.ding.training import DECAY, gathered, show_intervals
+from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
+from nets.models import EmbeddingMLP
+from nets.networks import networks
+from nets.training import train
+from physics.neurons.spectrum import neuron_spectrum
+
+Array = NDArray[np.float64]
+READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
+SCORES = {"signal": "signal ‖F_k‖", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
+PIECE, ROWS = 50, 40
+"""Networks that are trained at a time; neurons of each that stand in the table, which are all alike."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where, and how many networks there."""
+
+    places: Sequence[Place]
+    runs: Sequence[int]
+
+
+def blowup_times(first: Any, second: Any, xi: Any) -> Array:
+    """Time t* (...) at which θ₁, θ₂ and ξ (...) leave the numbers, for c = 1.
+
+    ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², which rises and falls as |θ₁|² and |θ₂|² do, and
+    ``M = Im(θ₁θ₂ conj ξ)`` does not change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's
+    integral ``R_F(w - e₁, w - e₂, w - e₃)`` with the roots of that polynomial, which serve to rank: their
+    digits are those of a companion matrix. Where R < 0, w first comes down to the largest root.
+    """
+    w = np.abs(xi) ** 2
+    A, B = np.abs(first) ** 2 - w, np.abs(second) ** 2 - w
+    product = np.asarray(first) * second * np.conj(xi)
+    companion = np.zeros((*w.shape, 3, 3))
+    companion[..., 0, :] = np.stack([-A - B, -A * B, product.imag**2], axis=-1)
+    companion[..., 1, 0] = companion[..., 2, 1] = 1
+    roots = np.linalg.eigvals(companion).astype(np.complex128)
+    top = roots.real.max(axis=-1)  # the largest real root: a pair of complex ones lies to its left
+    roots = np.take_along_axis(roots, np.argsort(-roots.real, axis=-1), axis=-1)
+
+    def time(w: Array) -> Array:
+        return np.asarray(elliprf(w - top + 0j, w - roots[..., 1], w - roots[..., 2])).real
+
+    ahead = time(np.maximum(w, top))
+    return np.where(product.real < 0, 2 * time(top) - ahead, ahead)
+
+
+def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
+    """Of some networks, what the start foretells and what is there at the end, an axis of networks first."""
+    trained = train(
+        EmbeddingMLP(place.tokens, place.dim),
+        runs=min(PIECE, runs - PIECE * piece),
+        first_run=PIECE * piece,
+        steps=place.steps,
+        seed=seed + place.tokens,
+        weight_decay=DECAY,
+        record=place.steps,
+        observables=("layers", "validation_accuracy"),
+        device="cpu",
+    )
+    begun, ended = networks(trained, 0), networks(trained)
+    # At small weights SiLU is x/2, and so is what the second hidden layer makes of a neuron of the first.
+    through = begun.parameters["hidden2.weight"] @ begun.parameters["output.weight"] / 2
+    read, reads = begun.neuron_weights(), ended.neuron_weights()
+    start = neuron_spectrum(read["W_in"], through, second=read["second"])
+    end = neuron_spectrum(reads["W_in"], second=reads["second"])
+    parts = start.theta, start.theta_second, start.xi
+    first, second, xi = (np.asarray(part, np.complex128) for part in parts)
+    product = first * second * xi.conj()
+    times = blowup_times(first, second, xi)
+    named = times.argmin(axis=-1)
+    signals, final = (fourier_signals(one.parameters["embedding"]) for one in (begun, ended))
+    haste = (1 / times).mean(axis=1)
+    return {
+        "chosen": end.frequency,
+        "single": end.kind == "single",
+        "single_at_start": start.kind == "single",
+        "time": 1 + named,
+        "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
+        "phase": 1 + np.abs(np.angle(product)).argmin(axis=-1),
+        "signal": signals,
+        # Circles of as many votes are ranked by haste.
+        "votes": (named[..., None] == np.arange(place.tokens // 2)).sum(axis=1) + haste / haste.max() / 2,
+        "haste": haste,
+        "survived": survives(final),
+        "accuracy": trained.observables["validation_accuracy"][:, -1],
+    }
+
+
+def _tables(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
+    """Tables of neurons, the first of each network, and of circles."""
+    setting: Setting = run.setting
+    tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
+    for place, runs in zip(setting.places, setting.runs, strict=True):
+        names = [f"{place.tokens}-{piece}" for piece in range(-(-runs // PIECE))]
+        part = gathered(run, names, lambda n, place=place, runs=runs: _trained(place, runs, n, seed))  # type: ignore[misc]
+        for table, columns, width in (
+            ("neurons", ("chosen", "single", "single_at_start", *READERS), ROWS),
+            ("circles", (*SCORES, "survived"), place.tokens),
+        ):
+            own = {name: part[name][:, :width] for name in columns}
+            shape = own[columns[0]].shape
+            own["tokens"] = np.full(shape, place.tokens)
+            own["network"] = np.broadcast_to(1000 * place.tokens + np.arange(runs)[:, None], shape)
+            tables[table].append({name: values.ravel() for name, values in own.items()})
+    return {
+        table: {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for table, parts in tables.items()
+    }
+
+
+# -- rules -------------------------------------------------------------------------------------------------
+
+
+def _single(tokens: int) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["neurons"], tokens=tokens)
+        return mean(rows["single"], level, groups=rows["network"])
+
+    return measure
+
+
+def _alive(tables: Tables, tokens: int) -> dict[str, NDArray[Any]]:
+    """The neurons that are not dead."""
+    rows = where(tables["neurons"], tokens=tokens)
+    return {name: values[rows["chosen"] > 0] for name, values in rows.items()}
+
+
+def _foretells(reader: str, tokens: int) -> Measure:
+    """Share of the living neurons that end where a reader foretells, by network."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = _alive(tables, tokens)
+        return mean(rows["chosen"] == rows[reader], level, groups=rows["network"])
+
+    return measure
+
+
+def _beyond_survival(tokens: int) -> Measure:
+    """That share less what it would be if the same neurons were foretold the same in another order."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = _alive(tables, tokens)
+        gains = []
+        for network in np.unique(rows["network"]):
+            own = where(rows, network=network)
+            chosen, named = (np.bincount(own[name], minlength=tokens) for name in ("chosen", "time"))
+            count = len(own["chosen"])
+            gains.append(np.mean(own["chosen"] == own["time"]) - chosen @ named / count**2)
+        return mean(gains, level)
+
+    return measure
+
+
+def _lead(tokens: int) -> Measure:
+    """Share that t* foretells minus that of the better of magnitude and phase, by network."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = _alive(tables, tokens)
+        other = max(("magnitude", "phase"), key=lambda reader: int(np.sum(rows[reader] == rows["chosen"])))
+        gain = 1.0 * (rows["time"] == rows["chosen"]) - (rows[other] == rows["chosen"])
+        return mean(gain, level, groups=rows["network"])
+
+    return measure
+
+
+def _agreement(tables: Tables, score: str, tokens: int) -> Array:
+    """Of each network, how well the circles of the largest scores agree with the survivors."""
+    rows = where(tables["circles"], tokens=tokens)
+    shape = -1, tokens // 2
+    final = np.asarray(rows["survived"], bool).reshape(shape)
+    return agreement(strongest(np.asarray(rows[score], float).reshape(shape), final), final)
+
+
+def _knows(score: str, tokens: int) -> Measure:
+    return lambda tables, level: mean(_agreement(tables, score, tokens), level)
+
+
+def _better(score: str, tokens: int) -> Measure:
+    return lambda tables, level: mean(
+        _agreement(tables, score, tokens) - _agreement(tables, "signal", tokens), level
+    )
+
+
+def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
+    """The neurons as they were before training."""
+    rows = tables["neurons"]
+    return {**tables, "neurons": {**rows, "single": rows["single_at_start"]}}
+
+
+SOURCE, HE = "beyond both papers: a question of this project", "Abstract of He et al., who train `TwoLayer`"
+ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
+COMMON = "part of the circles that survive or are called survivors at step 0 that do and are"
+DRAWN: Callable[[Any, Any], Any] = shuffled("neurons", "time", within="network")
+
+
+def _rules(tokens: int) -> tuple[Statement, ...]:
+    at = f"p = {tokens}"
+    return (
+        Statement(
+            f"{at}: a single frequency",
+            "every neuron concentrates its energy at a single frequency",
+            "Section 3.1, Observation 1 of He et al. (authors' page)",
+            "share of neurons that hold at least 90 % of their input power in one frequency",
+            _single(tokens),
+            chance=_as_begun,
+            least=0.9,
+        ),
+        Statement(
+            f"{at}: t* names the winner",
+            "the “winner” determined by its initial spectral magnitude and phase alignment",
+            HE,
+            f"{ENDS_THERE}; by chance {2 / (tokens - 1):.2g}",
+            _foretells("time", tokens),
+            chance=DRAWN,
+            least=0.5,
+        ),
+        Statement(
+            f"{at}: t* tells neurons apart",
+            "a neuron ends where its own t* is smallest, and not only where those of its network end",
+            SOURCE,
+            f"{ENDS_THERE}, minus what it is if neurons of a network exchange their t*; by chance 0",
+            _beyond_survival(tokens),
+            chance=DRAWN,
+            least=0.05,
+        ),
+        Statement(
+            f"{at}: neither alone",
+            "the “winner” determined by its initial spectral magnitude and phase alignment",
+            HE,
+            f"{ENDS_THERE}, minus that for largest |θ₁θ₂| or for best phase, whichever is larger",
+            _lead(tokens),
+            chance=DRAWN,
+            least=0.05,
+        ),
+        Statement(
+            f"{at}: a vote tells survivors",
+            "the frequencies for which most neurons vote at the start survive",
+            SOURCE,
+            f"{COMMON}; every neuron votes for its frequency of smallest t*",
+            _knows("votes", tokens),
+            chance=shuffled("circles", "votes", within="network"),
+            least=0.3,
+        ),
+        *(
+            Statement(
+                f"{at}: {words}",
+                "a vote of the neurons tells the survivors better than the ranking by signal",
+                SOURCE,
+                f"{COMMON}, ranked by {SCORES[score]}, minus that ranked by signal; 0 if neither is better",
+                _better(score, tokens),
+                chance=shuffled("circles", score, within="network"),
+                least=0.05,
+            )
+            for score, words in (
+                ("votes", "the vote is better than the signal"),
+                ("haste", "a vote weighted by 1/t* is better"),
+            )
+        ),
+    )
+
+
+@recipe(
+    "votes",
+    paper="beyond",
+    item="votes: the lottery in Ding's network",
+    shows="What t* foretells of neurons that share an embedding, and what their votes tell of survivors.",
+    quick=Setting((Place(23, 48, 150),), (4,)),
+    paper_setting=Setting((Place(31, 64, 1500), Place(59, 128, 1500)), (120, 16)),
+    cost="ten minutes",
+    rules=(*_rules(31), *_rules(59)),
+)
+def votes(run: Run) -> Result:
+    """How often each reader names a neuron's frequency, and how well each ranking tells the survivors."""
+    tables = _tables(run, 46_000)
+    with style(10.4):
+        figure = Figure(figsize=(10.4, 3.9), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for n, place in enumerate(run.setting.places):
+            p = place.tokens
+            named = [_foretells(reader, p)(tables, 0.95) for reader in READERS]
+            known = [_knows(score, p)(tables, 0.95) for score in SCORES]
+            for ax, found in ((left, named), (right, known)):
+                show_intervals(ax, np.arange(3) + 0.1 * n, found, linestyle="none", label=f"p = {p}")
+            left.axhline(2 / (p - 1), color=REFERENCE, linewidth=1, linestyle=":")
+        left.set_xticks(range(3), list(READERS.values()))
+        left.set(title="neurons; dotted: chance", ylabel="share that ends there", ylim=(0, None))
+        right.set_xticks(range(3), list(SCORES.values()))
+        right.set(title="circles, ranked at step 0", ylabel="agreement with survivors", ylim=(0, 1))
+        left.legend()
+    return Result(tables, {"votes": figure})

@@ -1,0 +1,57 @@
+"""Pictures of the explorer: what a PNG shows of the screen."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("bokeh")
+
+from bokeh.document import Document
+
+from grokphys.explorer import session
+from grokphys.explorer.films import export
+from grokphys.explorer.views.tabs import VIEWS
+
+CIRCLES = VIEWS[3]
+
+
+def opened(kind):
+    return session.Session(Document(), [kind])
+
+
+PLANES = {"tokens", "sums", "embedding", "embedding sums", "particles", "particles sums", "phases"}
+"""Axes of films whose limits do not follow from the data."""
+
+
+@pytest.mark.parametrize("kind", VIEWS, ids=lambda kind: kind.slug)
+def test_a_picture_has_the_limits_and_the_numbers_of_the_screen(kind):
+    kind.prepare()
+    view = opened(kind).view
+    view.advance(2)
+    view.show()
+    assert all(None not in view.still().limits[name] for name in view.figures if name in PLANES)
+    for k, shown in enumerate(view.figures.values()):
+        shown.x_range.update(start=-2.0 - k, end=9.0 + k) if not shown.tags else shown.y_range.update(end=3.0)
+        shown.y_range.update(start=0.25, end=4.0 + k) if not shown.tags else None
+    film, drawn = view.still(), []
+    if kind is CIRCLES:  # a logarithmic axis has no limit below 0
+        film = replace(film, limits={**film.limits, "signals": (1.0, 9.0, 0.25, 4.0)})
+
+    def begin(figure):
+        drawn.append(figure)
+        return film.begin(figure)
+
+    picture = Image.open(io.BytesIO(export.png(replace(film, begin=begin), dpi=40)))
+    assert picture.format == "PNG"
+    axes = {ax.get_label(): ax for ax in drawn[0].axes}
+    assert set(film.limits) == set(view.figures) <= set(axes)
+    for name, limits in film.limits.items():
+        np.testing.assert_allclose([*axes[name].get_xlim(), *axes[name].get_ylim()], limits, err_msg=name)
+    words = drawn[0].get_supxlabel().replace("\n", " ")
+    assert view.verdict()[:40].split("\n")[0] in words
+    for name, value in view.status().items():
+        assert name.split()[-1] in words
+        assert value.split()[-1] in words
