@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache, wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
@@ -85,13 +85,30 @@ def rows_kernel(
     return decorate
 
 
-def _compiler(parallel: bool, reorder: bool, cache: bool) -> Callable[..., Any]:
-    compile_ = numba.njit(
+class Inner(NamedTuple):
+    """A kernel that only kernels call; `address_of` says where it is."""
+
+    dispatcher: Any
+
+
+def inner_kernel(*, reorder: bool = False) -> Callable[[Callable[..., None]], Inner]:
+    """Compile a function that only kernels call, by its address.
+
+    Python cannot call it. This saves the code that takes apart what Python would pass, which can be longer
+    than the kernel itself where records of arrays are passed.
+    """
+    compiled = _compiler(False, reorder, True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return lambda function: Inner(compiled(function))
+
+
+def _compiler(parallel: bool, reorder: bool, cache: bool, **options: bool) -> Callable[..., Any]:
+    compile_ = cast("Any", numba.njit)(
         cache=cache,
         error_model="numpy",
         parallel=parallel,
         nogil=True,
         fastmath={"contract", "reassoc", "nsz"} if reorder else False,
+        **options,
     )
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,7 +135,10 @@ def _digest(*files: tuple[str, int]) -> bytes:
     digest = hashlib.sha256()
     for path, _ in files:
         source = Path(path).read_bytes()
-        if b"@kernel(" in source or b"@rows_kernel(" in source or path == __file__:
+        if (
+            any(one in source for one in (b"@kernel(", b"@inner_kernel(", b"@rows_kernel("))
+            or path == __file__
+        ):
             digest.update(hashlib.sha256(source).digest())
     return digest.digest()
 
@@ -154,8 +174,9 @@ def address_of(kernel: Any, *arguments: Any) -> int:
     key = (kernel, *map(_kind, arguments))
     if key not in _addresses:  # Numba needs half a millisecond to determine the types of ten arrays.
         kinds = tuple(numba.typeof(argument) for argument in arguments)
-        kernel.compile(kinds)
-        found = kernel.overloads[kinds]
+        dispatcher = kernel.dispatcher if isinstance(kernel, Inner) else kernel
+        dispatcher.compile(kinds)
+        found = dispatcher.overloads[kinds]
         _addresses[key] = int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
     return _addresses[key]
 

@@ -4,15 +4,16 @@ import math
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 from numpy.typing import NDArray
 
-from nets.engines.products import matrix
-from physics.jit import kernel
+from nets.engines.products import matrix, piece
+from physics.jit import call, kernel, primitive
 
 Array = NDArray[Any]
 Integers = NDArray[Any]
 
-RELU, SILU, TANH, ASINH = range(4)
 F = np.float32
 LOG2E, LN2_HIGH, LN2_LOW = F(1.44269504088896341), F(0.693359375), F(-2.12194440e-4)
 EXPONENTIAL = (F(5.0e-1), F(1.6666665459e-1), F(4.1665795894e-2), F(8.3334519073e-3), F(1.3981999507e-3))
@@ -35,49 +36,114 @@ LOGARITHM = (
 LAST_LOGARITHM, ROOT_HALF = F(7.0376836292e-2), F(0.707106781186547524)
 
 
-@kernel()
-def activate(states: Array, slopes: Array, activation: int, even: float, room: Array, bits: Integers) -> None:
-    """Apply the activation in place, and put its derivative into `slopes`.
+@primitive
+def float_of(typing_context: Any, bits: Any) -> Any:
+    """Take the bits of an int32 as a float32."""
+    return types.float32(types.int32), _same_bits(ir.FloatType())
 
-    With h = x/2 and t = tanh h, which is kept in `room`, the even part is h t, and its derivative is (t + h
-    (1 - t²)) / 2.
+
+@primitive
+def bits_of(typing_context: Any, number: Any) -> Any:
+    """Take the bits of a float32 as an int32."""
+    return types.int32(types.float32), _same_bits(ir.IntType(32))
+
+
+def _same_bits(kind: Any) -> Any:
+    return lambda context, builder, signature, arguments: builder.bitcast(arguments[0], kind)
+
+
+# -- activations: in place, with the derivative into `slopes`; `exp` is the address of `exponential` ---------
+
+
+@kernel()
+def relu(states: Array, slopes: Array, exp: int) -> None:
+    """Apply max(x, 0)."""
+    one, zero = states.dtype.type(1), states.dtype.type(0)
+    for i in range(len(states)):
+        x = states[i]
+        slopes[i] = one if x > zero else zero
+        states[i] = zero if zero > x else x  # NaN stays
+
+
+@kernel()
+def silu(states: Array, slopes: Array, exp: int) -> None:
+    """Apply x / (1 + exp(-x))."""
+    one = states.dtype.type(1)
+    for i in range(len(states)):
+        slopes[i] = -states[i]
+    call(exp, (slopes,))
+    for i in range(len(states)):
+        gate = one / (one + slopes[i])
+        states[i] *= gate
+        slopes[i] = gate + states[i] * (one - gate)
+
+
+@kernel()
+def tanh(states: Array, slopes: Array, exp: int) -> None:
+    """Apply the hyperbolic tangent."""
+    one = states.dtype.type(1)
+    hyperbolic_tangent(states, slopes, exp)
+    for i in range(len(states)):
+        slopes[i] = one - states[i] * states[i]
+
+
+@kernel()
+def asinh(states: Array, slopes: Array, exp: int) -> None:
+    """Apply the inverse hyperbolic sine."""
+    one = states.dtype.type(1)
+    for i in range(len(states)):
+        slopes[i] = one / np.sqrt(states[i] * states[i] + one)
+    inverse_hyperbolic_sine(states)
+
+
+@kernel()
+def quadratic(states: Array, slopes: Array, exp: int) -> None:
+    """Apply x²."""
+    for i in range(len(states)):
+        slopes[i] = states[i] + states[i]
+        states[i] *= states[i]
+
+
+@kernel()
+def absolute(states: Array, slopes: Array, exp: int) -> None:
+    """Apply |x|, whose derivative is 0 at 0."""
+    for i in range(len(states)):
+        slopes[i] = np.sign(states[i])
+        states[i] = abs(states[i])
+
+
+ACTIVATION = {
+    "relu": relu,
+    "silu": silu,
+    "tanh": tanh,
+    "asinh": asinh,
+    "quadratic": quadratic,
+    "abs": absolute,
+}
+
+
+@kernel()
+def with_even_part(
+    activate: int, states: Array, slopes: Array, even: float, halves: Array, tangents: Array, exp: int
+) -> None:
+    """Apply an activation, and add `even` times the even part of SiLU.
+
+    With h = x/2 and t = tanh h, that is h t, and its derivative (t + h (1 - t²)) / 2.
     """
     one, half = states.dtype.type(1), states.dtype.type(0.5)
-    halves, tangents = room[0, : len(states)], room[1, : len(states)]
-    if even > 0:
-        for i in range(len(states)):
-            halves[i] = half * states[i]
-            tangents[i] = halves[i]
-        hyperbolic_tangent(tangents, slopes, bits)
-    if activation == RELU:
-        for i in range(len(states)):
-            slopes[i] = one if states[i] > 0 else 0 * one
-            states[i] = max(states[i], 0 * one)
-    elif activation == SILU:
-        for i in range(len(states)):
-            slopes[i] = -states[i]
-        exponential(slopes, bits)
-        for i in range(len(states)):
-            gate = one / (one + slopes[i])
-            states[i] *= gate
-            slopes[i] = gate + states[i] * (one - gate)
-    elif activation == TANH:
-        hyperbolic_tangent(states, slopes, bits)
-        for i in range(len(states)):
-            slopes[i] = one - states[i] * states[i]
-    else:
-        for i in range(len(states)):
-            slopes[i] = one / np.sqrt(states[i] * states[i] + one)
-        inverse_hyperbolic_sine(states, bits)
-    if even > 0:
-        weight = states.dtype.type(even)
-        for i in range(len(states)):
-            states[i] += weight * (halves[i] * tangents[i])
-            slopes[i] += weight * half * (tangents[i] + halves[i] * (one - tangents[i] * tangents[i]))
+    for i in range(len(states)):
+        halves[i] = half * states[i]
+        tangents[i] = halves[i]
+    hyperbolic_tangent(tangents, slopes, exp)
+    call(activate, (states, slopes, exp))
+    weight = states.dtype.type(even)
+    for i in range(len(states)):
+        states[i] += weight * (halves[i] * tangents[i])
+        slopes[i] += weight * half * (tangents[i] + halves[i] * (one - tangents[i] * tangents[i]))
 
 
 @kernel()
-def exponential(x: Array, bits: Integers) -> None:
+def exponential(x: Array) -> None:
     """Exponential in place; in float32 by Cephes' polynomial, which the compiler vectorizes.
 
     x = n ln 2 + r with |r| <= ln 2 / 2; the relative error stays below 2e-7, and arguments are clipped to the
@@ -91,18 +157,15 @@ def exponential(x: Array, bits: Integers) -> None:
     for i in range(len(x)):
         value = min(max(x[i], LOWEST), HIGHEST)
         power = np.floor(value * LOG2E + HALF)
-        bits[i] = (np.int32(power) + np.int32(127)) << np.int32(23)
+        scale = float_of((np.int32(power) + np.int32(127)) << np.int32(23))
         r = value - power * LN2_HIGH
         r = r - power * LN2_LOW
         series = ((((LAST_EXPONENTIAL * r + c4) * r + c3) * r + c2) * r + c1) * r + c0
-        x[i] = series * (r * r) + r + ONE
-    scale = bits.view(np.float32)
-    for i in range(len(x)):
-        x[i] *= scale[i]
+        x[i] = (series * (r * r) + r + ONE) * scale
 
 
 @kernel()
-def hyperbolic_tangent(x: Array, room: Array, bits: Integers) -> None:
+def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
     """Hyperbolic tangent in place; in float32 with a relative error below 3e-7, small arguments included."""
     if x.itemsize != 4:
         for i in range(len(x)):
@@ -111,7 +174,7 @@ def hyperbolic_tangent(x: Array, room: Array, bits: Integers) -> None:
     c0, c1, c2, c3 = TANGENT
     for i in range(len(x)):
         room[i] = TWO * abs(x[i])
-    exponential(room, bits)
+    call(exp, (room,))
     for i in range(len(x)):
         square = x[i] * x[i]
         series = (((LAST_TANGENT * square + c3) * square + c2) * square + c1) * square + c0
@@ -122,7 +185,7 @@ def hyperbolic_tangent(x: Array, room: Array, bits: Integers) -> None:
 
 
 @kernel()
-def inverse_hyperbolic_sine(x: Array, bits: Integers) -> None:
+def inverse_hyperbolic_sine(x: Array) -> None:
     """Inverse hyperbolic sine in place; in float32 with a relative error below 3e-7, up to where x² ends.
 
     It is ln(|x| + sqrt(x² + 1)) with the sign of x, and a series where |x| is small. The logarithm, Cephes'
@@ -134,13 +197,10 @@ def inverse_hyperbolic_sine(x: Array, bits: Integers) -> None:
         return
     s0, s1, s2 = SINE
     c0, c1, c2, c3, c4, c5, c6, c7 = LOGARITHM
-    numbers = bits.view(np.float32)
     for i in range(len(x)):
-        numbers[i] = abs(x[i]) + np.sqrt(x[i] * x[i] + ONE)
-    for i in range(len(x)):
-        power = F((bits[i] >> np.int32(23)) - np.int32(126))
-        bits[i] = (bits[i] & np.int32(0x007FFFFF)) | np.int32(0x3F000000)
-        factor = numbers[i]
+        bits = bits_of(F(abs(x[i]) + np.sqrt(x[i] * x[i] + ONE)))
+        power = F((bits >> np.int32(23)) - np.int32(126))
+        factor = float_of((bits & np.int32(0x007FFFFF)) | np.int32(0x3F000000))
         low = factor < ROOT_HALF
         power = power - ONE if low else power
         r = TWO * factor - ONE if low else factor - ONE
@@ -153,9 +213,14 @@ def inverse_hyperbolic_sine(x: Array, bits: Integers) -> None:
         x[i] = near if abs(x[i]) < HALF else far * (x[i] / abs(x[i]))  # NaN and infinity become NaN
 
 
+# -- losses: what they add to `sums`, and their gradients --------------------------------------------------
+
+
 @kernel(reorder=True)
-def cross_entropy(logits: Array, labels: Integers, room: Array, bits: Integers) -> tuple[float, int]:
-    """Return the sum of the cross-entropies, and how often the (first) largest logit is correct."""
+def cross_entropy(
+    logits: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
+) -> None:
+    """Add the cross-entropies to `sums`, and how often the (first) largest logit is correct."""
     rows, width = logits.shape
     powers = matrix(room, 0, rows, width)
     total, hits = 0.0, 0
@@ -170,18 +235,21 @@ def cross_entropy(logits: Array, labels: Integers, room: Array, bits: Integers) 
             first += 1
         hits += first == labels[n] and powers[n, first] == 0
         total -= powers[n, labels[n]]
-    exponential(powers.reshape(-1), bits)
+    call(exp, (piece(room, 0, rows * width),))
     for n in range(rows):
         norm = 0.0
         for j in range(width):
             norm += powers[n, j]
         total += math.log(norm)
-    return total, hits
+    sums[0] += total
+    sums[1] += hits
 
 
 @kernel(reorder=True)
-def squared_error(outputs: Array, labels: Integers, targets: Array) -> tuple[float, int]:
-    """Return the sum of the mean squared errors, and how often the (first) nearest target is correct."""
+def squared_error(
+    outputs: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
+) -> None:
+    """Add the squared errors to `sums`, and how often the (first) nearest target is correct."""
     rows, width = outputs.shape
     total, hits = 0.0, 0
     for n in range(rows):
@@ -196,12 +264,20 @@ def squared_error(outputs: Array, labels: Integers, targets: Array) -> tuple[flo
             if c == labels[n]:
                 total += distance / width
         hits += best == labels[n]
-    return total, hits
+    sums[0] += total
+    sums[1] += hits
 
 
 @kernel(reorder=True)
 def squared_error_gradient(
-    outputs: Array, labels: Integers, targets: Array, batch: Integers, start: int, total: int, out: Array
+    outputs: Array,
+    labels: Integers,
+    targets: Array,
+    batch: Integers,
+    start: int,
+    total: int,
+    exp: int,
+    out: Array,
 ) -> None:
     """Gradient of the mean squared error over `total` examples, with respect to the outputs from `start`."""
     rows, width = outputs.shape
@@ -215,7 +291,14 @@ def squared_error_gradient(
 
 @kernel(reorder=True)
 def cross_entropy_gradient(
-    logits: Array, labels: Integers, batch: Integers, start: int, total: int, out: Array, bits: Integers
+    logits: Array,
+    labels: Integers,
+    targets: Array,
+    batch: Integers,
+    start: int,
+    total: int,
+    exp: int,
+    out: Array,
 ) -> None:
     """Gradient of the mean cross-entropy over `total` examples, with respect to the logits from `start`."""
     rows, width = logits.shape
@@ -225,7 +308,7 @@ def cross_entropy_gradient(
             largest = max(largest, logits[n, j])
         for j in range(width):
             out[n, j] = logits[n, j] - largest
-    exponential(out.reshape(-1), bits)
+    call(exp, (piece(out, 0, rows * width),))
     for n in range(rows):
         example = batch[start + n] if len(batch) else start + n
         norm = logits.dtype.type(0)
@@ -243,56 +326,34 @@ def adamw(
     gradient: Array,
     first: Array,
     second: Array,
-    number: int,
-    rate: float,
-    decay: float,
-    betas: Array,
-) -> None:
-    """One step of decoupled AdamW, in PyTorch's order; the scalars are computed in float64.
-
-    At a rate of 0, the values stay and the moments change, as in PyTorch. An epsilon of 0 stands for SGD,
-    whose weight decay shrinks the values as in AdamW.
-    """
-    real = values.dtype.type
-    if betas[2] == 0:
-        for i in range(len(values)):
-            values[i] = real(1 - rate * decay) * values[i] - real(rate) * gradient[i]
-        return
-    keep1, take1 = real(betas[0]), real(1 - betas[0])
-    keep2, take2 = real(betas[1]), real(1 - betas[1])
-    shrink, size = real(1 - rate * decay), real(rate / (1 - betas[0] ** number))
-    root, epsilon = real(1 / math.sqrt(1 - betas[1] ** number)), real(betas[2])
-    for i in range(len(values)):
-        g = gradient[i]
-        m = keep1 * first[i] + take1 * g
-        v = keep2 * second[i] + take2 * (g * g)
-        first[i], second[i] = m, v
-        values[i] = shrink * values[i] - size * (m / (np.sqrt(v) * root + epsilon))
-
-
-@kernel()
-def update(
-    values: Array,
-    gradient: Array,
-    first: Array,
-    second: Array,
     head: int,
     number: int,
     rates: Array,
     betas: Array,
 ) -> None:
-    """Let `adamw` take step `number` with one member, whose first `head` values have separate rates.
+    """Take step `number` of decoupled AdamW, in PyTorch's order; the scalars are computed in float64.
 
-    `rates` (4,) are learning rate and weight decay of these, the encoder, and then of the decoder.
+    `rates` (4,) are learning rate and weight decay of the first `head` values, the encoder, and then of the
+    others. At a rate of 0, the values stay and the moments change, as in PyTorch. An epsilon of 0 stands for
+    SGD, whose weight decay shrinks the values as in AdamW.
     """
-    for start, end, part in ((0, head, 0), (head, len(gradient), 2)):
-        adamw(
-            values[start:end],
-            gradient[start:end],
-            first[start:end],
-            second[start:end],
-            number,
-            rates[part],
-            rates[part + 1],
-            betas,
-        )
+    real = values.dtype.type
+    for start, end, part in ((0, head, 0), (head, len(values), 2)):
+        rate, decay = rates[part], rates[part + 1]
+        size = end - start
+        x, slope = piece(values, start, size), piece(gradient, start, size)
+        mean, square = piece(first, start, size), piece(second, start, size)
+        if betas[2] == 0:
+            for i in range(size):
+                x[i] = real(1 - rate * decay) * x[i] - real(rate) * slope[i]
+            continue
+        keep1, take1 = real(betas[0]), real(1 - betas[0])
+        keep2, take2 = real(betas[1]), real(1 - betas[1])
+        shrink, reach = real(1 - rate * decay), real(rate / (1 - betas[0] ** number))
+        root, epsilon = real(1 / math.sqrt(1 - betas[1] ** number)), real(betas[2])
+        for i in range(size):  # from 0: from `start`, where an index could be negative, is not vectorized
+            g = slope[i]
+            m = keep1 * mean[i] + take1 * g
+            v = keep2 * square[i] + take2 * (g * g)
+            mean[i], square[i] = m, v
+            x[i] = shrink * x[i] - reach * (m / (np.sqrt(v) * root + epsilon))

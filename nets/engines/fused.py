@@ -10,18 +10,15 @@ import torch
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
-from nets.engines import functions, neurons
-from nets.engines import step as kernels
+from nets.engines import first_layer, neurons
+from nets.engines import step as dense
 from nets.engines.ensemble import Ensemble, Optimizer
 
-COMBINE = {"sum": kernels.SUM, "concatenate": kernels.CONCATENATE, "product": kernels.PRODUCT}
-ACTIVATION = {
-    "relu": functions.RELU,
-    "silu": functions.SILU,
-    "tanh": functions.TANH,
-    "asinh": functions.ASINH,
-    "quadratic": neurons.QUADRATIC,
-    "abs": neurons.ABSOLUTE,
+COMBINE = {
+    "sum": first_layer.SUM,
+    "concatenate": first_layer.CONCATENATE,
+    "product": first_layer.PRODUCT,
+    "data": first_layer.DATA,
 }
 TASKS_A_THREAD = 4
 """Number of tasks per thread, so that a core that other programs use takes fewer of them."""
@@ -57,10 +54,9 @@ class FusedEngine:
         self._second = np.zeros_like(self._parameters)
         encoded = [self._places[name].stop for name in model.encoder]
         self._sizes = np.array(architecture.sizes)
-        self._shape = kernels.Shape(
-            COMBINE.get(architecture.combine, kernels.DATA),
-            ACTIVATION[architecture.activation],
-            kernels.CROSS_ENTROPY if architecture.loss == "cross_entropy" else kernels.SQUARED_ERROR,
+        self._shape = first_layer.Shape(
+            COMBINE.get(architecture.combine, first_layer.DATA),
+            first_layer.CROSS_ENTROPY if architecture.loss == "cross_entropy" else first_layer.SQUARED_ERROR,
             0 if data else model.tokens,
             0 if data else model.dim,
             max(encoded),
@@ -69,9 +65,9 @@ class FusedEngine:
         )
         task = model.task
         targets = np.empty((ensemble.runs, 0, 0)) if ensemble.targets is None else ensemble.targets
-        self._kernels: Any = neurons if architecture.combine == "neurons" else kernels
+        self._kernels: Any = neurons if architecture.combine == "neurons" else dense
         self._sets: dict[str, Any] = {
-            part: kernels.Examples(
+            part: first_layer.Examples(
                 (index[..., None] if data else task.inputs[index]).astype(np.int32),
                 task.labels[index].astype(np.int32),
                 task.inputs.astype(dtype) if data else np.empty((0, 0), dtype),
@@ -85,6 +81,15 @@ class FusedEngine:
                 for part, examples in self._sets.items()
             }
         self.set_rates(optimiser)
+        self._rooms = [self._new_room()]
+        self._calls = self._kernels.calls_for(
+            self._shape,
+            architecture.activation,
+            self._sizes,
+            self._sets["train"],
+            self._rooms[0],
+            self._betas,
+        )
         self._training = np.arange(ensemble.runs)
         self._threads = ThreadPoolExecutor(numba.get_num_threads())
 
@@ -96,7 +101,7 @@ class FusedEngine:
             batches = np.empty((1, 1, 0), np.int32)
         self._spread(
             self._training,
-            lambda members: self._kernels.train_members(
+            lambda members, room: dense.train_members(
                 members,
                 self._parameters,
                 self._first,
@@ -109,6 +114,8 @@ class FusedEngine:
                 count,
                 self._rates,
                 self._betas,
+                room,
+                self._calls,
             ),
         )
 
@@ -123,8 +130,17 @@ class FusedEngine:
         loss, accuracy = np.empty(self._ensemble.runs), np.empty(self._ensemble.runs)
         self._spread(
             np.arange(self._ensemble.runs),
-            lambda members: self._kernels.evaluate(
-                members, self._parameters, self._shape, self._sizes, self._sets[part], loss, accuracy
+            lambda members, room: self._kernels.evaluate(
+                members,
+                self._parameters,
+                self._shape,
+                self._sizes,
+                self._sets[part],
+                loss,
+                accuracy,
+                np.empty(2),
+                room,
+                self._calls,
             ),
         )
         return loss, accuracy
@@ -134,8 +150,15 @@ class FusedEngine:
         gradients = np.empty_like(self._parameters)
         self._spread(
             np.arange(self._ensemble.runs),
-            lambda members: self._kernels.gradients(
-                members, self._parameters, gradients, self._shape, self._sizes, self._sets["train"]
+            lambda members, room: dense.gradients(
+                members,
+                self._parameters,
+                gradients,
+                self._shape,
+                self._sizes,
+                self._sets["train"],
+                room,
+                self._calls,
             ),
         )
         return gradients[:, self._places[name]].reshape(self._ensemble.parameters[name].shape)
@@ -182,12 +205,26 @@ class FusedEngine:
 
     # -- implementation ------------------------------------------------------------------------------------
 
-    def _spread(self, members: NDArray[np.int64], task: Callable[[NDArray[np.int64]], None]) -> None:
-        """Run a task for all members, in pieces that free threads take one by one."""
+    def _new_room(self) -> Any:
+        """Arrays that one task computes in."""
+        numbers, dtype = self._parameters.shape[1], self._parameters.dtype
+        return self._kernels.room_for(self._shape, self._sizes, numbers, dtype)
+
+    def _spread(self, members: NDArray[np.int64], task: Callable[[NDArray[np.int64], Any], None]) -> None:
+        """Run a task for all members, in pieces that whichever thread is free takes, each in a room."""
+
+        def work(piece: NDArray[np.int64]) -> None:
+            try:
+                room = self._rooms.pop()
+            except IndexError:
+                room = self._new_room()
+            task(piece, room)
+            self._rooms.append(room)  # new memory for each task would cost more than a small one
+
         threads = numba.get_num_threads()
         if threads == 1 or len(members) <= 1:
-            task(members)
+            work(members)
             return
         pieces = np.array_split(members, min(len(members), TASKS_A_THREAD * threads))
-        for _ in self._threads.map(task, pieces):
+        for _ in self._threads.map(work, pieces):
             pass

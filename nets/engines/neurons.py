@@ -10,16 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.engines.functions import activate, cross_entropy, cross_entropy_gradient, update
-from nets.engines.products import TILE_ROWS, VECTOR_BYTES, add_product, matrix, tile
-from nets.engines.step import Shape
-from physics.jit import kernel
+from nets.engines.first_layer import Calls, Shape
+from nets.engines.products import TILE_ROWS, VECTOR_BYTES, add_product, matrix, piece, room, tile
+from nets.engines.step import functions_for
+from physics.jit import address_of, call, inner_kernel, kernel
 
 Array = NDArray[Any]
 Integers = NDArray[Any]
 
-QUADRATIC, ABSOLUTE = 4, 5
-"""Activations in addition to those of `nets.engines.functions`, whose numbers end at 3."""
 NUMBERS = 24000
 """Approximate count of numbers in a block: 96 kB in float32; a step needs three blocks in cache."""
 
@@ -48,9 +46,10 @@ class Scratch(NamedTuple):
     errors: Array
     turned: Array
     by_turned: Array
-    bits: Integers
     tokens: Integers  # rows of tokens a, tokens b and labels
     weights: Array
+    gradient: Array  # of one member
+    everything: Integers  # an empty batch, which stands for all examples
 
 
 def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
@@ -66,49 +65,36 @@ def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
     return Pairs(inputs.astype(np.int32), labels.astype(np.int32), distinct, occurs, counts)
 
 
-@kernel()
-def train_members(
-    members: Integers,
-    parameters: Array,
-    first: Array,
-    second: Array,
-    shape: Shape,
-    sizes: Integers,
-    pairs: Pairs,
-    batches: Integers,
-    step: int,
-    count: int,
-    rates: Array,
-    betas: Array,
-) -> None:
-    """Take `count` optimizer steps with each of some members, in place; see `nets.engines.step`."""
-    gradient = np.empty(parameters.shape[1], parameters.dtype)
-    scratch = _scratch(shape, sizes, parameters)
-    for member in members:
-        for offset in range(count):
-            batch = batches[member, offset] if batches.shape[2] else batches[0, 0]
-            _gradient(member, parameters[member], gradient, shape, sizes, pairs, batch, scratch)
-            update(
-                parameters[member],
-                gradient,
-                first[member],
-                second[member],
-                shape.encoded,
-                step + offset + 1,
-                rates[member],
-                betas,
-            )
+def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch:
+    """Allocate the working memory of a task; blocks are whole tiles of the products."""
+    width, outputs = sizes
+    block = min(32, max(1, NUMBERS // (TILE_ROWS * width))) * TILE_ROWS
+    return Scratch(
+        room(block * width, dtype),
+        room(block * width, dtype),
+        room(block * width, dtype),
+        room(block * outputs, dtype),
+        room(block * outputs, dtype),
+        room(width * outputs, dtype),
+        room(width * outputs, dtype),
+        room((3, block), np.int32),
+        room(block, dtype),
+        room(numbers, dtype),
+        room(0, np.int32),
+    )
 
 
-@kernel()
-def gradients(
-    members: Integers, parameters: Array, out: Array, shape: Shape, sizes: Integers, pairs: Pairs
-) -> None:
-    """Write the gradient of the full training loss of some members to `out` (runs, numbers)."""
-    scratch = _scratch(shape, sizes, parameters)
-    everything = np.empty(0, np.int32)
-    for member in members:
-        _gradient(member, parameters[member], out[member], shape, sizes, pairs, everything, scratch)
+def calls_for(
+    shape: Shape, activation: str, sizes: Integers, pairs: Pairs, scratch: Scratch, betas: Array
+) -> Calls:
+    """Compile the kernels of a step, unless that is done."""
+    row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
+    calls = Calls()
+    return functions_for(activation, 0.0, True, matrix, row, batch, betas)._replace(
+        gradient=address_of(_gradient, 0, row, row, shape, sizes, pairs, batch, scratch, calls),
+        forward=address_of(_forward, row, 1, shape, sizes, scratch, calls),
+        wide_product=address_of(_add_wide_product, matrix, True, matrix, matrix),
+    )
 
 
 @kernel()
@@ -120,88 +106,62 @@ def evaluate(
     pairs: Pairs,
     loss: Array,
     accuracy: Array,
+    sums: Array,
+    scratch: Scratch,
+    calls: Calls,
 ) -> None:
     """Write the mean loss and the accuracy of some members to (runs,) arrays; NaN for an empty set."""
-    scratch = _scratch(shape, sizes, parameters)
     size, block = pairs.labels.shape[1], len(scratch.weights)
     for member in members:
-        total, hits = 0.0, 0
+        sums[:] = 0.0
         for start in range(0, size, block):
             rows = min(block, size - start)
             for n in range(rows):
                 scratch.tokens[0, n] = pairs.inputs[member, start + n, 0]
                 scratch.tokens[1, n] = pairs.inputs[member, start + n, 1]
                 scratch.tokens[2, n] = pairs.labels[member, start + n]
-            logits = _forward(parameters[member], rows, shape, sizes, scratch)
-            part, right = cross_entropy(logits, scratch.tokens[2], scratch.errors, scratch.bits)
-            total += part
-            hits += right
-        loss[member] = total / size if size else np.nan
-        accuracy[member] = hits / size if size else np.nan
+            call(calls.forward, (parameters[member], rows, shape, sizes, scratch, calls))
+            logits = matrix(scratch.logits, 0, rows, sizes[1])
+            call(calls.loss, (logits, scratch.tokens[2], logits, scratch.errors, calls.exp, sums))
+        loss[member] = sums[0] / size if size else np.nan
+        accuracy[member] = sums[1] / size if size else np.nan
 
 
-_add_whole_tile = tile(2, masked=False)
+_add_whole_tile, _add_whole_turned = tile(2, masked=False), tile(2, masked=False, turned=True)
 
 
-@kernel()
-def _add_wide_product(A: Array, B: Array, out: Array) -> None:
+@inner_kernel()
+def _add_wide_product(A: Array, turned: bool, B: Array, out: Array) -> None:
     """Add A @ B to `out` as `add_product` does; faster if `out` is wide and the inner dimension small."""
     lanes = VECTOR_BYTES // out.itemsize
     whole = out.shape[1] - out.shape[1] % (2 * lanes)
     for column in range(0, whole, 2 * lanes):
         for row in range(0, len(out), TILE_ROWS):
-            _add_whole_tile(A, B, out, row, column)
-    if whole < out.shape[1]:
-        add_product(A, B[:, whole:], out[:, whole:])
+            if turned:
+                _add_whole_turned(A, B, out, row, column)
+            else:
+                _add_whole_tile(A, B, out, row, column)
+    add_product(A, turned, B, out, whole)
 
 
-@kernel()
-def _scratch(shape: Shape, sizes: Integers, like: Array) -> Scratch:
-    """Allocate the working memory of a task; blocks are whole tiles of the products."""
-    width, outputs = sizes[0], sizes[1]
-    block = min(32, max(1, NUMBERS // (TILE_ROWS * width))) * TILE_ROWS
-    return Scratch(
-        np.empty(block * width, like.dtype),
-        np.empty(block * width, like.dtype),
-        np.empty(block * width, like.dtype),
-        np.empty(block * outputs, like.dtype),
-        np.empty(block * outputs, like.dtype),
-        np.empty(width * outputs, like.dtype),
-        np.empty(width * outputs, like.dtype),
-        np.empty(block * max(width, outputs), np.int32),
-        np.empty((3, block), np.int32),
-        np.empty(block, like.dtype),
-    )
-
-
-@kernel()
-def _forward(row: Array, rows: int, shape: Shape, sizes: Integers, scratch: Scratch) -> Array:
-    """Compute the logits (rows, outputs) of the pairs in the scratch; keep their states and slopes."""
+@inner_kernel()
+def _forward(row: Array, rows: int, shape: Shape, sizes: Integers, scratch: Scratch, calls: Calls) -> None:
+    """Compute logits (rows, outputs), states and slopes of the pairs that stand in the scratch."""
     width, outputs = sizes[0], sizes[1]
     weights = matrix(row, 0, shape.tokens, width)
-    states, slopes = scratch.states[: rows * width], scratch.slopes[: rows * width]
+    states = matrix(scratch.states, 0, rows, width)
     for n in range(rows):
-        one, two = weights[scratch.tokens[0, n]], weights[scratch.tokens[1, n]]
-        target = states[n * width : (n + 1) * width]
+        one, two, target = weights[scratch.tokens[0, n]], weights[scratch.tokens[1, n]], states[n]
         for j in range(width):
             target[j] = one[j] + two[j]
-    if shape.activation == QUADRATIC:
-        for i in range(len(states)):
-            slopes[i] = states[i] + states[i]
-            states[i] *= states[i]
-    elif shape.activation == ABSOLUTE:
-        for i in range(len(states)):
-            slopes[i] = np.sign(states[i])
-            states[i] = abs(states[i])
-    else:
-        activate(states, slopes, shape.activation, 0.0, scratch.flow.reshape(1, -1), scratch.bits)
+    values, slopes = piece(scratch.states, 0, rows * width), piece(scratch.slopes, 0, rows * width)
+    call(calls.activate, (values, slopes, calls.exp))
     logits = matrix(scratch.logits, 0, rows, outputs)
     logits[:] = 0
-    add_product(states.reshape(rows, width), matrix(row, shape.tokens * width, width, outputs), logits)
-    return logits
+    call(calls.product, (states, False, matrix(row, shape.tokens * width, width, outputs), logits, 0))
 
 
-@kernel()
+@inner_kernel()
 def _gradient(
     member: int,
     row: Array,
@@ -211,6 +171,7 @@ def _gradient(
     pairs: Pairs,
     batch: Integers,
     scratch: Scratch,
+    calls: Calls,
 ) -> None:
     """Compute the gradient of a member's mean loss over a batch, or over all examples if it is empty."""
     width, outputs = sizes[0], sizes[1]
@@ -224,7 +185,6 @@ def _gradient(
         for c in range(outputs):
             turned[c, i] = row[at + i * outputs + c]
     by_weights = matrix(gradient, 0, shape.tokens, width)
-    everything = np.empty(0, np.int32)
     last = size if size else pairs.counts[member]
     for start in range(0, last, block):
         rows = min(block, last - start)
@@ -239,18 +199,19 @@ def _gradient(
                 for part in range(3):
                     scratch.tokens[part, n] = pairs.distinct[member, start + n, part]
                 scratch.weights[n] = pairs.occurs[member, start + n]
-        logits = _forward(row, rows, shape, sizes, scratch)
-        errors = matrix(scratch.errors, 0, rows, outputs)
-        cross_entropy_gradient(logits, scratch.tokens[2], everything, 0, total, errors, scratch.bits)
+        call(calls.forward, (row, rows, shape, sizes, scratch, calls))
+        logits, errors = matrix(scratch.logits, 0, rows, outputs), matrix(scratch.errors, 0, rows, outputs)
+        labels, all_ = scratch.tokens[2], scratch.everything
+        call(calls.errors, (logits, labels, logits, all_, 0, total, calls.exp, errors))
         for n in range(rows):
             for c in range(outputs):
                 errors[n, c] *= scratch.weights[n]
-        _add_wide_product(errors.T, matrix(scratch.states, 0, rows, width), by_turned)
+        call(calls.wide_product, (errors, True, matrix(scratch.states, 0, rows, width), by_turned))
         flow = matrix(scratch.flow, 0, rows, width)
         flow[:] = 0
-        _add_wide_product(errors, turned, flow)
+        call(calls.wide_product, (errors, False, turned, flow))
         for n in range(rows):
-            source, slopes = flow[n], scratch.slopes[n * width : (n + 1) * width]
+            source, slopes = flow[n], piece(scratch.slopes, n * width, width)
             one, two = by_weights[scratch.tokens[0, n]], by_weights[scratch.tokens[1, n]]
             for j in range(width):
                 source[j] *= slopes[j]

@@ -2,31 +2,68 @@
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.np import arrayobj
 from numpy.typing import NDArray
 
-from physics.jit import kernel
+from physics.jit import kernel, primitive
 
 Array = NDArray[Any]
 Integers = NDArray[Any]
 
+LINE = 64
 TILE_ROWS = 6
 VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
 """Size of a register: with AVX2, a vector of 64 bytes takes two, and the sums of a tile spill."""
 
 
-@kernel()
-def matrix(numbers: Array, start: int, rows: int, columns: int) -> Array:
-    """View a contiguous piece as a matrix."""
-    return numbers[start : start + rows * columns].reshape(rows, columns)
+def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
+    """Allocate an array that begins with a cache line, so that no load of a vector needs two."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + LINE, np.uint8)
+    start = -raw.ctypes.data % LINE
+    return raw[start : start + size].view(dtype).reshape(shape)
 
 
-def tile(vectors: int, *, masked: bool = True) -> Any:
+@primitive
+def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
+    """View a contiguous piece as a matrix; it must not outlive the array.
+
+    A slice that is reshaped would do the same, and compiles for half a second each time.
+    """
+    return _view(numbers, 2)
+
+
+@primitive
+def piece(typing_context: Any, numbers: Any, start: Any, size: Any) -> Any:
+    """View `size` numbers from `start`; they must not outlive the array."""
+    return _view(numbers, 1)
+
+
+def _view(numbers: Any, dimensions: int) -> Any:
+    kind = types.Array(numbers.dtype, dimensions, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = context.make_array(signature.args[0])(context, builder, arguments[0])
+        view = context.make_array(kind)(context, builder)
+        size = context.get_constant(types.intp, numbers.dtype.bitwidth // 8)
+        start, *shape = arguments[1:]
+        strides = [builder.mul(shape[-1], size), size][2 - dimensions :]
+        data = builder.gep(whole.data, [start])
+        arrayobj.populate_array(view, data, shape, strides, size, meminfo=None)
+        return view._getvalue()
+
+    return kind(numbers, *[types.intp] * (1 + dimensions)), generate
+
+
+def tile(vectors: int, *, turned: bool = False, masked: bool = True) -> Any:
     """Generate the code that adds A @ B to a tile of `out`: TILE_ROWS rows, and `vectors` vectors of columns.
+
+    With `turned`, it is Aᵀ @ B. All arrays have contiguous rows.
 
     Twelve vectors of sums stay in registers while the loop goes over the inner dimension; each turn loads two
     vectors of B and six numbers of A for twelve fused products, so that arithmetic is the bound. Rows beyond
@@ -39,13 +76,13 @@ def tile(vectors: int, *, masked: bool = True) -> Any:
     takes 0.92 to 1.45 times as long, in float32 and in float64.
     """
 
-    @intrinsic
+    @primitive
     def add_tile(typing_context: Any, A: Any, B: Any, out: Any, i: Any, j: Any) -> Any:
         signature = types.void(A, B, out, types.intp, types.intp)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            real, integer = context.get_data_type(signature.args[2].dtype), ir.IntType(32)
-            size = signature.args[2].dtype.bitwidth // 8
+            real, integer = context.get_data_type(out.dtype), ir.IntType(32)
+            size = out.dtype.bitwidth // 8
             lanes = VECTOR_BYTES // size
             vector = ir.VectorType(real, lanes)
             numbers, mask = ir.VectorType(integer, lanes), ir.VectorType(ir.IntType(1), lanes)
@@ -57,7 +94,9 @@ def tile(vectors: int, *, masked: bool = True) -> Any:
             word = first_row.type
             bytes_ = [builder.bitcast(array.data, ir.IntType(8).as_pointer()) for array in arrays]
             strides = [cgutils.unpack_tuple(builder, array.strides) for array in arrays]
-            rows, inner = cgutils.unpack_tuple(builder, arrays[0].shape)
+            order = -1 if turned else 1
+            rows, inner = cgutils.unpack_tuple(builder, arrays[0].shape)[::order]
+            across, along = [strides[0][0], word(size)][::order]
             columns = cgutils.unpack_tuple(builder, arrays[1].shape)[1]
 
             def move(pointer: Any, distance: Any, kind: Any) -> Any:
@@ -99,7 +138,7 @@ def tile(vectors: int, *, masked: bool = True) -> Any:
             for q in range(TILE_ROWS):
                 row = builder.add(first_row, word(q))
                 row_numbers.append(builder.select(builder.icmp_signed("<", row, last), row, last))
-            left_rows = [builder.gep(bytes_[0], [builder.mul(r, strides[0][0])]) for r in row_numbers]
+            left_rows = [builder.gep(bytes_[0], [builder.mul(r, across)]) for r in row_numbers]
             out_rows = [
                 builder.gep(bytes_[2], [builder.add(builder.mul(r, strides[2][0]), offset)])
                 for r in row_numbers
@@ -118,9 +157,9 @@ def tile(vectors: int, *, masked: bool = True) -> Any:
                 total.add_incoming(start, before)
             right = builder.gep(bytes_[1], [builder.add(builder.mul(k, strides[1][0]), offset)])
             factors = [load(move(right, word(v * VECTOR_BYTES), vector), v) for v in range(vectors)]
-            along = builder.mul(k, strides[0][1])
+            at = builder.mul(k, along)
             spreads = [
-                spread(builder.load(move(pointer, along, real), align=size), vector) for pointer in left_rows
+                spread(builder.load(move(pointer, at, real), align=size), vector) for pointer in left_rows
             ]
             fuse = {"flags": ("contract",)}
             added = [
@@ -150,48 +189,33 @@ def tile(vectors: int, *, masked: bool = True) -> Any:
 
 
 _add_narrow_tile, _add_wide_tile = tile(1), tile(2)
+_add_narrow_turned, _add_wide_turned = tile(1, turned=True), tile(2, turned=True)
 
 
 @kernel()
-def add_product(A: Array, B: Array, out: Array) -> None:
-    """Add A @ B to `out`: A (m, k) in any order, B (k, n) and out (m, n) with contiguous rows."""
+def add_product(A: Array, turned: bool, B: Array, out: Array, column: int) -> None:
+    """Add A @ B, or Aᵀ @ B where A is `turned`, to `out`, from `column` on; rows are contiguous."""
     rows, columns = out.shape
     lanes = VECTOR_BYTES // out.itemsize
-    column = 0
     while column < columns:
         wide = columns - column > lanes
         for row in range(0, rows, TILE_ROWS):
-            if wide:
+            if wide and turned:
+                _add_wide_turned(A, B, out, row, column)
+            elif wide:
                 _add_wide_tile(A, B, out, row, column)
+            elif turned:
+                _add_narrow_turned(A, B, out, row, column)
             else:
                 _add_narrow_tile(A, B, out, row, column)
         column += 2 * lanes if wide else lanes
 
 
 @kernel()
-def transpose_weights(row: Array, start: int, halves: int, sizes: Integers, out: Array) -> None:
-    """Transpose the weights that gradients go back through, from `start` of a member's row.
-
-    The weights of the first layer are transposed in one piece, in two `halves` if its input is a
-    concatenation, or not at all.
-    """
-    for layer in range(len(sizes) - 1):
-        inputs, width = sizes[layer], sizes[layer + 1]
-        parts = halves if layer == 0 else 1
-        for piece in range(parts):
-            part = inputs // parts
-            at = start + piece * part * width
-            for i in range(part):  # loops: assigning arrays would compile for seconds
-                for j in range(width):
-                    out[at + j * part + i] = row[at + i * width + j]
-        start += (inputs + 1) * width
-
-
-@kernel()
 def fill_rows(row: Array, out: Array) -> None:
     """Write the same row to every row of `out`."""
     for n in range(len(out)):
-        target = out[n]
+        target = out[n]  # a vector loop needs a row of its own: `out[n, j]` takes twice as long
         for j in range(len(row)):
             target[j] = row[j]
 

@@ -1,0 +1,233 @@
+"""What the fused step is about, and how tokens or data enter a network, forward and backward."""
+
+import math
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from nets.engines.products import matrix, piece
+from physics.jit import call, inner_kernel
+
+Array = NDArray[Any]
+Integers = NDArray[Any]
+
+SUM, CONCATENATE, PRODUCT, DATA = range(4)
+CROSS_ENTROPY, SQUARED_ERROR = range(2)
+BLOCK = 128
+"""Examples of a block: 128 rows of 100 numbers are 50 kB in float32, and a step needs about eight such."""
+
+
+class Shape(NamedTuple):
+    """Description of a network; the first `encoded` numbers of a row belong to the encoder."""
+
+    combine: int
+    loss: int
+    tokens: int
+    dim: int
+    encoded: int
+    penalty: float
+    even: float
+
+
+class Examples(NamedTuple):
+    """Training data: tokens (runs, n, 2) or rows of `data` (runs, n, 1), labels (runs, n), and targets."""
+
+    inputs: Integers
+    labels: Integers
+    data: Array
+    targets: Array
+
+
+class Scratch(NamedTuple):
+    """Working memory for one block, and for quantities that are computed once in each step."""
+
+    states: Array  # activations of each layer, one after the other, BLOCK rows each
+    slopes: Array  # their derivatives
+    inputs: Array  # input of the first layer, if it is not tabulated
+    flows: Array  # gradients with respect to the states of two neighboring layers
+    tables: Array  # the first layer of each token, at the first and at the second place
+    drifts: Array  # gradients with respect to the tables
+    turned: Array  # transposed weights, at the same places as in the row
+    gradient: Array  # of one member
+    everything: Integers  # an empty batch, which stands for all examples
+
+
+class Calls(NamedTuple):
+    """Addresses of the kernels that a step consists of, 0 where it does without."""
+
+    gradient: int = 0
+    forward: int = 0
+    tabulate: int = 0
+    enter: int = 0
+    leave: int = 0
+    untabulate: int = 0
+    turn: int = 0
+    product: int = 0
+    wide_product: int = 0
+    activate: int = 0
+    even_part: int = 0
+    exp: int = 0
+    errors: int = 0
+    loss: int = 0
+    update: int = 0
+
+
+@inner_kernel()
+def tabulate(row: Array, shape: Shape, sizes: Integers, scratch: Scratch, product: int) -> None:
+    """Compute the first layer for each token instead of for each example: exact, as it is linear."""
+    tokens, dim, width = shape.tokens, shape.dim, sizes[1]
+    embedding = matrix(row, 0, tokens, dim)
+    scratch.tables[:] = 0
+    for part in range(1 if shape.combine == SUM else 2):
+        table = matrix(scratch.tables[part], 0, tokens, width)
+        weights = matrix(row, tokens * dim + part * dim * width, dim, width)
+        call(product, (embedding, False, weights, table, 0))
+
+
+@inner_kernel()
+def gather(
+    member: int,
+    row: Array,
+    shape: Shape,
+    sizes: Integers,
+    examples: Examples,
+    batch: Integers,
+    start: int,
+    scratch: Scratch,
+    out: Array,
+) -> None:
+    """Add the tables' rows of the two tokens of each example."""
+    rows, width = out.shape
+    bias = piece(row, shape.tokens * shape.dim + sizes[0] * width, width)
+    left = matrix(scratch.tables[0], 0, shape.tokens, width)
+    right = matrix(scratch.tables[0 if shape.combine == SUM else 1], 0, shape.tokens, width)
+    for n in range(rows):
+        example = batch[start + n] if len(batch) else start + n
+        one, two = left[examples.inputs[member, example, 0]], right[examples.inputs[member, example, 1]]
+        target = out[n]
+        for j in range(width):
+            target[j] = one[j] + two[j] + bias[j]
+
+
+@inner_kernel()
+def multiply(
+    member: int,
+    row: Array,
+    shape: Shape,
+    sizes: Integers,
+    examples: Examples,
+    batch: Integers,
+    start: int,
+    scratch: Scratch,
+    out: Array,
+) -> None:
+    """Write the products of embedding matrices to `out` (rows, sizes[0])."""
+    dim = shape.dim
+    side = int(math.sqrt(dim) + 0.5)
+    for n in range(len(out)):
+        example = batch[start + n] if len(batch) else start + n
+        left = matrix(row, examples.inputs[member, example, 0] * dim, side, side)
+        right = matrix(row, examples.inputs[member, example, 1] * dim, side, side)
+        product = matrix(out[n], 0, side, side)
+        for i in range(side):
+            for k in range(side):
+                product[i, k] = 0
+                for j in range(side):
+                    product[i, k] += left[i, j] * right[j, k]
+
+
+@inner_kernel()
+def copy(
+    member: int,
+    row: Array,
+    shape: Shape,
+    sizes: Integers,
+    examples: Examples,
+    batch: Integers,
+    start: int,
+    scratch: Scratch,
+    out: Array,
+) -> None:
+    """Write rows of data to `out` (rows, sizes[0])."""
+    for n in range(len(out)):
+        example = batch[start + n] if len(batch) else start + n
+        source = examples.data[examples.inputs[member, example, 0]]
+        for j in range(len(source)):
+            out[n, j] = source[j]
+
+
+@inner_kernel()
+def scatter(
+    member: int,
+    row: Array,
+    gradient: Array,
+    shape: Shape,
+    sizes: Integers,
+    examples: Examples,
+    batch: Integers,
+    start: int,
+    flow: Array,
+    scratch: Scratch,
+    product: int,
+) -> None:
+    """Add a block's gradient by the first layer to those by the tables."""
+    rows, width = flow.shape
+    left = matrix(scratch.drifts[0], 0, shape.tokens, width)
+    right = matrix(scratch.drifts[0 if shape.combine == SUM else 1], 0, shape.tokens, width)
+    for n in range(rows):
+        example = batch[start + n] if len(batch) else start + n
+        source = flow[n]
+        one = left[examples.inputs[member, example, 0]]
+        for j in range(width):
+            one[j] += source[j]
+        two = right[examples.inputs[member, example, 1]]
+        for j in range(width):
+            two[j] += source[j]
+
+
+@inner_kernel()
+def untabulate(
+    row: Array, gradient: Array, shape: Shape, sizes: Integers, scratch: Scratch, product: int
+) -> None:
+    """Turn the gradients of the tables into those of the first layer and of the embedding."""
+    tokens, dim, width = shape.tokens, shape.dim, sizes[1]
+    embedding, by_embedding = matrix(row, 0, tokens, dim), matrix(gradient, 0, tokens, dim)
+    for part in range(1 if shape.combine == SUM else 2):
+        at = tokens * dim + part * dim * width
+        drift = matrix(scratch.drifts[part], 0, tokens, width)
+        call(product, (embedding, True, drift, matrix(gradient, at, dim, width), 0))
+        call(product, (drift, False, matrix(scratch.turned, at, width, dim), by_embedding, 0))
+
+
+@inner_kernel()
+def by_factors(
+    member: int,
+    row: Array,
+    gradient: Array,
+    shape: Shape,
+    sizes: Integers,
+    examples: Examples,
+    batch: Integers,
+    start: int,
+    flow: Array,
+    scratch: Scratch,
+    product: int,
+) -> None:
+    """Pass a block's gradient through the first layer and the products of matrices to the embedding."""
+    rows, width = flow.shape
+    dim = shape.dim
+    side = int(math.sqrt(dim) + 0.5)
+    lower = matrix(scratch.flows[0], 0, rows, dim)  # layer 0: the other one holds `flow`
+    lower[:] = 0
+    call(product, (flow, False, matrix(scratch.turned, shape.tokens * dim, width, dim), lower, 0))
+    for n in range(rows):
+        example = batch[start + n] if len(batch) else start + n
+        a, b = examples.inputs[member, example, 0] * dim, examples.inputs[member, example, 1] * dim
+        slope = matrix(lower[n], 0, side, side)
+        left, right = matrix(row, a, side, side), matrix(row, b, side, side)
+        by_left, by_right = matrix(gradient, a, side, side), matrix(gradient, b, side, side)
+        for i in range(side):
+            for k in range(side):
+                for j in range(side):
+                    by_left[i, j] += slope[i, k] * right[j, k]
+                    by_right[j, k] += left[i, j] * slope[i, k]
