@@ -13,7 +13,7 @@ import pytest
 
 import physics
 from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
-from physics.trajectory import file, log, saving, writer
+from physics.trajectory import h5md, log, saving, writer
 from physics.trajectory.header import Layout
 from physics.trajectory.log import Log
 from physics.trajectory.writer import FileRecorder
@@ -406,7 +406,7 @@ def test_a_kill_that_leaves_two_names_of_the_finished_file_costs_nothing(tmp_pat
     def full(self, *arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(file._Column, "finish", full)
+    monkeypatch.setattr(h5md._Column, "finish", full)
     with pytest.raises(OutputError, match="No space left on device"):
         physics.simulate(steps=4, seed=1).save(path, overwrite=True)
     assert path.read_bytes() == before
@@ -585,7 +585,7 @@ def test_a_full_disk_keeps_what_was_written(tmp_path, python, limit):
 @pytest.mark.parametrize("call", [1, 5])
 def test_a_disk_that_is_full_while_the_file_is_made(tmp_path, monkeypatch, failing, call):
     path, calls = tmp_path / "t.h5", []
-    original = getattr(file._Column, failing)
+    original = getattr(h5md._Column, failing)
 
     def full(self, *arguments):
         calls.append(failing)
@@ -594,7 +594,7 @@ def test_a_disk_that_is_full_while_the_file_is_made(tmp_path, monkeypatch, faili
         return original(self, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(file._Column, failing, full)
+        patched.setattr(h5md._Column, failing, full)
         with pytest.raises(OutputError, match="No space left on device; the frames written before are in"):
             with FileRecorder(path, LAYOUT, {"seed": 1}) as recorder:
                 record(recorder, 30)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import physics
 from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
-from physics.trajectory import file as storage
+from physics.trajectory import h5md as storage
 from physics.trajectory.header import Layout
 from physics.trajectory.writer import FileRecorder
 
