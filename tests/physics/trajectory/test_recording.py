@@ -507,7 +507,7 @@ def interrupted_at(call, path, frames, where):
 @pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])
 def test_an_interrupt_at_any_call_leaves_what_can_go_on(tmp_path, monkeypatch, where, stride):
     monkeypatch.setattr(writer, "BLOCK_BYTES", 2500)
-    monkeypatch.setattr(file, "CHUNK_BYTES", 4096)
+    monkeypatch.setattr(h5md, "CHUNK_BYTES", 4096)
     call, frames, path = 1, 12, tmp_path / "t.h5"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     while interrupted_at(call, path, frames, where):
