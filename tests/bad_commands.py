@@ -141,6 +141,7 @@ def base(command: str, world: Path) -> dict[str, list[str]]:
         "sweep": {"": [str(world / "good.toml")]},
         "reproduce": {"": ["ding-2"], "budget": ["quick"]},
         "bench": {"": ["theory"], "budget": ["quick"]},
+        "warm": {},
         "explore": {"": [], "browser": ["False"]},
         "demo": {"runs": ["1"], "epochs": ["2"]},
     }[command]

@@ -31,6 +31,7 @@ COMMANDS = Commands(
         "sweep": "grokphys.sweeps.command:sweep",
         "reproduce": "grokphys.cli.reproduce:reproduce",
         "bench": "grokphys.bench.command:bench",
+        "warm": "grokphys.warm:warm",
         "explore": "grokphys.explorer.server:explore",
         "demo": "grokphys.cli.demo:demo",
     }

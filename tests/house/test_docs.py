@@ -165,7 +165,7 @@ def test_the_guide_runs_every_command_but_those_that_take_minutes():
     used = {
         words[1] for page in PAGES for block in blocks(page) for words in block.commands if not block.reason
     }
-    assert used >= {*COMMANDS} - {"bench", "demo", "explore"}
+    assert used >= {*COMMANDS} - {"bench", "demo", "explore", "warm"}
 
 
 # -- commands within the text -------------------------------------------------------------------------------
@@ -227,6 +227,7 @@ TABLE_NOT_RUN = {
     "explore": "serves until it is interrupted; tests/grokphys/explorer/test_explore.py runs it",
     "reproduce --all --budget quick": "takes a quarter of an hour",
     "bench nets particles": "takes minutes; tests/house/test_packaging.py runs another one",
+    "warm": "takes minutes; tests/grokphys/test_warm.py runs it",
 }
 
 
