@@ -126,7 +126,7 @@ def test_it_opens_playing_says_what_one_sees_and_explains_it(browser, explorer):
         page.get_by_role("button", name="an imperfect grid").tap()
         page.wait_for_function("document.getElementById('verdict').textContent.includes('imperfections')")
         page.locator("summary").filter(visible=True).tap()
-        assert "pulled towards sums with the same answer" in page.inner_text("details[open]")
+        assert "attracted by sums with the same answer" in page.inner_text("details[open]")
         tab.command("play")
         page.wait_for_selector("#play[aria-pressed=false]")
         page.locator("#controls").tap()

@@ -108,7 +108,7 @@ def test_nobody_gets_anything_without_the_link(server, path, method):
     data = b"x" if method == "POST" else None
     status, headers, text = asked(address, method=method, data=data, Origin=server.url[:-1])
     assert status == 403
-    assert method == "HEAD" or "answers to the link that `grokphys explore` has printed" in text
+    assert method == "HEAD" or "Open the full link that `grokphys explore` printed" in text
     assert server.token not in text + str(headers)
     for header in ("Set-Cookie", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials"):
         assert header not in headers
