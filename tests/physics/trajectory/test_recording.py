@@ -725,7 +725,9 @@ def test_an_unfinished_run_is_neither_replaced_nor_mixed_up(tmp_path):
     path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
     interrupted(path, physics.simulate(seed=1, steps=5), 3)
     before = partial.read_bytes()
-    with pytest.raises(OutputError, match=r"holds an unfinished run; pass resume \(--resume\) to continue it"):
+    with pytest.raises(
+        OutputError, match=r"holds an unfinished run; pass resume \(--resume\) to continue it"
+    ):
         physics.simulate(steps=5, out=path)
     with pytest.raises(InputError, match="has another configuration .*seed: 1 there, 0 here"):
         physics.simulate(steps=5, out=path, resume=True)
