@@ -18,6 +18,7 @@ from analysis.stats.intervals import Interval
 from grokphys.models import PER_MEMBER
 from grokphys.output import directory_to_fill, write_csv
 from grokphys.papers.fingerprint import fingerprint
+from nets.provenance import RATES
 from physics.checks import number, whole_number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
@@ -75,6 +76,8 @@ class Training:
         for one in (self.x, self.y):
             if is_whole(self.model, one.name) and not one.whole:
                 raise InputError(f"{one.name} takes whole numbers, got an axis without whole=True")
+            if one.name in RATES and one.low < 0:
+                raise InputError(f"{one.name} must be at least 0, got an axis from {one.low:g}")
         whole_number("steps", self.steps, 1)
         number("delay", self.delay, above=0.0)
         for name, value in self.thresholds.items():

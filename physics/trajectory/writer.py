@@ -95,7 +95,7 @@ class FileRecorder:
     def _begin(self, header: Header, start: Mapping[str, NDArray[Any]], until: int | None) -> None:
         """Open the log of the run to resume, or begin a new log."""
         self.where = f" in {self._target.partial}"
-        self.frames = 0
+        self.frames, self._last_step = 0, -1
         self._written = 0  # frames in the log; a signal may arrive between appending a frame and counting it
         self.complete = False
         """Whether there is nothing left to record."""
@@ -125,7 +125,8 @@ class FileRecorder:
         self._layout, self._names, self._header = header.layout, list(header.layout.observables), header
         if self._found is not None:
             self.frames = self._written = self._found.frames
-            self._last_step = int(self._found.steps[-1]) if self.frames else -1
+            if self.frames:
+                self._last_step = int(self._found.steps[-1])
             if log is None:
                 return
         with self._target.sentences():

@@ -12,7 +12,7 @@ from PIL import Image
 import nets
 from analysis import PHASES, Refinement, classify_phases, proportion
 from grokphys.cli.main import main
-from grokphys.phases import NEVER, Training, axis, is_whole, or_never
+from grokphys.phases import NEVER, Training, axis, is_whole, or_never, phase_diagram_of_networks
 from nets import ConstantAttention, TokenTransformer, ToyAddition
 from physics.errors import InputError
 
@@ -120,6 +120,12 @@ def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, mo
     assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
     assert len(trained) > 2, "what other code has made is not taken for its own"
     assert not set(trained[2:]) & set(files)
+
+
+def test_an_axis_of_rates_does_not_go_below_0():
+    """The only cell of -1 to 1 is trained at 0, which is allowed, but its picture would show -1."""
+    with pytest.raises(InputError, match="learning_rate must be at least 0, got an axis from -1"):
+        phase_diagram_of_networks(MODEL, ("learning_rate", -1, 1), ("weight_decay", 0, 1), cells=(1, 1))
 
 
 KILLED = """

@@ -387,6 +387,27 @@ def test_frames_are_on_disk_before_the_checkpoint_that_follows_them(tmp_path, mo
     assert all(kept == step - step % 20 for step, kept in found), found
 
 
+def test_a_checkpoint_may_come_before_the_first_frame(tmp_path, monkeypatch):
+    path, saved = tmp_path / "t.h5", []
+    replace = checkpoint.replace_as_a_whole
+
+    def interrupted_after(stored, write):
+        replace(stored, write)
+        saved.append(stored)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "LARGEST_SHARE", float("inf"))
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "replace_as_a_whole", interrupted_after)
+        with pytest.raises(KeyboardInterrupt):
+            nets.train(SMALL, steps=40, record=[40], out=path)
+    assert len(saved) == 1
+    resumed = nets.train(SMALL, steps=40, record=[40], out=path, resume=True)
+    whole = nets.train(SMALL, steps=40, record=[40])
+    np.testing.assert_array_equal(resumed.positions, whole.positions)
+
+
 @pytest.mark.parametrize("engine", ["fused", "torch"])
 def test_a_member_that_has_ended_stays_so_on_resumption(tmp_path, monkeypatch, engine):
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
