@@ -733,7 +733,7 @@ def test_an_unfinished_run_is_neither_replaced_nor_mixed_up(tmp_path):
         physics.simulate(steps=5, out=path, resume=True)
     assert partial.read_bytes() == before
     with pytest.raises(
-        OutputError, match=r"holds an unfinished run; pass overwrite \(--overwrite\) to begin"
+        OutputError, match=r"holds an unfinished run; pass overwrite \(--overwrite\) to start again"
     ):
         physics.simulate(steps=1).save(path)  # which cannot be resumed
     physics.simulate(steps=1, out=path, overwrite=True)
