@@ -113,6 +113,19 @@ def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.
     return chance
 
 
+def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.Generator], Any]:
+    """Return a `chance` for rules, which exchanges two columns of a table in about half of its rows."""
+
+    def chance(tables: Any, generator: np.random.Generator) -> Any:
+        rows = tables[table]
+        a, b = rows[first], rows[second]
+        swap = generator.random(len(a)) < 0.5
+        own = {first: np.where(swap, b, a), second: np.where(swap, a, b)}
+        return {**tables, table: {**rows, **own}}
+
+    return chance
+
+
 def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
     """Return the rows of a table whose columns have these values."""
     chosen = np.ones(len(next(iter(table.values()))), bool)

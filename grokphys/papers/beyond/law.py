@@ -19,7 +19,7 @@ from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.beyond.predictability import agreement as common
 from grokphys.papers.ding.figure_09 import LASSO, LINEAR, Fits, fit_networks, law_of
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, show_intervals
-from grokphys.papers.evidence import mean, where
+from grokphys.papers.evidence import exchanged, mean, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -58,19 +58,6 @@ def _gain(over: str, start: int) -> Measure:
     return measure
 
 
-def _exchanged(over: str) -> Any:
-    """Exchange the two predictors at random for every network and start, as a model of chance."""
-
-    def chance(tables: Tables, generator: np.random.Generator) -> Tables:
-        rows = tables["networks"]
-        swap = generator.random(len(rows["start"])) < 0.5
-        first, second = rows["mean_field"], rows[over]
-        own = {"mean_field": np.where(swap, second, first), over: np.where(swap, first, second)}
-        return {**tables, "networks": {**rows, **own}}
-
-    return chance
-
-
 def _better(name: str, start: int) -> Statement:
     over = COLUMNS[name]
     return Statement(
@@ -79,7 +66,7 @@ def _better(name: str, start: int) -> Statement:
         OURS,
         "agreement on the survivors: that of the mean field minus the other's; by chance 0",
         _gain(over, start),
-        chance=_exchanged(over),
+        chance=exchanged("networks", "mean_field", over),
         least=0.02,
     )
 
@@ -180,15 +167,6 @@ def _fails(law: str) -> Measure:
     return measure
 
 
-def _halves_exchanged(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Exchange the two halves at random for every network and law: neither is the one of the fit."""
-    rows = tables["forward"]
-    swap = generator.random(len(rows["early"])) < 0.5
-    early, later = rows["early"], rows["later"]
-    own = {"early": np.where(swap, later, early), "later": np.where(swap, early, later)}
-    return {**tables, "forward": {**rows, **own}}
-
-
 def _flatters(law: str) -> Statement:
     return Statement(
         law,
@@ -197,7 +175,7 @@ def _flatters(law: str) -> Statement:
         "share of networks in which the law of the first 500 steps has an R² below 0 on the next 500, "
         "minus the share in which it is below 0 on its own 500; 0 where the halves are exchanged by chance",
         _fails(law),
-        chance=_halves_exchanged,
+        chance=exchanged("forward", "early", "later"),
         least=0.75,
     )
 

@@ -16,7 +16,7 @@ from analysis.plots.comparison import show_motion, show_nearest, show_typical_pa
 from analysis.plots.distributions import show_distributions
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY
-from grokphys.papers.evidence import mean, where
+from grokphys.papers.evidence import exchanged, mean, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from grokphys.report import circles as ding
 from nets.models import ConstantAttention, EmbeddingMLP, ToyAddition
@@ -40,18 +40,6 @@ def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[T
         return mean(np.log(rows[first] / rows[second]), level).map(np.exp)
 
     return measure
-
-
-def _swapped(table: str, first: str, second: str) -> Any:
-    """Return a `chance` that swaps the two distances of every other run or so."""
-
-    def chance(tables: Tables, generator: np.random.Generator) -> Tables:
-        rows = tables[table]
-        swap = generator.uniform(size=len(rows[first])) < 0.5
-        a, b = (np.where(swap, rows[y], rows[x]) for x, y in ((first, second), (second, first)))
-        return {**tables, table: {**rows, first: a, second: b}}
-
-    return chance
 
 
 def _pairs(comparison: Comparison) -> dict[str, Array]:
@@ -92,7 +80,7 @@ class Toys:
             "beyond the papers: Liu compares them by eye, Figures 4 (c) and (d)",
             NEARER,
             _ratio("networks", "distance", "to_another"),
-            chance=_swapped("networks", "distance", "to_another"),
+            chance=exchanged("networks", "distance", "to_another"),
             most=0.5,
         ),
     ),
@@ -201,7 +189,7 @@ class Two:
             "disparity of a network's shape to the nearest of the particles, over that to the nearest of "
             "their starts; by chance 1",
             _ratio("networks", "to_particles", "to_starts"),
-            chance=_swapped("networks", "to_particles", "to_starts"),
+            chance=exchanged("networks", "to_particles", "to_starts"),
             most=0.5,
         ),
     ),
@@ -266,7 +254,7 @@ class Signals:
             "beyond the papers: Ding, Figure 9, shows one run",
             f"{NEARER}; in sample; a law that blows up is held at {BLOWN_UP} times the largest signal",
             _ratio("networks", "distance", "to_another", law=name),
-            chance=_swapped("networks", "distance", "to_another"),
+            chance=exchanged("networks", "distance", "to_another"),
             most=0.5,
         )
         for name in ding.RECIPES
