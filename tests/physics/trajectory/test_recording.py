@@ -174,34 +174,50 @@ with writer.FileRecorder(sys.argv[1], LAYOUT, {"seed": 1}, resume=True) as recor
     for frames in range(10, int(sys.argv[3]) + 1, 10):
         record(recorder, frames)
         print(frames, flush=True)
+        if sys.argv[5:] and frames % int(sys.argv[5]) == 0:
+            sys.stdin.readline()
 """
 
 
-def start_writer(path, frames, flush_seconds=0.0):
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.005)
+
+
+def start_writer(path, frames, flush_seconds=0.0, pause=()):
+    """Start a process that records; after each ``pause`` frames it waits for a line."""
     here = os.path.dirname(__file__)  # noqa: PTH120
-    command = [sys.executable, "-c", WRITER, str(path), str(flush_seconds), str(frames), here]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", WRITER, str(path), str(flush_seconds), str(frames), here, *pause]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_reader_follows_a_writer_of_ten_thousand_frames(tmp_path):
     path = tmp_path / "t.h5"
-    with start_writer(path, 10_000) as process:
-        process.stdout.readline()
-        while not (tmp_path / "t.h5.partial").exists() or not Log(tmp_path / "t.h5.partial").frames:
-            time.sleep(0.01)
-        following = Trajectory.open(tmp_path / "t.h5.partial")
-        seen, looks, process_out = following.frames, 0, threading.Thread(target=process.stdout.read)
+    with start_writer(path, 10_000, pause=["1000"]) as process:
+        process_out = threading.Thread(target=process.stdout.read)
         process_out.start()
-        while not following.complete:
-            time.sleep(0.002)
-            new = following.refresh()
-            looks += new > 0
-            for frame in range(seen, seen + new, max(new // 3, 1)):
-                assert following.steps[frame] == following.frame(frame)[1, 16, 1] == frame
-            seen += new
-            assert seen == following.frames
+        partial = tmp_path / "t.h5.partial"
+        wait_for(lambda: partial.exists() and Log(partial).frames)
+        following = Trajectory.open(partial)
+        seen, looks = following.frames, 0
+        for written in range(1000, 10_001, 1000):
+            while seen < written:
+                time.sleep(0.002)
+                new = following.refresh()
+                looks += new > 0
+                for frame in range(seen, seen + new, max(new // 3, 1)):
+                    assert following.steps[frame] == following.frame(frame)[1, 16, 1] == frame
+                seen += new
+                assert seen == following.frames
+            assert seen == written
+            assert not following.complete
+            process.stdin.write("\n")
+            process.stdin.flush()
+        wait_for(lambda: following.refresh() or following.complete)
         process_out.join()
-    assert looks > 5
+    assert looks >= 9
     following.refresh()
     assert following.path in (path, tmp_path / "t.h5.partial")
     while (tmp_path / "t.h5.partial").exists():
