@@ -68,8 +68,8 @@ class StoredTrajectory(Trajectory):
                 observable = _dataset(file, f"observables/{name}/value")
                 if observable.ndim < 2 or observable.shape[1] != runs:
                     raise FileFormatError(f"{self.path} is damaged: {name!r} is not of {runs} runs")
-                boolean = observable.attrs.get("dtype") == "bool"
-                self._types[name] = np.dtype(bool) if boolean else observable.dtype, observable.shape[2:]
+                dtype = np.dtype(bool) if _is_boolean(observable) else observable.dtype
+                self._types[name] = dtype, observable.shape[2:]
                 if _item(file, f"observables/{name}/step") == _item(file, f"{position}/step"):
                     if self.complete and len(observable) != frames:
                         raise FileFormatError(
@@ -172,7 +172,7 @@ class StoredTrajectory(Trajectory):
         with self._unchanged(), _opened(self.path) as file:
             dataset = _dataset(file, name)
             values: NDArray[Any] = dataset[...]
-            return values.astype(bool) if dataset.attrs.get("dtype") == "bool" else values
+            return values.astype(bool) if _is_boolean(dataset) else values
 
     @contextlib.contextmanager
     def _unchanged(self) -> Iterator[None]:
@@ -271,13 +271,26 @@ def _nothing_there(path: FilePath) -> FileNotFoundError:
 
 def _attributes(path: FilePath, file: h5py.File) -> Mapping[str, Any]:
     """Return the attributes of a file that is ours and not newer than this code."""
-    attributes = dict(_item(file, "parameters").attrs) if _has(file, "parameters") else {}
+    group = _item(file, "parameters") if _has(file, "parameters") else None
+    attributes = {name: _attribute(group, name) for name in group.attrs} if group is not None else {}
     name = attributes.get("schema")
     if not isinstance(name, bytes) or "schema_version" not in attributes:
         kind = "an H5MD file of another program" if _has(file, "h5md") else "an HDF5 file"
         raise FileFormatError(f"{path} is {kind}, not a GrokPhys trajectory")
     check_version(path, name.decode(errors="replace"), attributes["schema_version"])
     return attributes
+
+
+def _attribute(place: Any, name: str) -> Any:
+    """Return an attribute; refuse strings of variable length, since HDF5 hangs on a damaged heap of them."""
+    if h5py.h5a.open(place.id, name.encode()).dtype.kind not in "iufS":
+        raise ValueError(f"{name!r} of {place.name} is neither a number nor a string of fixed length")
+    return place.attrs[name]
+
+
+def _is_boolean(dataset: h5py.Dataset) -> bool:
+    """Return whether integers stand for booleans. Only those have the attribute; its text is not read."""
+    return dataset.dtype == np.int8 and "dtype" in dataset.attrs
 
 
 def _has(place: Any, name: str) -> bool:
@@ -331,7 +344,8 @@ def _dataset_names(file: h5py.File, name: str) -> list[str]:
     """Return the names of the arrays of a group without their scales; none if there is no such group."""
     if not _has(_item(file, name.rpartition("/")[0]), name.rpartition("/")[2]):
         return []
-    return [key for key in _item(file, name) if not _dataset(file, f"{name}/{key}").is_scale]
+    found = {key: _dataset(file, f"{name}/{key}") for key in _item(file, name)}
+    return [key for key, dataset in found.items() if "CLASS" not in dataset.attrs]
 
 
 def _runs(path: FilePath, run: h5py.Dataset, points: int) -> tuple[int, int]:

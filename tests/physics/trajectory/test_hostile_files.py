@@ -1,6 +1,7 @@
 """Files that anybody may have made: what they claim is believed only where it is true."""
 
 import contextlib
+import faulthandler
 import io
 import json
 import os
@@ -214,16 +215,18 @@ class Late(BaseException):
 
 @contextlib.contextmanager
 def bounded():
-    """Fail after twenty seconds."""
+    """Fail after twenty seconds; end the process after forty, because no signal interrupts a loop of HDF5."""
 
     def late(*_):
         raise Late
 
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(SECONDS)
+    faulthandler.dump_traceback_later(2 * SECONDS, exit=True, file=sys.__stderr__)
     try:
         yield
     finally:
+        faulthandler.cancel_dump_traceback_later()
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
 
@@ -431,6 +434,30 @@ def folder(sound, tmp_path_factory):
 
 def test_mutants_are_refused_or_read_right(folder):
     assert read_mutants(folder, 150) == []
+
+
+def test_a_heap_whose_object_has_no_size_is_not_read(sound, tmp_path):
+    """HDF5 never returns from such a heap, where it keeps strings of variable length."""
+    data = bytearray(sound.read_bytes())
+    heaps = [at for at in range(len(data)) if data[at : at + 4] == b"GCOL"]
+    assert heaps, "the attribute that xarray reads is a string of variable length"
+    for at in heaps:
+        data[at + 16 : at + 4096] = bytes(4096 - 16)
+    (tmp_path / "t.h5").write_bytes(data)
+    code = "import physics, sys; print(physics.load(sys.argv[1]).observables['alive'].tolist())"
+    command = [sys.executable, "-c", code, str(tmp_path / "t.h5")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert json.loads(done.stdout.lower()) == example().observables["alive"].tolist()
+
+
+@pytest.mark.parametrize("place", ["parameters", "observables/alive/value"])
+def test_strings_of_variable_length_are_refused_or_not_read(stored, place):
+    with h5py.File(stored, "r+") as file:
+        file[place].attrs["config"] = "{}"
+    if place == "parameters":
+        refused(stored, "'config' of /parameters is neither a number nor a string of fixed length")
+    else:
+        assert content(stored)["observable alive"].dtype == bool
 
 
 RUN = """
