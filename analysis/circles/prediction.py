@@ -150,7 +150,8 @@ def fitness(
     Raises
     ------
     InputError
-        If shapes do not agree, if all circles or none survive, or if there are fewer than two groups.
+        If shapes do not agree, if all circles or none survive, if there are fewer than two groups, or if
+        without some of them no survivor or no dead circle is left to learn from.
     """
     x, y = _pair(signals, survived)
     g, _ = _pair(gradients, survived)
@@ -165,6 +166,12 @@ def fitness(
         raise InputError(f"survived must hold survivors and dead circles, got {int(y.sum())} of {y.size}")
     X = np.stack([x, g], axis=1)
     folds = GroupKFold(min(10, len(np.unique(names))))
+    if any(y[rest].all() or not y[rest].any() for rest, _ in folds.split(X, y, names)):
+        alive, dead = (len(np.unique(names[kind])) for kind in (y, ~y))
+        raise InputError(
+            f"survived must hold survivors and dead circles whichever groups are left out, got survivors in "
+            f"{alive} and dead circles in {dead} of {len(np.unique(names))} groups"
+        )
     svm = make_pipeline(StandardScaler(), LinearSVC(C=1.0, random_state=0))
     logit = make_pipeline(StandardScaler(), LogisticRegression(C=np.inf, max_iter=1000))
     judged = []
