@@ -141,6 +141,7 @@ def fitness(
         Group of each run, such as the runs that share an initial embedding. Groups are left out as a whole;
         by default each run is a group.
     resamples : int, default 200
+        Number of draws of groups for the intervals of the odds, at least 1.
     seed : int, default 0
 
     Returns
@@ -155,6 +156,7 @@ def fitness(
     """
     x, y = _pair(signals, survived)
     g, _ = _pair(gradients, survived)
+    resamples = whole_number("resamples", resamples, 1)
     if groups is None:
         if np.ndim(signals) != 2:
             raise InputError("groups must be given if signals do not have the shape (runs, K)")

@@ -193,6 +193,10 @@ def test_the_error_of_a_rule_is_measured_on_full_runs():
         ),
         (lambda: fitness(np.ones(3), np.ones(3), np.eye(3, dtype=bool)[0]), "groups must be given"),
         (lambda: fitness(np.eye(3)[:1], np.eye(3)[:1], np.eye(3, dtype=bool)[:1]), "at least 2 groups"),
+        (
+            lambda: fitness(np.eye(3), np.eye(3), np.eye(3, dtype=bool), resamples=0),
+            "resamples must be at least 1",
+        ),
         (lambda: survival_rates([1.0, 2.0], [True, False], groups=[1, 2, 3]), "got 3 for 2"),
         (lambda: circle_counts([1, 2], {"p": [3]}), "parameters must have"),
         (lambda: StoppingRule(margin=1), "margin must be at least 0 and less than 1, got 1"),

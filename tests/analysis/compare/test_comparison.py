@@ -218,7 +218,8 @@ def test_onsets_are_counted_from_the_start_of_the_recording(tracked):
             **({"steps_to_validation_accuracy": np.array([[1040.0] * 11, [np.nan] * 11])} if tracked else {}),
         },
     )
-    found = analysis.compare(later, curves([3, 4]), align="none").onsets["validation_accuracy"].first
+    other = curves([3, 4], tracked=tracked)
+    found = analysis.compare(later, other, align="none").onsets["validation_accuracy"].first
     assert (found.times.tolist(), found.reached.tolist()) == ([4, 7], [True, False])
 
 
