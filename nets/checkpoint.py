@@ -100,8 +100,13 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Remove the checkpoint, and the incomplete one that a killed writer may have left."""
-        for path in (self.path, self.path.with_name(self.path.name + ".partial")):
-            path.unlink(missing_ok=True)
+        remove(self.path)
+
+
+def remove(checkpoint: Path) -> None:
+    """Remove a checkpoint, and the part of one that a killed process left."""
+    for path in (checkpoint, checkpoint.with_name(checkpoint.name + ".partial")):
+        path.unlink(missing_ok=True)
 
 
 def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:

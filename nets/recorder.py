@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nets.checkpoint import SECONDS, replace_as_a_whole
+from nets.checkpoint import SECONDS, remove, replace_as_a_whole
 from nets.recording import due
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
@@ -172,7 +172,7 @@ class Recorder:
                     self._append()
             else:
                 raise error
-        self._saved.unlink(missing_ok=True)
+        remove(self._saved)
 
     def _restore(self) -> None:
         """Restore the objects to the last checkpoint, if there is one."""
@@ -216,7 +216,7 @@ class Recorder:
         )
         self._frames = self._kept.enter_context(frames)
         if not self.at:
-            self._saved.unlink(missing_ok=True)  # of an earlier run
+            remove(self._saved)  # of an earlier run
         self._last = dict.fromkeys(observables)
         if not frames.frames:
             if self._due(0):

@@ -141,6 +141,7 @@ def fitness(
         Group of each run, such as the runs that share an initial embedding. Groups are left out as a whole;
         by default each run is a group.
     resamples : int, default 200
+        Number of draws of groups for the intervals of the odds, at least 1.
     seed : int, default 0
 
     Returns
@@ -150,10 +151,12 @@ def fitness(
     Raises
     ------
     InputError
-        If shapes do not agree, if all circles or none survive, or if there are fewer than two groups.
+        If shapes do not agree, if all circles or none survive, if there are fewer than two groups, or if
+        without some of them no survivor or no dead circle is left to learn from.
     """
     x, y = _pair(signals, survived)
     g, _ = _pair(gradients, survived)
+    resamples = whole_number("resamples", resamples, 1)
     if groups is None:
         if np.ndim(signals) != 2:
             raise InputError("groups must be given if signals do not have the shape (runs, K)")
@@ -165,6 +168,12 @@ def fitness(
         raise InputError(f"survived must hold survivors and dead circles, got {int(y.sum())} of {y.size}")
     X = np.stack([x, g], axis=1)
     folds = GroupKFold(min(10, len(np.unique(names))))
+    if any(y[rest].all() or not y[rest].any() for rest, _ in folds.split(X, y, names)):
+        alive, dead = (len(np.unique(names[kind])) for kind in (y, ~y))
+        raise InputError(
+            f"survived must hold survivors and dead circles whichever groups are left out, got survivors in "
+            f"{alive} and dead circles in {dead} of {len(np.unique(names))} groups"
+        )
     svm = make_pipeline(StandardScaler(), LinearSVC(C=1.0, random_state=0))
     logit = make_pipeline(StandardScaler(), LogisticRegression(C=np.inf, max_iter=1000))
     judged = []

@@ -11,6 +11,7 @@ from analysis.circles.prediction import Classifier, Fitness, circle_counts, fitn
 from analysis.circles.signals import Circles, circles_of
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.report.page import Table
+from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
@@ -71,10 +72,14 @@ def report(
     labels = group_labels(columns, signal, groups)
     for name, values in (("initial signal", signal), ("initial gradient", gradient)):
         yield rates_table(name, values, survived, bins, limit, labels).text()
-    if len(set(labels)) < 2 or survived.all():
-        yield "Predictions are not judged, because that needs at least 2 groups of runs and circles that die."
-        return
-    yield fitness_table(fitness(signal, gradient, survived, labels)).text()
+    try:
+        judged = fitness_table(fitness(signal, gradient, survived, labels)).text()
+    except InputError:
+        judged = (
+            "Predictions are not judged, because that needs at least 2 groups of runs, and survivors and "
+            "dead circles whichever of them are left out."
+        )
+    yield judged
 
 
 def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:

@@ -118,3 +118,21 @@ def test_calibration_covers_the_truth():
     assert perfect.slope.estimate == pytest.approx(1)
     with pytest.raises(InputError, match=r"predicted and measured must have one shape \(n,\)"):
         calibrate([1, 2], [1])
+
+
+def test_calibration_is_the_definition():
+    rng = np.random.default_rng(4)
+    x = rng.uniform(0, 1, 5)
+    y = 0.3 + 0.5 * x + rng.normal(0, 0.1, 5)
+    found = calibrate(x, y)
+    gaps = y - x
+    half = stats.t.ppf(0.975, 4) * gaps.std(ddof=1) / 5**0.5
+    assert (found.bias.low, found.bias.high) == pytest.approx((gaps.mean() - half, gaps.mean() + half))
+    assert found.error.estimate == pytest.approx((gaps**2).mean() ** 0.5)
+    assert found.correlation.estimate == pytest.approx(np.corrcoef(x, y)[0, 1])
+    design = np.stack([np.ones(5), x], axis=1)
+    line, rest, *_ = np.linalg.lstsq(design, y, rcond=None)
+    error = (rest[0] / 3 * np.linalg.inv(design.T @ design)[1, 1]) ** 0.5  # two of five are fitted
+    half = stats.t.ppf(0.975, 3) * error
+    assert found.slope.estimate == pytest.approx(line[1])
+    assert (found.slope.low, found.slope.high) == pytest.approx((line[1] - half, line[1] + half))

@@ -6,6 +6,7 @@ from sklearn.linear_model import Lasso
 import analysis
 from analysis.laws.nonlinear import NINE, mean_field_terms, term_name
 from analysis.laws.ode import FitWarning
+from analysis.laws.scores import HonestScores, Score
 from physics import InputError
 
 
@@ -235,6 +236,16 @@ def test_honest_scores_tell_memory_from_law():
     assert short.forward is None
     with pytest.raises(InputError, match="split must be greater than 0 and less than 1, got 1"):
         analysis.honest_scores(lambda x, t: analysis.fit_trajectories(x, t), runs, split=1)
+
+
+def test_a_prediction_that_explodes_counts_in_the_mean_and_one_that_says_nothing_does_not():
+    sound = Score(1.0, 0.5, 0.1, 1.0, 0.5)
+    lost = Score(1.0, -np.inf, np.inf, 0.2, np.nan)
+    found = HonestScores(None, sound, None, (sound, lost))
+    assert (found.mean("rollout"), found.mean("relative_error")) == (-np.inf, np.inf)
+    assert found.mean("reached") == pytest.approx(0.6)
+    assert found.mean("survivors") == 0.5
+    assert np.isnan(HonestScores(None, sound, None, (lost,)).mean("survivors"))
 
 
 def test_survivors_of_rollouts_are_held_against_the_data():

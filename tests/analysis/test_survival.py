@@ -187,8 +187,16 @@ def test_the_error_of_a_rule_is_measured_on_full_runs():
         (lambda: survival_rates([1.0, 2.0], [True]), r"values and survived \(bool\) must have one shape"),
         (lambda: survival_rates([np.nan], [True]), "values must be finite"),
         (lambda: fitness(np.ones((2, 3)), np.ones((2, 3)), np.zeros((2, 3), bool)), "got 0 of 6"),
+        (
+            lambda: fitness(np.eye(4)[:3], np.eye(4)[:3], np.arange(12).reshape(3, 4) == 1),
+            "whichever groups are left out, got survivors in 1 and dead circles in 3 of 3 groups",
+        ),
         (lambda: fitness(np.ones(3), np.ones(3), np.eye(3, dtype=bool)[0]), "groups must be given"),
         (lambda: fitness(np.eye(3)[:1], np.eye(3)[:1], np.eye(3, dtype=bool)[:1]), "at least 2 groups"),
+        (
+            lambda: fitness(np.eye(3), np.eye(3), np.eye(3, dtype=bool), resamples=0),
+            "resamples must be at least 1",
+        ),
         (lambda: survival_rates([1.0, 2.0], [True, False], groups=[1, 2, 3]), "got 3 for 2"),
         (lambda: circle_counts([1, 2], {"p": [3]}), "parameters must have"),
         (lambda: StoppingRule(margin=1), "margin must be at least 0 and less than 1, got 1"),

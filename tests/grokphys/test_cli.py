@@ -203,6 +203,18 @@ def test_analyze_takes_patterns_and_writes_a_tidy_table(grokphys, files, tmp_pat
     assert rows[0]["final_train_loss"] != "" or rows[-1]["final_train_loss"] == ""
 
 
+def test_tables_name_runs_by_their_numbers(grokphys, tmp_path):
+    shard = tmp_path / "shard.h5"
+    physics.simulate(physics.ParticleSystem(7), runs=3, first_run=5, steps=30, out=shard)
+    for command in (("analyze",), ("fit-ode", "--penalty", "least-squares"), ("survival",)):
+        table = tmp_path / f"{command[0]}.csv"
+        status, out, err = grokphys(*command, shard, "--table", table)
+        assert status == 0, err
+        with table.open() as file:
+            assert sorted({int(row["run"]) for row in csv.DictReader(file)}) == [5, 6, 7]
+    assert "Predictions are not judged" in out, "one run has all survivors"
+
+
 def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_path):
     (files / "broken.h5").write_text("nothing")
     nan = physics.load(files / "particles_0.h5")
@@ -399,6 +411,30 @@ def test_compare_prints_and_reports(grokphys, files, tmp_path):
     assert (status, "exists; choose another name or pass" in err) == (1, True)
     assert grokphys(*command, "--overwrite", "--align", "none")[0] == 0
     assert json.loads(report.with_suffix(".json").read_text())["motion"]["alignment"] == "none"
+
+
+def test_compare_holds_predictions_against_the_accuracy_on_all_pairs(grokphys, files, tmp_path):
+    import nets
+
+    trained = nets.train(
+        nets.ConstantAttention(7), runs=4, steps=60, record=20, train_fraction=0.6,
+        observables=("train_accuracy", "validation_accuracy", "layers"), out=tmp_path / "part.h5",
+    )  # fmt: skip
+    answers = nets.networks(trained).outputs().argmax(axis=-1)
+    task = nets.ConstantAttention(7).task
+    expected = []
+    for E, chosen in zip(trained.final, nets.networks(trained).examples("train"), strict=True):
+        theory = physics.EffectiveTheory(7, modulus=7, pairs=task.inputs[chosen])
+        expected.append(float(physics.predicted_accuracy(E, theory, 0.3)))
+    out = tmp_path / "page.html"
+    status, _, err = grokphys(
+        "compare", files / "particles_*.h5", tmp_path / "part.h5", "--out", out, "--delta", 0.3
+    )
+    assert status == 0, err
+    found = json.loads(out.with_suffix(".json").read_text())["accuracy"]
+    np.testing.assert_allclose(found["measured"], (answers == task.labels).mean(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(found["predicted"], expected, rtol=1e-9)
+    assert len(set(expected)) > 1
 
 
 def test_compare_names_what_it_passes_over(grokphys, files, tmp_path):

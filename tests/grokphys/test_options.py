@@ -1,10 +1,13 @@
 """The options of all commands together: one name means one thing, and the help says units and defaults."""
 
+import errno
 import inspect
 import json
+import os
 import re
 import shlex
 import types
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -355,6 +358,22 @@ def test_a_sweep_greets_the_scheduler_before_it_writes(tmp_path, capsys, monkeyp
     assert main(["sweep", "s.toml", "--scheduler", "nowhere"]) == 2
     assert "scheduler must be an address such as tcp://host:8786, got 'nowhere'" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_part_of_the_new_one(tmp_path, monkeypatch):
+    path = write_json(tmp_path / "t.json", {"x": 1})
+    before = path.read_bytes()
+
+    def full(place, content):
+        with place.open("wb") as file:
+            file.write(content[:4])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OutputError, match=r"cannot write .*t\.json: No space left on device"):
+        write_json(path, {"x": 2})
+    assert [one.name for one in tmp_path.iterdir()] == ["t.json"]
+    assert path.read_bytes() == before
 
 
 def test_directories_are_made_all_or_none(tmp_path):

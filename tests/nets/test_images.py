@@ -284,9 +284,14 @@ def test_provenance_is_small_and_names_the_images(tmp_path):
     assert len(json.dumps(described)) < 300
     assert described["data"] == str(path)
     assert ImageMLP(**described) == model
-    write_archive(path, x_train=IMAGES[:30] // 2)
-    with pytest.raises(FileFormatError, match="the run used other files"):
-        ImageMLP(**described)
+    for other in (
+        {"x_train": IMAGES[:30] // 2},
+        {"y_train": (LABELS[:30] + 1) % 5},
+        {"x_train": IMAGES, "y_train": LABELS, "x_test": None, "y_test": None},  # no test set
+    ):
+        write_archive(path, **other)
+        with pytest.raises(FileFormatError, match="the run used other files"):
+            ImageMLP(**described)
 
 
 def test_a_class_without_a_training_image_is_recorded_as_zero(tmp_path):

@@ -103,6 +103,19 @@ def test_splits_and_starts_are_made_again(options):
         assert revived.examples("validation").tolist() == [[1, 9]]
 
 
+@pytest.mark.parametrize("name", ["sum", "regression"])
+def test_a_member_is_alone_what_it_is_in_the_ensemble(name):
+    together = nets.networks(trained(MODELS[name]))
+    for run in range(3):
+        alone = together.member(run)
+        assert alone.runs == 1
+        np.testing.assert_allclose(alone.outputs()[0], together.outputs()[run], rtol=1e-6)
+        for part in ("train", "validation"):
+            np.testing.assert_array_equal(alone.examples(part), together.examples(part)[[run]])
+            np.testing.assert_allclose(alone.loss(part), together.loss(part)[[run]], rtol=1e-6)
+            np.testing.assert_array_equal(alone.accuracy(part), together.accuracy(part)[[run]])
+
+
 def test_outputs_are_those_of_the_plain_network():
     revived = nets.networks(trained(MODELS["sum"]))
     outputs = revived.outputs()

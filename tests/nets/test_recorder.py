@@ -79,6 +79,12 @@ def test_a_plain_transformer_is_recorded_as_it_trained(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["t.h5"]
 
 
+def test_half_a_checkpoint_of_a_killed_run_does_not_stay(tmp_path):
+    (tmp_path / "t.h5.checkpoint.partial").write_bytes(b"half")
+    train(tmp_path / "t.h5", 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.h5"]
+
+
 def test_it_goes_on_to_the_same_bits(tmp_path):
     train(tmp_path / "whole.h5", 40)
     for ends_at in (13, 24):
@@ -144,7 +150,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_at_its_first_frame(tmp_
     )
 
 
-def left(path, rate, ends_at, **options):
+def left(path, rate, ends_at, until=None, **options):
     """A run that ends unfinished, its weights telling its rate."""
     weight = torch.nn.Parameter(torch.zeros(5, 2))
     optimiser = torch.optim.SGD([weight], lr=rate)
@@ -159,7 +165,7 @@ def left(path, rate, ends_at, **options):
                 recorder.step()
                 if recorder.at == ends_at:
                     recorder.checkpoint()
-                if recorder.at == (ends_at or 10) + 5:
+                if recorder.at == (until or (ends_at or 10) + 5):
                     raise KeyboardInterrupt
 
 
@@ -169,13 +175,13 @@ class Holder(torch.nn.Module):
         self.weight = weight
 
 
-@pytest.mark.parametrize("kind", ["overwritten", "log gone", "log empty"])
+@pytest.mark.parametrize("kind", ["overwritten", "overwritten and as far", "log gone", "log empty"])
 def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
     path = tmp_path / "t.h5"
     left(path, 0.5, 50)
     stale = (tmp_path / "t.h5.checkpoint").read_bytes()
-    if kind == "overwritten":
-        left(path, 0.1, None, overwrite=True)
+    if kind.startswith("overwritten"):
+        left(path, 0.1, None, until=None if kind == "overwritten" else 55, overwrite=True)
         assert not (tmp_path / "t.h5.checkpoint").exists()
         (tmp_path / "t.h5.checkpoint").write_bytes(stale)
     elif kind == "log gone":
@@ -238,6 +244,18 @@ def test_ensembles_arrays_and_other_types(tmp_path):
     assert found.runs == 2
     np.testing.assert_array_equal(found.final, 2 * np.arange(24).reshape(2, 4, 3))
     assert found.observables["loss"][1].tolist()[1:] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [(torch.float64, "float64"), (torch.float32, "float32"), (torch.float16, "float32")]
+)
+def test_numbers_keep_their_digits(tmp_path, kind, dtype):
+    values = torch.randn(5, 2, dtype=torch.float64).to(kind)
+    with nets.Recorder(values, tmp_path / "t.h5", record=1) as recorder:
+        recorder.step()
+    found = physics.load(tmp_path / "t.h5")
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.final[0], values.numpy())
 
 
 @pytest.mark.parametrize("record", [1, 3, "7", "log", "log:5", "1:10,20", "2:8,5:30,40", "0,3,77", [0, 5, 9]])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -474,6 +475,30 @@ def test_a_checkpoint_of_an_older_run_is_not_mistaken_for_this_ones(tmp_path, mo
     assert (tmp_path / "t.h5.checkpoint").exists()
     nets.train(SMALL, runs=2, steps=100, record=20, out=path, overwrite=True)
     assert not (tmp_path / "t.h5.checkpoint").exists()
+
+
+def test_half_a_checkpoint_of_a_killed_run_does_not_stay(tmp_path):
+    (tmp_path / "t.h5.checkpoint.partial").write_bytes(b"half")
+    nets.train(SMALL, steps=4, record=2, out=tmp_path / "t.h5")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.h5"]
+
+
+def test_a_checkpoint_is_on_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    order, sync, replace = [], os.fsync, Path.replace
+
+    def synced(descriptor):
+        sync(descriptor)
+        order.append((os.fstat(descriptor).st_ino, os.fstat(descriptor).st_size))
+
+    def replaced(path, target):
+        order.append((path.stat().st_ino, path.stat().st_size, target.name))
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    checkpoint.replace_as_a_whole(tmp_path / "one", lambda file: file.write(b"x" * 100))
+    named = (tmp_path / "one").stat().st_ino
+    assert order == [(named, 100), (named, 100, "one")]
 
 
 FULL_DISK = """

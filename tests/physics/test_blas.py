@@ -4,7 +4,7 @@ import os
 import threading
 
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from physics.blas import one_blas_thread
 
@@ -73,6 +73,16 @@ def test_blas_has_one_thread_inside_and_its_own_number_after():
     with pytest.raises(ZeroDivisionError), one_blas_thread:
         _ = 1 / 0
     assert blas_threads() == before
+
+
+def test_the_limit_ends_with_the_outer_of_two():
+    blas_threads()  # loads what there is
+    with threadpool_limits(2, "blas"):
+        with one_blas_thread:
+            with one_blas_thread:
+                pass
+            assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
+        assert set(blas_threads().values()) == {2}
 
 
 def test_threads_of_python_take_turns():

@@ -80,6 +80,16 @@ def test_velocity_is_the_gradient_of_the_loss(pairs):
     np.testing.assert_allclose(network.velocity(state), -rate * slope, atol=1e-8)
 
 
+@pytest.mark.parametrize("pairs", [None, [(0, 2), (1, 1), (2, 0)]])
+def test_the_loss_is_that_of_sums_of_points(pairs):
+    network = LinearNetwork(LABELS, pairs=pairs, decay=0.2)
+    state = start(network)[0] + 0.1
+    A, b, x = network.unpack(state)
+    inputs = x if pairs is None else np.array([x[i] + x[j] for i, j in pairs])
+    missed = sum(np.sum((A @ r + b - y) ** 2) for r, y in zip(inputs, LABELS, strict=True))
+    assert network.loss(state) == pytest.approx(0.5 * missed + 0.5 * 0.2 * 3 * np.sum(A**2))
+
+
 def test_velocity_is_eq_37_for_one_sample():
     network = LinearNetwork([[0.4, -1.0]], inputs=3, network_rate=0.2, input_rate=0.5, decay=0.3)
     rng = np.random.default_rng(1)

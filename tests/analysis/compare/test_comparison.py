@@ -206,6 +206,23 @@ def test_every_file_has_its_own_clock_and_its_own_end(tracked, order):
     assert reached.second.times.tolist() == [400]
 
 
+@pytest.mark.parametrize("tracked", [False, True])
+def test_onsets_are_counted_from_the_start_of_the_recording(tracked):
+    later = Trajectory(
+        noise(2, 11, 5, 2),
+        np.arange(1000, 1101, 10),
+        np.arange(100, 110.1, 1.0),
+        observables={
+            "validation_accuracy": np.stack([np.arange(11) >= 4, np.zeros(11)]).astype(float),
+            "status": np.stack([np.zeros(11), np.arange(11) >= 7]).astype(float),
+            **({"steps_to_validation_accuracy": np.array([[1040.0] * 11, [np.nan] * 11])} if tracked else {}),
+        },
+    )
+    other = curves([3, 4], tracked=tracked)
+    found = analysis.compare(later, other, align="none").onsets["validation_accuracy"].first
+    assert (found.times.tolist(), found.reached.tolist()) == ([4, 7], [True, False])
+
+
 def test_a_run_that_was_stopped_was_watched_until_then():
     steps = np.arange(0, 101, 10)
     observables = {

@@ -28,6 +28,17 @@ def test_calls_are_timed_in_turn_by_the_unit(monkeypatch):
     assert took == {"ours": [0.5, 0.5], "theirs": [3.0, 3.0]}
 
 
+def test_the_best_of_several_is_the_shortest_and_the_first_call_is_none_of_them(monkeypatch):
+    clock, took = [0.0], iter([0.5, 3.0, 2.0, 4.0])
+
+    def call():
+        clock[0] += next(took)
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    assert timing.best(call, 3) == 2.0
+    assert next(took, None) is None
+
+
 def test_a_ratio_is_that_of_each_round():
     (row,) = timing.against({"ours": [1.0, 2.0, 4.0], "theirs": [3.0, 8.0, 4.0]})
     assert row["reference"] == "theirs"

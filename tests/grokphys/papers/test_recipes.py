@@ -44,6 +44,19 @@ def test_a_number_is_covered_only_by_an_interval_that_could_have_missed_it():
     assert number(np.nan, np.nan) == "inconclusive"
 
 
+@pytest.mark.parametrize(("text", "half"), [("0.50", 0.005), ("88.7", 0.05), ("12", 0.5)])
+def test_a_printed_number_may_be_off_by_half_its_last_digit(text, half):
+    printed = Printed(text, "here")
+    assert printed.rounding == pytest.approx(half)
+
+    def verdict(low):
+        rule = Number("n", printed, lambda tables, level: None, margin=1.0)
+        return decide(rule, Interval(low + 0.3, low, low + 0.6, 10)).verdict
+
+    assert verdict(float(text) + 0.9 * half) == "covered"
+    assert verdict(float(text) + 1.1 * half) == "not covered"
+
+
 def test_a_statement_holds_where_its_whole_interval_does():
     assert statement(0.2, 0.4, least=0.1) == "holds"
     assert statement(0.0, 0.4, least=0.1) == "inconclusive"
@@ -320,6 +333,20 @@ def test_a_full_disk_ends_the_run_with_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("grokphys.papers.results.write_text", full)
     with pytest.raises(OutputError, match="No space left"):
         run_recipes(["coin"], coin({}), tmp_path, "quick", again=False)
+    assert read_result(tmp_path / "coin") is None
+
+
+def test_a_run_that_breaks_off_leaves_no_verdict_beside_its_tables(tmp_path, monkeypatch):
+    run_recipes(["coin"], coin({}), tmp_path, "paper", again=False)
+    assert read_result(tmp_path / "coin").about["claims"]
+
+    def full(figure, path, **options):
+        raise OutputError(f"cannot write {path}: No space left on device")
+
+    monkeypatch.setattr("grokphys.papers.results.save_figure", full)
+    with pytest.raises(OutputError, match="No space left"):
+        run_recipes(["coin"], coin({}), tmp_path, "paper", again=True)
+    assert (tmp_path / "coin" / "throws.json").exists()
     assert read_result(tmp_path / "coin") is None
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import physics
 from grokphys.bench import references
 from physics import InputError, ParticleSystem
-from physics.particles import alignment
+from physics.particles import alignment, repulsion
 from physics.particles import direct as kernels
 from physics.particles import system as particles
 
@@ -82,6 +82,15 @@ def test_spread_over_the_cores_the_forces_have_the_same_bits(shape, softening, d
     if softening:  # the reference has no answer where pair sums coincide without it
         error = np.abs(by_row - references.numba_forces(x[None], softening)[0]).max()
         assert error <= 1e-11 * max(9.0, np.abs(by_row).max())
+
+
+@pytest.mark.parametrize("softening", [0.1, 0.0])
+def test_pair_sums_of_different_chunks_meet(softening):
+    """The direct sum takes 4096 pair sums at a time; 91 tokens have 4186."""
+    system = ParticleSystem(91, softening=softening)
+    assert system.pair_count > repulsion.CHUNK
+    x = random_positions(91, 2)
+    agree(physics.forces(x, system, method="direct"), references.numba_forces(x[None], softening)[0], 1e-11)
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 4, 16])

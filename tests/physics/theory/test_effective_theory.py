@@ -127,7 +127,7 @@ def test_linear_embeddings_are_the_ground_states_of_addition():
     assert np.linalg.matrix_rank(np.hstack([theory.ground_states, line]), tol=1e-10) == 2
 
 
-def test_rates_of_many_training_sets_are_those_of_each():
+def test_rates_of_many_training_sets_are_those_of_each(monkeypatch):
     full = EffectiveTheory(8)
     masks = np.concatenate(
         [physics.random_training_sets(full, size, sets=8, seed=size) for size in (8, 16, 30)]
@@ -137,6 +137,9 @@ def test_rates_of_many_training_sets_are_those_of_each():
     for mask, rate in zip(masks, rates, strict=True):
         one = EffectiveTheory(8, pairs=full.operation.samples[mask])
         np.testing.assert_allclose(rate, one.grokking_rate, rtol=1e-10, atol=0)
+    monkeypatch.setattr("physics.theory.system.BATCH_BYTES", 8 * 8**2 * 2)  # two matrices at a time
+    assert np.count_nonzero(rates) > 8
+    np.testing.assert_allclose(physics.grokking_rates(full, masks), rates, rtol=1e-12)
 
 
 # -- dynamics ----------------------------------------------------------------------------------------------

@@ -343,6 +343,21 @@ def test_quality_and_accuracy_by_definition(dim):
     assert len(np.unique(quality)) > 2
 
 
+@pytest.mark.parametrize(
+    "theory", [EffectiveTheory(6, pairs=[(0, 2), (1, 1)]), EffectiveTheory(group=MATRICES[0])]
+)
+def test_states_in_blocks_have_the_quality_that_they_have_alone(theory, monkeypatch):
+    rng = np.random.default_rng(5)
+    shape = (6, 2) if theory.operation.commutes else (6, 2, 2)
+    states = rng.standard_normal((11, *shape))
+    alone = [physics.representation_quality(state, theory, 2.0) for state in states]
+    marked = [physics.augmented_training_set(state, theory, 2.0) for state in states]
+    assert len(set(map(float, alone))) > 2
+    monkeypatch.setattr("physics.theory.quality.BLOCK_BYTES", 8 * len(theory.mask) * states[0, 0].size * 3)
+    np.testing.assert_array_equal(physics.representation_quality(states, theory, 2.0), alone)
+    np.testing.assert_array_equal(physics.augmented_training_set(states, theory, 2.0), marked)
+
+
 def test_delta_bounds_the_distance_not_its_square():
     E = np.arange(5.0)[:, None]
     E[4] += 0.05  # after scaling, sums that hold token 4 are off by some 0.035

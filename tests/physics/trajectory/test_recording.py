@@ -16,6 +16,7 @@ from physics import FileFormatError, InputError, OutputError, ParticleSystem, Tr
 from physics.trajectory import h5md, log, saving, writer
 from physics.trajectory.header import Layout
 from physics.trajectory.log import Log
+from physics.trajectory.provenance import source_digest
 from physics.trajectory.writer import FileRecorder
 
 LAYOUT = Layout(2, 17, 2, "float64", 0, {"a": ("<f8", ()), "b": ("<f8", (30,)), "k": ("<i8", ())})
@@ -783,6 +784,23 @@ def test_a_run_begun_with_other_versions_is_not_resumed(tmp_path, monkeypatch, n
     same_bytes_of_data(
         physics.simulate(ParticleSystem(5), steps=4, out=tmp_path / "u.h5", resume=True), whole
     )
+
+
+def test_the_digest_of_a_package_is_of_all_its_source(tmp_path, monkeypatch):
+    kernel = tmp_path / "house" / "room" / "kernel.py"
+    kernel.parent.mkdir(parents=True)
+    for folder in (tmp_path / "house", kernel.parent):
+        (folder / "__init__.py").write_text("")
+    kernel.write_text("x = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = [source_digest.__wrapped__("house")]
+    kernel.write_text("x = 2\n")
+    found.append(source_digest.__wrapped__("house"))
+    kernel.rename(kernel.with_name("other.py"))
+    found.append(source_digest.__wrapped__("house"))
+    assert len(set(found)) == 3
+    kernel.with_name("notes.txt").write_text("no source")
+    assert source_digest.__wrapped__("house") == found[2]
 
 
 def test_a_complete_run_is_returned_whatever_the_versions_are(tmp_path, monkeypatch):

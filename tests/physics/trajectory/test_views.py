@@ -132,6 +132,19 @@ def test_a_change_of_any_part_is_another_trajectory(changes):
     assert trajectory(**changes) != trajectory()
 
 
+def test_a_dataset_has_the_numbers_of_the_runs_and_the_clocks(made):
+    pytest.importorskip("xarray")
+    data = made.to_xarray()
+    assert data["run"].values.tolist() == [2, 3, 4, 5]
+    np.testing.assert_array_equal(
+        data["positions"].sel(run=3, step=15, token=2), trajectory().positions[1, 2, 2]
+    )
+    assert data["time"].sel(step=15) == 1.5
+    np.testing.assert_array_equal(
+        data["spectrum"].sel(run=5, spectrum_step=15), trajectory().observables["spectrum"][3, 1]
+    )
+
+
 def test_a_table_of_positions_has_a_row_for_each_token(made):
     pandas = pytest.importorskip("pandas")
     table = made.to_dataframe()
