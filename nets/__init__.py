@@ -1,6 +1,8 @@
 """Networks that are trained as ensembles and record how their embeddings move."""
 
-import nets.engines.threads  # noqa: F401 - first, as it loads PyTorch
+from typing import TYPE_CHECKING
+
+import nets.engines.threads  # noqa: F401 - first, before anything imports PyTorch
 
 # isort: split
 from nets.architecture import Architecture, embedded
@@ -17,10 +19,13 @@ from nets.models import (
     TwoLayer,
 )
 from nets.networks import Networks, networks, training_sets
-from nets.recorder import Recorder
 from nets.recording import recording_steps
 from nets.tasks import Task
 from nets.training import Training, train
+from physics.lazy import lazy
+
+if TYPE_CHECKING:
+    from nets.recorder import Recorder
 
 __all__ = [
     "Architecture",
@@ -46,3 +51,5 @@ __all__ = [
     "training_sets",
     "with_signals",
 ]
+
+__getattr__, __dir__ = lazy(__name__, {"Recorder": "nets.recorder"})  # it imports PyTorch

@@ -4,15 +4,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from physics.checks import choice
 from physics.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 EMBEDDING = "embedding"
 Combine = Literal["sum", "concatenate", "product", "data", "neurons"]
@@ -22,14 +23,6 @@ Neuron = Literal["relu", "quadratic", "silu", "tanh", "abs"]
 Loss = Literal["cross_entropy", "mean_squared_error"]
 Initialisation = Literal["pytorch", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"]
 
-ACTIVATIONS = {
-    "silu": torch.nn.functional.silu,
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-    "asinh": torch.asinh,
-    "quadratic": torch.square,
-    "abs": torch.abs,
-}
 ODD = ("tanh", "asinh")
 """Activations that are odd functions, to which an even part may be added."""
 
@@ -117,26 +110,29 @@ class Architecture:
             drawn |= draw_layer(name, initialisation, inputs, outputs, generator)
         return drawn
 
-    def hidden(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
+    def hidden(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
         """Return the activations (runs, examples, width) of the last hidden layer."""
         states = self._combined(parameters, inputs)
         for name in self.layers[:-1]:
             states = self.activate(dense(parameters, name, states))
         return states
 
-    def activate(self, states: Tensor) -> Tensor:
+    def activate(self, states: "Tensor") -> "Tensor":
         """Apply the activation to each number."""
-        activated = ACTIVATIONS[self.activation](states)
+        import torch
+
+        functions: dict[str, Any] = {"silu": torch.nn.functional.silu, "quadratic": torch.square}
+        activated: Tensor = (functions.get(self.activation) or getattr(torch, self.activation))(states)
         if self.even:
             half = states / 2
             activated = activated + self.even * half * torch.tanh(half)
         return activated
 
-    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
+    def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
         """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
         return dense(parameters, "output", self.hidden(parameters, inputs))
 
-    def _combined(self, parameters: dict[str, Tensor], inputs: Tensor) -> Tensor:
+    def _combined(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
         """Return the input of the first dense layer, (runs, examples, sizes[0])."""
         if self.combine == "data":
             return inputs
@@ -152,12 +148,14 @@ class Architecture:
         return (first @ second).flatten(2)
 
 
-def embedded(embedding: Tensor, tokens: Tensor) -> Tensor:
+def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
     """Return rows (runs, ..., dim) of embeddings (runs, tokens, dim) by their numbers (runs, ...).
 
     The rows are read from one table of all members, because PyTorch sums the gradient of a table in a fixed
     order, also on CUDA. With `gather` the order would depend on the threads.
     """
+    import torch
+
     runs, count, _ = embedding.shape
     begin = torch.arange(0, runs * count, count, device=tokens.device)
     rows = tokens + begin.reshape(-1, *[1] * (tokens.ndim - 1))
@@ -176,8 +174,10 @@ def draw_layer(
     return {f"{name}.weight": weight, f"{name}.bias": bias}
 
 
-def dense(parameters: dict[str, Tensor], name: str, states: Tensor) -> Tensor:
+def dense(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tensor":
     """Return (runs, examples, outputs), one dense layer on states (runs, examples, inputs)."""
+    import torch
+
     weight, bias = parameters[f"{name}.weight"], parameters.get(f"{name}.bias")
     return states @ weight if bias is None else torch.baddbmm(bias, states, weight)
 

@@ -5,13 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nets.architecture import EMBEDDING
 from nets.engines.ensemble import PARAMETER, Ensemble, Optimizer, draw
-from nets.engines.torch import BatchedEngine
 from nets.models import Model
 from nets.provenance import model_of, seed_of
 from physics.blas import one_blas_thread
@@ -139,7 +136,7 @@ class Networks:
                 f"{self.model.dim}), got {array.shape}"
             )
         direct = dataclasses.replace(layers, combine="data")
-        outputs = self._each("points", torch.as_tensor(array.astype(self.dtype)), direct.outputs)
+        outputs = self._each("points", array.astype(self.dtype), direct.outputs)
         targets = self.ensemble.targets
         if targets is not None:
             outputs = outputs @ targets.transpose(0, 2, 1) - (targets**2).sum(-1)[:, None] / 2
@@ -186,7 +183,7 @@ class Networks:
             raise InputError(f"activations needs a model of dense layers, got {_name(self.model)}")
         return self._each("inputs", self._inputs(inputs), layers.hidden)
 
-    def _inputs(self, inputs: Any) -> Tensor:
+    def _inputs(self, inputs: Any) -> NDArray[Any]:
         """Return checked inputs of `outputs`."""
         task = self.model.task
         given = np.asarray(task.inputs if inputs is None else inputs)
@@ -200,13 +197,15 @@ class Networks:
             raise InputError(
                 f"inputs must be tokens from 0 to {self.model.tokens - 1}, got {given.min()} to {given.max()}"
             )
-        return torch.as_tensor(given.astype(np.int64 if whole else self.dtype))
+        return given.astype(np.int64 if whole else self.dtype)
 
-    def _each(self, name: str, values: Tensor, compute: Any) -> NDArray[Any]:
+    def _each(self, name: str, values: NDArray[Any], compute: Any) -> NDArray[Any]:
         """Apply a function to the parameters and the values of each member in turn, and stack the results."""
+        import torch
+
         if values.ndim == 3 and len(values) != self.runs:
             raise InputError(f"{name} must be the same for all runs, or {self.runs}, got {len(values)}")
-        own = values if values.ndim == 3 else values.expand(self.runs, *values.shape)
+        own = torch.as_tensor(values).expand(self.runs, *values.shape[-2:])
         parameters = {name: torch.tensor(value) for name, value in self.parameters.items()}
         found = []
         with torch.no_grad():
@@ -215,11 +214,15 @@ class Networks:
                 found.append(compute(member, own[run : run + 1]))
         return torch.cat(found).numpy()
 
-    def _engine(self) -> BatchedEngine:
+    def _engine(self) -> Any:
         """Engine with these networks that evaluates losses as in training; its optimizer takes no step."""
+        from torch import device
+
+        from nets.engines.torch import BatchedEngine
+
         still = np.zeros(self.runs)
         optimiser = Optimizer(still, still, still, still, (0.9, 0.999), 1e-8)
-        return BatchedEngine(self.ensemble, optimiser, self.dtype, torch.device("cpu"), None)
+        return BatchedEngine(self.ensemble, optimiser, self.dtype, device("cpu"), None)
 
 
 def has_neurons(model: Model) -> bool:
@@ -276,6 +279,8 @@ def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict
 
 def all_logits(model: Model, parameters: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     """Return the logits (runs, tokens, tokens, tokens) of all ordered pairs; see `Networks.logits`."""
+    import torch
+
     if not adds(model):
         raise InputError(f"model must learn addition modulo its tokens by cross-entropy, got {_name(model)}")
     p = model.tokens

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -10,9 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.signals import Signals
-from analysis.laws.scores import Law
 from analysis.plots.palette import DEAD, INK, SERIES, SOFT, SURVIVES, graded_colors
 from analysis.plots.style import Panels, axes_of, legend_below, panels, styled
+
+if TYPE_CHECKING:
+    from analysis.laws.scores import Law
 
 
 @styled
@@ -48,7 +50,7 @@ def show_signals(
 
 
 @styled
-def show_rollouts(signals: Signals, laws: Mapping[str, Law]) -> Panels:
+def show_rollouts(signals: Signals, laws: "Mapping[str, Law]") -> Panels:
     """Draw the signals of a run, and their rollout from the first frame, with one panel for each law."""
     axes = panels(1, len(laws), 5.2, 4.0, sharey=True)
     elapsed = signals.steps - signals.steps[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 
@@ -73,7 +73,7 @@ def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Int
     """
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
-    fraction, weight = successes / count, float(stats.norm.ppf((1 + level) / 2)) ** 2 / count
+    fraction, weight = successes / count, float(special.ndtri((1 + level) / 2)) ** 2 / count
     centre = (fraction + weight / 2) / (1 + weight)
     half = (weight * fraction * (1 - fraction) + weight**2 / 4) ** 0.5 / (1 + weight)
     low, high = max(centre - half, 0.0), min(centre + half, 1.0)
@@ -113,7 +113,7 @@ def clustered_proportion(successes: Any, counts: Any, level: float = CONFIDENCE)
     scatter = groups / (groups - 1) * float(np.sum((hits - rate * trials) ** 2)) / total**2
     weight = rate * (1 - rate) / scatter if scatter > 0 else groups
     quantile = (1 + level) / 2
-    weight *= float(stats.norm.ppf(quantile) / stats.t.ppf(quantile, groups - 1)) ** 2
+    weight *= float(special.ndtri(quantile) / special.stdtrit(groups - 1, quantile)) ** 2
     found = proportion(rate * weight, weight, level)
     return Interval(rate, found.low, found.high, int(total))
 
@@ -135,7 +135,7 @@ def mean(values: Any, level: float = CONFIDENCE) -> Interval:
     centre = float(array.mean())
     if count == 1:
         return Interval(centre, np.nan, np.nan, 1)
-    half = float(stats.t.ppf((1 + level) / 2, count - 1)) * float(array.std(ddof=1)) / count**0.5
+    half = float(special.stdtrit(count - 1, (1 + level) / 2)) * float(array.std(ddof=1)) / count**0.5
     return Interval(centre, centre - half, centre + half, count)
 
 
@@ -176,7 +176,9 @@ def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
     count = len(first)
     if count < 4 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Interval(np.nan, np.nan, np.nan, count)
-    result = stats.pearsonr(first, second)
+    from scipy.stats import pearsonr  # half a second that other intervals do without
+
+    result = pearsonr(first, second)
     interval = result.confidence_interval(CONFIDENCE)
     if groups is not None:
         found = float(result.statistic)
@@ -192,6 +194,6 @@ def _jackknifed(x: Any, y: Any, groups: Any, found: float) -> tuple[float, float
         return np.nan, np.nan
     z = np.arctanh(np.clip([np.corrcoef(x[one], y[one])[0, 1] for one in kept], -1 + 1e-15, 1 - 1e-15))
     spread = (len(names) - 1) * float(z.std())  # of pseudo-values, over √n - 1
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(names) - 1)) * spread / (len(names) - 1) ** 0.5
+    half = float(special.stdtrit(len(names) - 1, (1 + CONFIDENCE) / 2)) * spread / (len(names) - 1) ** 0.5
     centre = float(np.arctanh(np.clip(found, -1 + 1e-15, 1 - 1e-15)))
     return math.tanh(centre - half), math.tanh(centre + half)

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import imsave
 
 from grokphys.output import make_directory, write_text
 from grokphys.report.wording import explained, terms_of
 
+DPI = 160
+"""Resolution of figures on a page."""
 TERMINAL = 110
 """Columns of a terminal to which captions are wrapped."""
 
@@ -54,8 +59,10 @@ class Picture:
     @property
     def png(self) -> str:
         """The figure as base64 text."""
-        buffer = io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=160)
+        self.figure.set_dpi(DPI)
+        canvas, buffer = FigureCanvasAgg(self.figure), io.BytesIO()
+        canvas.draw()  # `savefig` draws twice where panels are arranged, once for the arrangement alone
+        imsave(buffer, np.asarray(canvas.buffer_rgba()), format="png", dpi=DPI)
         return base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -1,16 +1,18 @@
 """The interface of engines, and the choice of an engine and of its optimizer."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from nets.engines.ensemble import Ensemble, Optimizer, per_member
 from nets.engines.fused import FusedEngine
-from nets.engines.torch import BatchedEngine
+from nets.engines.threads import cuda_is_available
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Engine(Protocol):
@@ -19,7 +21,7 @@ class Engine(Protocol):
     name: str
 
     @property
-    def device(self) -> torch.device | str:
+    def device(self) -> "torch.device | str":
         """Device on which the engine computes."""
 
     @property
@@ -91,24 +93,33 @@ def choose_engine(
     place = _device(device)
     if chunk is not None:
         chunk = whole_number("chunk", chunk, 1)
-    can = ensemble.model.architecture is not None and place.type == "cpu"
+    can = ensemble.model.architecture is not None and place == "cpu"
     if name == "fused" and not can:
         raise InputError(
             f"engine 'fused' trains models with an architecture on a CPU, got "
             f"{type(ensemble.model).__name__} on {place}; use 'torch'"
         )
     if name == "torch" or not can:
-        return BatchedEngine(ensemble, optimiser, dtype, place, chunk)
+        import torch
+
+        from nets.engines.torch import BatchedEngine
+
+        return BatchedEngine(ensemble, optimiser, dtype, torch.device(place), chunk)
     return FusedEngine(ensemble, optimiser, dtype)
 
 
-def _device(device: str) -> torch.device:
+def _device(device: str) -> str:
+    """Check and return the name of a device; PyTorch is imported only for another one than the CPU."""
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return "cuda" if cuda_is_available() else "cpu"
+    if device == "cpu":
+        return device
+    import torch
+
     try:
         place = torch.device(device)
     except RuntimeError:
         raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from None
     if place.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {device!r} is not available: this machine or this PyTorch has no CUDA")
-    return place
+    return str(place)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
@@ -167,6 +166,8 @@ class FusedEngine:
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
         if EMBEDDING in self._places:
             return self._own(EMBEDDING)
+        import torch
+
         model, task = self._ensemble.model, self._ensemble.model.task
         found = []
         for member, train in enumerate(self._ensemble.train):

@@ -1,16 +1,62 @@
-"""Loads PyTorch in such a way that its threads sleep while they wait for each other.
+"""Lets PyTorch load, whoever imports it, in such a way that its threads sleep while they wait for each other.
 
 By default they spin. On busy cores, a step then took 410 ms with two spinning threads, 14 ms with two
-sleeping threads, and 13 ms with one thread. OpenMP reads the setting when it is loaded, which happens here. A
-setting of the user takes precedence.
+sleeping threads, and 13 ms with one thread. OpenMP reads the setting when it is loaded, which happens while
+PyTorch is imported. A setting of the user takes precedence.
 """
 
-import importlib
+import ctypes
 import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
 
-import physics.jit  # noqa: F401 - before, as PyTorch may load the OpenMP of Numba's threads too
+DRIVERS = ("libcuda.so.1", "nvcuda.dll")
+"""Libraries without which PyTorch finds no CUDA. It includes that of ROCm, which needs `ROCM`."""
+ROCM = Path("/dev/kfd")
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find PyTorch as Python does, and leave all else to others."""
+        spec = PathFinder.find_spec(fullname, path, target) if fullname == "torch" else None
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(fullname, spec.origin)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        """Import PyTorch with the setting."""
+        import physics.jit  # noqa: F401 - before, as PyTorch may load the OpenMP of Numba's threads too
+
+        os.environ["OMP_WAIT_POLICY"] = "passive"
+        try:
+            super().exec_module(module)
+        finally:
+            del os.environ["OMP_WAIT_POLICY"]
+
 
 if not os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
-    os.environ["OMP_WAIT_POLICY"] = "passive"
-    importlib.import_module("torch")
-    del os.environ["OMP_WAIT_POLICY"]
+    sys.meta_path.insert(0, _Finder())
+
+
+def cuda_is_available() -> bool:
+    """Ask PyTorch whether it can use CUDA; without a driver the answer is known before it is imported."""
+    if "torch" not in sys.modules and not ROCM.exists() and not any(map(_is_installed, DRIVERS)):
+        return False
+    return bool(import_module("torch").cuda.is_available())
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

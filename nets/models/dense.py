@@ -4,11 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nets.architecture import EMBEDDING, ODD, Activation, Architecture, Initialisation
 from nets.tasks import Task, addition, group_products, modular_addition
@@ -16,6 +15,9 @@ from physics.checks import choice, number, whole_number
 from physics.errors import InputError
 from physics.theory.groups import as_group, symmetric
 from physics.theory.system import EffectiveTheory
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Parameters = dict[str, NDArray[np.float64]]
 
@@ -48,7 +50,7 @@ class Model(ABC):
         """Draw the parameters of one member; the embedding has the shape (tokens, dim)."""
 
     @abstractmethod
-    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor, dropout: Any = None) -> Tensor:
+    def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
         """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
 
     architecture: Architecture | None = None
@@ -79,7 +81,7 @@ class Model(ABC):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def point_sets(self, parameters: dict[str, Tensor], train: tuple[Tensor, Tensor]) -> Tensor:
+    def point_sets(self, parameters: dict[str, "Tensor"], train: tuple["Tensor", "Tensor"]) -> "Tensor":
         """Return what is recorded as positions (runs, tokens, dim), by default the embeddings."""
         return parameters[EMBEDDING]
 
@@ -101,7 +103,7 @@ class DenseModel(Model):
         """Input, output and gradient of each layer."""
         return 3 * sum(self.architecture.sizes)
 
-    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor, dropout: Any = None) -> Tensor:
+    def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
         """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
         return self.architecture.outputs(parameters, inputs)
 

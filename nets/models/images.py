@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nets.architecture import Architecture, Initialisation
 from nets.models.dense import DenseModel, Parameters, checked_widths
 from nets.tasks import Task
 from physics.checks import choice, whole_number
 from physics.errors import FileFormatError, InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DIGITS = "digits"
 UNSIGNED_BYTE = 8
@@ -160,11 +161,13 @@ class ImageMLP(DenseModel):
         """Draw the layers of one member."""
         return self.architecture.draw(self.initialisation, layers)
 
-    def point_sets(self, parameters: dict[str, Tensor], train: tuple[Tensor, Tensor]) -> Tensor:
+    def point_sets(self, parameters: dict[str, "Tensor"], train: tuple["Tensor", "Tensor"]) -> "Tensor":
         """Class means (runs, classes, width) of the last hidden layer over the training images."""
+        from torch.nn.functional import one_hot
+
         images, labels = train
         states = self.architecture.hidden(parameters, images)
-        member: Any = torch.nn.functional.one_hot(labels, self.classes).to(states.dtype)
+        member: Any = one_hot(labels, self.classes).to(states.dtype)
         return member.transpose(1, 2) @ states / member.sum(1).clamp(min=1)[..., None]
 
 

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer, embedded
 from nets.models.dense import Model, Parameters
@@ -14,6 +12,9 @@ from nets.tasks import Task, modular_addition
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
 from physics.theory.system import EffectiveTheory
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -120,14 +121,16 @@ class TokenTransformer(Model):
             drawn |= draw_layer(f"{block}.feed_forward.out", rule, self.width, self.dim, layers)
         return drawn | draw_layer("output", rule, 2 * self.dim, self.tokens, layers)
 
-    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor, dropout: Any = None) -> Tensor:
+    def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
         """Logits (runs, examples, tokens) for `inputs` (runs, examples, 2).
 
         `dropout` is called as ``dropout(states, rate)``; None at evaluation.
         """
+        from torch import relu
+
         runs, examples, _ = inputs.shape
 
-        def drop(states: Tensor) -> Tensor:
+        def drop(states: "Tensor") -> "Tensor":
             return dropout(states, self.dropout) if dropout and self.dropout else states
 
         states = embedded(parameters[EMBEDDING], inputs.flatten(1))
@@ -137,7 +140,7 @@ class TokenTransformer(Model):
             mixed = self._mix(joint, drop)
             states = states + drop(dense(parameters, f"{name}.out", mixed))
             name = f"{block}.feed_forward"
-            hidden = torch.relu(dense(parameters, f"{name}.in", _normed(parameters, name, states)))
+            hidden = relu(dense(parameters, f"{name}.in", _normed(parameters, name, states)))
             states = states + drop(dense(parameters, f"{name}.out", drop(hidden)))
         return dense(parameters, "output", states.reshape(runs, examples, 2 * self.dim))
 
@@ -145,8 +148,10 @@ class TokenTransformer(Model):
     def _blocks(self) -> tuple[str, ...]:
         return tuple(f"block{number}" for number in range(1, self.depth + 1))
 
-    def _mix(self, joint: Tensor, drop: Any) -> Tensor:
+    def _mix(self, joint: "Tensor", drop: Any) -> "Tensor":
         """Return values (runs, rows, dim) averaged by attention; from concatenated queries, keys, values."""
+        import torch
+
         runs, rows, _ = joint.shape
         shape = (runs, rows // 2, 2, 3, self.heads, self.dim // self.heads)
         queries, keys, values = joint.reshape(shape).permute(3, 0, 1, 4, 2, 5)
@@ -158,7 +163,9 @@ class TokenTransformer(Model):
         return mixed.transpose(2, 3).reshape(runs, rows, self.dim)
 
 
-def _normed(parameters: dict[str, Tensor], name: str, states: Tensor) -> Tensor:
+def _normed(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tensor":
     """Layer norm with the gain and bias of each member."""
+    import torch
+
     normal = torch.nn.functional.layer_norm(states, states.shape[-1:])
     return torch.addcmul(parameters[f"{name}.norm.bias"], normal, parameters[f"{name}.norm.weight"])

@@ -1,14 +1,20 @@
 """What the application gives to scripts, and the ways to start it."""
 
 import doctest
+import os
+import re
 import subprocess
 import sys
+import types
+from pathlib import Path
 
 import pytest
 
 import analysis
 import grokphys
+import nets
 import physics
+from nets.engines import threads
 from physics.errors import InputError
 
 
@@ -44,6 +50,41 @@ def test_the_names_of_analysis_come_when_they_are_used(python):
     assert (loaded, compare) == ("set()", "analysis.compare.comparison")
     for name in analysis.__all__:
         assert getattr(analysis, name) is not None
+
+
+def test_training_by_fused_kernels_does_without_pytorch(python):
+    code = (
+        "import sys, nets; nets.train(nets.TwoLayer(5, 4), steps=2, device='cpu', observables=['layers'])\n"
+        "print('torch' in sys.modules, nets.Recorder.__module__, 'torch' in sys.modules, *dir(nets))"
+    )
+    before, recorder, after, *names = python(code).stdout.split()
+    assert (before, recorder, after) == ("False", "nets.recorder", "True")
+    assert set(nets.__all__) <= set(names)
+
+
+@pytest.mark.parametrize("setting", [{}, {"OMP_WAIT_POLICY": "active"}])
+def test_threads_of_pytorch_do_not_spin_for_long_unless_the_user_wants_it(python, setting):
+    shown = python(
+        "import nets, torch, os; print(os.environ.get('OMP_WAIT_POLICY'))",
+        env={**os.environ, "OMP_DISPLAY_ENV": "verbose", **setting},
+    )
+    spins = [int(count) for count in re.findall(r"GOMP_SPINCOUNT = '(\d+)'", shown.stderr)]
+    if not spins:
+        pytest.skip("this PyTorch has another OpenMP than GNU's")
+    assert (max(spins) > 10_000) is bool(setting)
+    assert shown.stdout.strip() == str(setting.get("OMP_WAIT_POLICY"))
+
+
+def test_a_driver_alone_makes_training_ask_pytorch_for_cuda(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(threads, "ROCM", Path("/nowhere"))
+    monkeypatch.setattr(threads, "DRIVERS", ("libnowhere.so.1",))
+    assert not threads.cuda_is_available()
+    assert "torch" not in sys.modules
+    asked = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: True))
+    monkeypatch.setattr(threads, "_is_installed", lambda library: True)
+    monkeypatch.setattr(threads, "import_module", lambda name: asked)
+    assert threads.cuda_is_available()
 
 
 def test_a_name_that_is_also_a_folder_stays_the_name(python):
