@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -42,6 +43,9 @@ class Recorder(Protocol):
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object, /) -> None:
         """End recording; without an exception the trajectory is complete."""
+
+    def close(self) -> None:
+        """End recording if a signal has kept `__exit__` from it."""
 
 
 class MemoryRecorder:
@@ -107,7 +111,11 @@ class MemoryRecorder:
         if isinstance(error, Exception):
             error.recorded = self.result()  # type: ignore[attr-defined]
 
+    def close(self) -> None:
+        """Do nothing: no thread writes."""
 
+
+@contextmanager
 def recorder(
     out: Path | None,
     layout: Layout,
@@ -116,15 +124,19 @@ def recorder(
     start: Mapping[str, NDArray[Any]] | None = None,
     resume: bool | None = None,
     **to_file: Any,
-) -> Recorder:
-    """Return the recorder of a run: to the file `out` (see `FileRecorder`), or to memory if it is None."""
+) -> Iterator[Recorder]:
+    """Record a run to the file `out` (see `FileRecorder`), or to memory if it is None."""
+    frames: Recorder
     if out is not None:
         from physics.trajectory.writer import FileRecorder
 
-        return FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
-    if resume:
+        frames = FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
+    elif resume:
         raise InputError("resume needs out, the file of the unfinished run")
-    return MemoryRecorder(layout, parameters, start)
+    else:
+        frames = MemoryRecorder(layout, parameters, start)
+    with closing(frames), frames:  # a signal at the very beginning of `__exit__` keeps that from its work
+        yield frames
 
 
 def require_memory(what: str, needed: float, advice: str) -> None:

@@ -105,6 +105,7 @@ class FileRecorder:
         self._waiting = 0  # largest size in bytes of the frames that are not written yet
         self._failure: Exception | None = None
         self._cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="grokphys recorder")
         self._ended = self._exited = False
         self._opened = contextlib.ExitStack()
         partial, log = self._target.partial, None
@@ -195,7 +196,6 @@ class FileRecorder:
 
     def __enter__(self) -> Self:
         self._user = threading.current_thread()
-        self._thread = threading.Thread(target=self._work, name="grokphys recorder")
         try:
             with signals_deferred():
                 self._thread.start()
@@ -216,6 +216,12 @@ class FileRecorder:
             self._tell(error)
             return
         self._raise_failure()
+
+    def close(self) -> None:
+        """End the thread that writes, in case a signal arrived before the first statement of `__exit__`."""
+        if self._thread.is_alive():
+            self._inbox.put("stop")
+            wait_for(self._thread, self._cancelled)
 
     def _tell(self, error: BaseException) -> None:
         """Add the place of the frames to the exception that ends the recording."""
@@ -250,7 +256,7 @@ class FileRecorder:
         log = Log(partial) if is_log(partial) else None
         if log is None or log.header is None or not log.begun:
             warnings.warn(
-                f"{partial} was killed before it began; the run starts again", RuntimeWarning, stacklevel=5
+                f"{partial} was killed before it began; the run starts again", RuntimeWarning, stacklevel=6
             )
             return None
         _require_same(partial, log.header.parameters, log.header.made_with, header)

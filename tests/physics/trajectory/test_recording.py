@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -503,7 +504,7 @@ def interrupted_at(call, path, frames, where):
         try:
             if where == "writer":
                 threading.setprofile(hook)
-            with FileRecorder(path, LAYOUT, {"seed": 1}, resume=True) as recorder:
+            with closing(FileRecorder(path, LAYOUT, {"seed": 1}, resume=True)) as recorder, recorder:
                 threading.setprofile(None)
                 if where == "main":
                     sys.setprofile(hook)
