@@ -105,7 +105,7 @@ class FileRecorder:
         self._waiting = 0  # largest size in bytes of the frames that are not written yet
         self._failure: Exception | None = None
         self._cancelled = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="grokphys recorder")
+        self._thread = threading.Thread()  # replaced by `__enter__`; one that knew `self` would keep the lock
         self._ended = self._exited = False
         self._opened = contextlib.ExitStack()
         partial, log = self._target.partial, None
@@ -196,6 +196,7 @@ class FileRecorder:
 
     def __enter__(self) -> Self:
         self._user = threading.current_thread()
+        self._thread = threading.Thread(target=self._work, name="grokphys recorder")
         try:
             with signals_deferred():
                 self._thread.start()
