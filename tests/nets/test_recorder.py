@@ -80,9 +80,14 @@ def test_a_plain_transformer_is_recorded_as_it_trained(tmp_path):
 
 
 def test_half_a_checkpoint_of_a_killed_run_does_not_stay(tmp_path):
-    (tmp_path / "t.h5.checkpoint.partial").write_bytes(b"half")
-    train(tmp_path / "t.h5", 4)
-    assert [path.name for path in tmp_path.iterdir()] == ["t.h5"]
+    path, half = tmp_path / "t.h5", tmp_path / "t.h5.checkpoint.partial"
+    half.write_bytes(b"half")
+    with pytest.raises(KeyboardInterrupt):
+        train(path, 20, ends_at=5)
+    assert not half.exists(), "of an earlier run"
+    half.write_bytes(b"half")
+    train(path, 20, resume=True)
+    assert [one.name for one in tmp_path.iterdir()] == ["t.h5"]
 
 
 def test_it_goes_on_to_the_same_bits(tmp_path):
