@@ -2,7 +2,8 @@
 
 All contenders are timed in turn within one process, round by round. A ratio therefore compares measurements
 that are close in time, and its spread is that of the rounds. References run with the number of PyTorch
-threads that is fastest for them.
+threads that is fastest for them. Our time includes the start of `nets.train`, and theirs does not, so that a
+short training would underrate us; a few steps of a reference, timed right after ours, would underrate it.
 """
 
 import math
@@ -39,6 +40,7 @@ try:
 except OSError:
     print("nan")
 """
+NEURONS = "two layers of 512 neurons, all pairs"
 WEIGHT_DECAYS = (0.0, 0.3, 0.6, 1.0)
 ACTIVATIONS = {
     "relu": torch.relu,
@@ -135,6 +137,7 @@ def bench_nets(*, out: Path = Path("results/bench-nets.json"), budget: Budget = 
         "machine": machine,
         "multiply_adds_per_s": lambda: _product_rate(rounds),
         "comparisons": lambda: _comparisons(rounds, part),
+        "one_thread": lambda: _one_thread(rounds, part),
         "cores": lambda: [_cores(name, rounds, part) for name in _ensembles(part)],
         "recording": lambda: _recording(rounds, part),
         "table_1_s": lambda: seconds(partial(_table_1, max(1, 100 // part))),
@@ -165,7 +168,7 @@ def _ensembles(part: int) -> dict[str, dict[str, Any]]:
         },
         "embedding MLP, one network": {"model": nets.EmbeddingMLP(), "runs": 1, "steps": max(5, 60 // part)},
         "embedding MLP, an ensemble": {"model": nets.EmbeddingMLP(), "runs": 4, "steps": max(5, 60 // part)},
-        "two layers of 512 neurons, all pairs": {
+        NEURONS: {
             "model": nets.TwoLayer(),
             "runs": 4,
             "steps": max(5, 200 // part),
@@ -178,11 +181,11 @@ def _train(options: dict[str, Any], **more: Any) -> None:
     nets.train(**{"record": [options["steps"]], "observables": (), **options, **more})
 
 
-def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
-    """Time one step of one network, in turn for ours and each reference."""
+def _references(part: int) -> dict[str, dict[str, tuple[Callable[[], Any], int]]]:
+    """Return the references of each comparison, with the number of steps of one network that each takes."""
     attention, mlp, neurons = nets.ConstantAttention(), nets.EmbeddingMLP(), nets.TwoLayer()
     few = max(3, 200 // part)
-    references: dict[str, dict[str, tuple[Callable[[], Any], int]]] = {
+    return {
         "constant attention, 100 networks": {
             "serial PyTorch": (plain_steps(attention, few), few),
             "batched PyTorch": (
@@ -200,11 +203,13 @@ def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
             "serial PyTorch": (plain_steps(mlp, 5), 5),
             "published recipe": (plain_steps(mlp, 5, dtype=torch.float64, validate=True), 5),
         },
-        "two layers of 512 neurons, all pairs": {
-            "serial PyTorch": (plain_steps(neurons, 5, train_fraction=1.0), 5)
-        },
+        NEURONS: {"serial PyTorch": (plain_steps(neurons, few, train_fraction=1.0), few)},
     }
-    rows = []
+
+
+def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
+    """Time one step of one network, in turn for ours and each reference."""
+    rows, references = [], _references(part)
     for name, options in _ensembles(part).items():
         first = seconds(partial(_train, {**options, "steps": 1}, record=[1], thresholds=None, track=None))
         threads = {reference: _best_threads(call) for reference, (call, _) in references[name].items()}
@@ -225,6 +230,18 @@ def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
             for row in against(took)
         ]
     return rows
+
+
+def _one_thread(rounds: int, part: int) -> list[dict[str, Any]]:
+    """Time one step of one two-layer network with one thread, against the reference with one thread."""
+    options, threads = _ensembles(part)[NEURONS], numba.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    ours = partial(_train, options), options["runs"] * options["steps"]
+    took = in_turn({"ours": ours, **_references(part)[NEURONS]}, rounds)
+    numba.set_num_threads(threads)
+    torch.set_num_threads(threads)
+    return [{"what": NEURONS} | row for row in against(took)]
 
 
 def _best_threads(call: Callable[[], Any]) -> int:
@@ -340,6 +357,17 @@ def _tables(result: dict[str, Any]) -> list[Table]:
                 "reference takes": "{reference_s:time}",
                 "ratio": "{ratio:spread}",
                 "floor of all cores": "{floor_s:time}",
+            },
+        ),
+        table(
+            "A step of one network with one thread, against references with one thread.",
+            result["one_thread"],
+            {
+                "what": "{what}",
+                "reference": "{reference}",
+                "ours": "{ours_s:time}",
+                "reference takes": "{reference_s:time}",
+                "ratio": "{ratio:spread}",
             },
         ),
         table(

@@ -63,7 +63,6 @@ class Calls(NamedTuple):
     untabulate: int = 0
     turn: int = 0
     product: int = 0
-    wide_product: int = 0
     activate: int = 0
     even_part: int = 0
     exp: int = 0

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.engines.first_layer import Calls, Shape
-from nets.engines.products import TILE_ROWS, VECTOR_BYTES, add_product, matrix, piece, room, tile
+from nets.engines.products import TILE_ROWS, VECTOR_BYTES, matrix, piece, room, tile
 from nets.engines.step import functions_for
 from physics.jit import address_of, call, inner_kernel, kernel
 
 Array = NDArray[Any]
 Integers = NDArray[Any]
 
-NUMBERS = 24000
-"""Approximate count of numbers in a block: 96 kB in float32; a step needs three blocks in cache."""
+ROWS = 48
+"""Pairs of a block; whole tiles of the products."""
+CHUNK = 64
+"""Approximate count of neurons of a chunk: the part of each array that a block needs then stays in cache."""
 
 
 class Pairs(NamedTuple):
@@ -37,15 +39,22 @@ class Pairs(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Working memory for one block, and for the transposed output weights and their gradient."""
+    """Working memory: the weights, packed for products without masks, and the activations of one block.
 
-    states: Array
+    Neurons come in chunks: rows of 512 numbers would compete for the same places in the cache. Chunks and
+    outputs are filled up with zeros to whole vectors.
+    """
+
+    read: Array  # input weights, (tokens, chunk) for each chunk
+    by_read: Array  # and their gradient
+    write: Array  # output weights, (chunk, outputs) for each chunk
+    by_write: Array
+    turned: Array  # output weights, (outputs, chunk) for each chunk, without missing outputs
+    states: Array  # (ROWS, chunk) for each chunk
     slopes: Array
-    flow: Array
-    logits: Array
-    errors: Array
-    turned: Array
-    by_turned: Array
+    flow: Array  # (ROWS, chunk)
+    errors: Array  # (ROWS, outputs): first logits, then their gradient
+    logits: Array  # without missing outputs; and room for as many numbers
     tokens: Integers  # rows of tokens a, tokens b and labels
     weights: Array
     gradient: Array  # of one member
@@ -66,22 +75,35 @@ def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
 
 
 def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch:
-    """Allocate the working memory of a task; blocks are whole tiles of the products."""
-    width, outputs = sizes
-    block = min(32, max(1, NUMBERS // (TILE_ROWS * width))) * TILE_ROWS
-    return Scratch(
-        room(block * width, dtype),
-        room(block * width, dtype),
-        room(block * width, dtype),
-        room(block * outputs, dtype),
-        room(block * outputs, dtype),
-        room(width * outputs, dtype),
-        room(width * outputs, dtype),
-        room((3, block), np.int32),
-        room(block, dtype),
-        room(numbers, dtype),
-        room(0, np.int32),
+    """Allocate the working memory of a task."""
+    lanes = VECTOR_BYTES // np.dtype(dtype).itemsize
+    chunks = max(1, round(sizes[0] / CHUNK))
+    chunk, outputs = _filled(-(-sizes[0] // chunks), 2 * lanes), _filled(sizes[1], lanes)
+    width = chunks * chunk
+    scratch = Scratch(
+        read=room(shape.tokens * width, dtype),
+        by_read=room(shape.tokens * width, dtype),
+        write=room(width * outputs, dtype),
+        by_write=room(width * outputs, dtype),
+        turned=room(width * sizes[1], dtype),
+        states=room(ROWS * width, dtype),
+        slopes=room(ROWS * width, dtype),
+        flow=room(ROWS * chunk, dtype),
+        errors=room(ROWS * outputs, dtype),
+        logits=room((2, ROWS * sizes[1]), dtype),
+        tokens=room((3, ROWS), np.int32),
+        weights=room(ROWS, dtype),
+        gradient=room(numbers, dtype),
+        everything=room(0, np.int32),
     )
+    for packed in (scratch.read, scratch.write, scratch.turned, scratch.errors):
+        packed[:] = 0
+    return scratch
+
+
+def _filled(size: int, unit: int) -> int:
+    """Round a size up to whole units."""
+    return -(-size // unit) * unit
 
 
 def calls_for(
@@ -92,8 +114,11 @@ def calls_for(
     calls = Calls()
     return functions_for(activation, 0.0, True, matrix, row, batch, betas)._replace(
         gradient=address_of(_gradient, 0, row, row, shape, sizes, pairs, batch, scratch, calls),
-        forward=address_of(_forward, row, 1, shape, sizes, scratch, calls),
-        wide_product=address_of(_add_wide_product, matrix, True, matrix, matrix),
+        tabulate=address_of(_pack, row, shape, sizes, scratch),
+        forward=address_of(_forward, 1, shape, sizes, scratch, calls),
+        leave=address_of(_back, 1, shape, sizes, scratch, 0),
+        untabulate=address_of(_unpack, shape, sizes, scratch, row),
+        product=address_of(_add_product, matrix, True, matrix, matrix),
     )
 
 
@@ -111,54 +136,151 @@ def evaluate(
     calls: Calls,
 ) -> None:
     """Write the mean loss and the accuracy of some members to (runs,) arrays; NaN for an empty set."""
-    size, block = pairs.labels.shape[1], len(scratch.weights)
+    size = pairs.labels.shape[1]
     for member in members:
         sums[:] = 0.0
-        for start in range(0, size, block):
-            rows = min(block, size - start)
+        call(calls.tabulate, (parameters[member], shape, sizes, scratch))
+        for start in range(0, size, ROWS):
+            rows = min(ROWS, size - start)
             for n in range(rows):
                 scratch.tokens[0, n] = pairs.inputs[member, start + n, 0]
                 scratch.tokens[1, n] = pairs.inputs[member, start + n, 1]
                 scratch.tokens[2, n] = pairs.labels[member, start + n]
-            call(calls.forward, (parameters[member], rows, shape, sizes, scratch, calls))
-            logits = matrix(scratch.logits, 0, rows, sizes[1])
-            call(calls.loss, (logits, scratch.tokens[2], logits, scratch.errors, calls.exp, sums))
+            call(calls.forward, (rows, shape, sizes, scratch, calls))
+            logits = matrix(scratch.logits[0], 0, rows, sizes[1])
+            call(calls.loss, (logits, scratch.tokens[2], logits, scratch.logits[1], calls.exp, sums))
         loss[member] = sums[0] / size if size else np.nan
         accuracy[member] = sums[1] / size if size else np.nan
 
 
-_add_whole_tile, _add_whole_turned = tile(2, masked=False), tile(2, masked=False, turned=True)
+_add_one, _add_two, _add_three = (tile(n, 12 // max(2, n), masked=False) for n in (1, 2, 3))
+_add_one_turned, _add_two_turned, _add_three_turned = (
+    tile(n, 12 // max(2, n), masked=False, turned=True) for n in (1, 2, 3)
+)
+_scale = tile(2, masked=False, scaled=True)
 
 
 @inner_kernel()
-def _add_wide_product(A: Array, turned: bool, B: Array, out: Array) -> None:
-    """Add A @ B to `out` as `add_product` does; faster if `out` is wide and the inner dimension small."""
+def _add_product(A: Array, turned: bool, B: Array, out: Array) -> None:
+    """Add A @ B, or Aᵀ @ B where A is `turned`, to `out`, whose columns fill whole vectors."""
     lanes = VECTOR_BYTES // out.itemsize
-    whole = out.shape[1] - out.shape[1] % (2 * lanes)
-    for column in range(0, whole, 2 * lanes):
-        for row in range(0, len(out), TILE_ROWS):
-            if turned:
-                _add_whole_turned(A, B, out, row, column)
-            else:
-                _add_whole_tile(A, B, out, row, column)
-    add_product(A, turned, B, out, whole)
+    rows, columns = out.shape
+    column = 0
+    while column < columns:
+        left = (columns - column) // lanes
+        if left == 3 or left > 4:
+            for row in range(0, rows, 4):
+                if turned:
+                    _add_three_turned(A, B, out, row, column)
+                else:
+                    _add_three(A, B, out, row, column)
+            column += 3 * lanes
+        elif left > 1:
+            for row in range(0, rows, 6):
+                if turned:
+                    _add_two_turned(A, B, out, row, column)
+                else:
+                    _add_two(A, B, out, row, column)
+            column += 2 * lanes
+        else:
+            for row in range(0, rows, 6):
+                if turned:
+                    _add_one_turned(A, B, out, row, column)
+                else:
+                    _add_one(A, B, out, row, column)
+            column += lanes
 
 
 @inner_kernel()
-def _forward(row: Array, rows: int, shape: Shape, sizes: Integers, scratch: Scratch, calls: Calls) -> None:
-    """Compute logits (rows, outputs), states and slopes of the pairs that stand in the scratch."""
+def _pack(row: Array, shape: Shape, sizes: Integers, scratch: Scratch) -> None:
+    """Copy the weights of a member to where the products read them."""
     width, outputs = sizes[0], sizes[1]
-    weights = matrix(row, 0, shape.tokens, width)
-    states = matrix(scratch.states, 0, rows, width)
+    chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
+    at = shape.tokens * width
+    for first in range(0, width, chunk):
+        size = min(chunk, width - first)
+        for token in range(shape.tokens):
+            source = piece(row, token * width + first, size)
+            target = piece(scratch.read, shape.tokens * first + token * chunk, size)
+            for j in range(size):
+                target[j] = source[j]
+        turned = matrix(scratch.turned, outputs * first, outputs, chunk)
+        for j in range(size):
+            source = piece(row, at + (first + j) * outputs, outputs)
+            target = piece(scratch.write, (first + j) * columns, outputs)
+            for c in range(outputs):
+                target[c] = source[c]
+                turned[c, j] = source[c]
+
+
+@inner_kernel()
+def _unpack(shape: Shape, sizes: Integers, scratch: Scratch, gradient: Array) -> None:
+    """Copy the gradient to the places of the weights."""
+    width, outputs = sizes[0], sizes[1]
+    chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
+    at = shape.tokens * width
+    for first in range(0, width, chunk):
+        size = min(chunk, width - first)
+        for token in range(shape.tokens):
+            target = piece(gradient, token * width + first, size)
+            source = piece(scratch.by_read, shape.tokens * first + token * chunk, size)
+            for j in range(size):
+                target[j] = source[j]
+    for j in range(width):
+        target = piece(gradient, at + j * outputs, outputs)
+        source = piece(scratch.by_write, j * columns, outputs)
+        for c in range(outputs):
+            target[c] = source[c]
+
+
+@inner_kernel()
+def _forward(rows: int, shape: Shape, sizes: Integers, scratch: Scratch, calls: Calls) -> None:
+    """Compute logits (rows, outputs), states and slopes of the pairs that stand in the scratch."""
+    width, outputs = len(scratch.states) // ROWS, sizes[1]
+    chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
+    errors = matrix(scratch.errors, 0, rows, columns)
+    errors[:] = 0
+    for first in range(0, width, chunk):
+        read = matrix(scratch.read, shape.tokens * first, shape.tokens, chunk)
+        states = matrix(scratch.states, ROWS * first, rows, chunk)
+        for n in range(rows):
+            one, two, target = read[scratch.tokens[0, n]], read[scratch.tokens[1, n]], states[n]
+            for j in range(chunk):
+                target[j] = one[j] + two[j]
+        values = piece(scratch.states, ROWS * first, rows * chunk)
+        slopes = piece(scratch.slopes, ROWS * first, rows * chunk)
+        call(calls.activate, (values, slopes, calls.exp))
+        call(calls.product, (states, False, matrix(scratch.write, columns * first, chunk, columns), errors))
+    logits = matrix(scratch.logits[0], 0, rows, outputs)
     for n in range(rows):
-        one, two, target = weights[scratch.tokens[0, n]], weights[scratch.tokens[1, n]], states[n]
-        for j in range(width):
-            target[j] = one[j] + two[j]
-    values, slopes = piece(scratch.states, 0, rows * width), piece(scratch.slopes, 0, rows * width)
-    call(calls.activate, (values, slopes, calls.exp))
-    logits = matrix(scratch.logits, 0, rows, outputs)
-    logits[:] = 0
-    call(calls.product, (states, False, matrix(row, shape.tokens * width, width, outputs), logits, 0))
+        source, target = errors[n], logits[n]
+        for c in range(outputs):
+            target[c] = source[c]
+
+
+@inner_kernel()
+def _back(rows: int, shape: Shape, sizes: Integers, scratch: Scratch, product: int) -> None:
+    """Add what a block contributes to the gradient."""
+    width, outputs = len(scratch.states) // ROWS, sizes[1]
+    chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
+    lanes = VECTOR_BYTES // scratch.errors.itemsize
+    errors, flow = matrix(scratch.errors, 0, rows, columns), matrix(scratch.flow, 0, rows, chunk)
+    for first in range(0, width, chunk):
+        states = matrix(scratch.states, ROWS * first, rows, chunk)
+        by_write = matrix(scratch.by_write, columns * first, chunk, columns)
+        call(product, (states, True, errors, by_write))
+        slopes = matrix(scratch.slopes, ROWS * first, rows, chunk)
+        turned = matrix(scratch.turned, outputs * first, outputs, chunk)
+        for column in range(0, chunk, 2 * lanes):
+            for n in range(0, rows, TILE_ROWS):
+                _scale(errors, turned, flow, slopes, n, column)
+        by_read = matrix(scratch.by_read, shape.tokens * first, shape.tokens, chunk)
+        for n in range(rows):
+            source, one, two = flow[n], by_read[scratch.tokens[0, n]], by_read[scratch.tokens[1, n]]
+            for j in range(chunk):
+                one[j] += source[j]
+            for j in range(chunk):
+                two[j] += source[j]
 
 
 @inner_kernel()
@@ -174,20 +296,15 @@ def _gradient(
     calls: Calls,
 ) -> None:
     """Compute the gradient of a member's mean loss over a batch, or over all examples if it is empty."""
-    width, outputs = sizes[0], sizes[1]
-    at, size, block = shape.tokens * width, len(batch), len(scratch.weights)
+    outputs, size = sizes[1], len(batch)
+    columns = len(scratch.errors) // ROWS
     total = size if size else pairs.labels.shape[1]
-    gradient[:] = 0
-    scratch.by_turned[:] = 0
-    turned = matrix(scratch.turned, 0, outputs, width)
-    by_turned = matrix(scratch.by_turned, 0, outputs, width)
-    for i in range(width):
-        for c in range(outputs):
-            turned[c, i] = row[at + i * outputs + c]
-    by_weights = matrix(gradient, 0, shape.tokens, width)
+    scratch.by_read[:] = 0
+    scratch.by_write[:] = 0
+    call(calls.tabulate, (row, shape, sizes, scratch))
     last = size if size else pairs.counts[member]
-    for start in range(0, last, block):
-        rows = min(block, last - start)
+    for start in range(0, last, ROWS):
+        rows = min(ROWS, last - start)
         for n in range(rows):
             if size:
                 example = batch[start + n]
@@ -199,25 +316,15 @@ def _gradient(
                 for part in range(3):
                     scratch.tokens[part, n] = pairs.distinct[member, start + n, part]
                 scratch.weights[n] = pairs.occurs[member, start + n]
-        call(calls.forward, (row, rows, shape, sizes, scratch, calls))
-        logits, errors = matrix(scratch.logits, 0, rows, outputs), matrix(scratch.errors, 0, rows, outputs)
+        call(calls.forward, (rows, shape, sizes, scratch, calls))
+        logits = matrix(scratch.logits[0], 0, rows, outputs)
+        powers = matrix(scratch.logits[1], 0, rows, outputs)
         labels, all_ = scratch.tokens[2], scratch.everything
-        call(calls.errors, (logits, labels, logits, all_, 0, total, calls.exp, errors))
+        call(calls.errors, (logits, labels, logits, all_, 0, total, calls.exp, powers))
         for n in range(rows):
+            source, target = powers[n], piece(scratch.errors, n * columns, outputs)
+            weight = scratch.weights[n]
             for c in range(outputs):
-                errors[n, c] *= scratch.weights[n]
-        call(calls.wide_product, (errors, True, matrix(scratch.states, 0, rows, width), by_turned))
-        flow = matrix(scratch.flow, 0, rows, width)
-        flow[:] = 0
-        call(calls.wide_product, (errors, False, turned, flow))
-        for n in range(rows):
-            source, slopes = flow[n], piece(scratch.slopes, n * width, width)
-            one, two = by_weights[scratch.tokens[0, n]], by_weights[scratch.tokens[1, n]]
-            for j in range(width):
-                source[j] *= slopes[j]
-                one[j] += source[j]
-            for j in range(width):
-                two[j] += source[j]
-    for i in range(width):
-        for c in range(outputs):
-            gradient[at + i * outputs + c] = by_turned[c, i]
+                target[c] = source[c] * weight
+        call(calls.leave, (rows, shape, sizes, scratch, calls.product))
+    call(calls.untabulate, (shape, sizes, scratch, gradient))

@@ -90,10 +90,12 @@ def test_every_member_is_trained_as_a_plain_loop_would(activation, optimizer, fr
     assert np.isnan(found.observables["validation_loss"]).all() == (fraction == 1)
 
 
-@pytest.mark.parametrize("hidden", [1, 7, 700])
-def test_any_number_of_neurons_and_tokens(hidden):
-    """Blocks are cut at the width; a modulus may be even."""
-    model = nets.TwoLayer(14, hidden, "quadratic", scale=0.5)
+@pytest.mark.parametrize(
+    ("hidden", "tokens"), [(1, 14), (7, 14), (700, 14), (65, 3), (100, 18), (48, 23), (70, 30)]
+)
+def test_any_number_of_neurons_and_tokens(hidden, tokens):
+    """Chunks and outputs are filled up to whole vectors, one to eight of them; a modulus may be even."""
+    model = nets.TwoLayer(tokens, hidden, "quadratic", scale=0.5)
     engines = [
         nets.train(
             model,
