@@ -206,7 +206,7 @@ def onset_table(comparison: Comparison) -> Table:
         [
             name.replace("_", " "),
             *(text for own in (one.first, one.second) for text in _reached(own)),
-            significant(one.ratio),
+            significant(one.ratio) + (" (one pair)" if one.ratio.count == 1 else ""),
             p_value(one.adjusted_p_value),
             _answer(one, one.ratio, 1.0),
         ]
