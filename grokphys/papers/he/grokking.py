@@ -123,7 +123,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     with style(9.6):
         figure = Figure(figsize=(9.6, 8.0))
         axes = figure.subplots(2, 2).ravel()
-        for ax, names, label in (
+        for ax, names, quantity in (
             (axes[0], ("train_loss", "validation_loss"), "loss"),
             (axes[1], ("train_accuracy", "validation_accuracy", "unseen_accuracy"), "accuracy"),
             (axes[2], ("misaligned",), "misalignment |sin D|, mean of neurons"),
@@ -132,16 +132,17 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             for n, name in enumerate(names):
                 words = name.replace("_", " ").replace("validation", "test")
                 ax.plot(steps[1:], course[name][1:], color=SERIES[n], label=words)
-            for stage in ("I", "II"):
-                if np.isfinite(table[f"step_{stage}"][0]):
-                    ax.axvline(table[f"step_{stage}"][0], color=REFERENCE, linewidth=1, linestyle="--")
-            ax.set(xlabel="step", xscale="log", ylabel=label)
+            ends = np.array([table[f"step_{stage}"][0] for stage in ("I", "II")])
+            for n, end in enumerate(ends[np.isfinite(ends)]):
+                label = None if n else "end of a stage"
+                ax.axvline(end, color=REFERENCE, linewidth=1, linestyle="--", label=label)
+            ax.set(xlabel="step", xscale="log", ylabel=quantity)
         axes[0].set_yscale("log")
         norm = axes[3].twinx()
         norm.plot(steps[1:], course["norm"][1:], color=SECOND, label="norm of the weights")
         norm.set_ylabel("norm of the weights")
         axes[3].plot([], [], color=SECOND, label="norm of the weights")
-        for ax in (axes[0], axes[1], axes[3]):
+        for ax in axes:
             legend_below(ax)
     return {"he-grokking": figure}
 
