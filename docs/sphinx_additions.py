@@ -1,10 +1,12 @@
 """What our pages need of Sphinx beyond its own extensions.
 
-Formulas become MathML, which needs no scripts, no fonts and no network. Bars in docstrings stay bars.
-Links to the source of an example, which a reader of the repository follows, lead to its page in the gallery.
+Formulas become MathML, which needs no scripts, no fonts and no network. Bars in docstrings stay bars, and
+signatures show real defaults. Links to the source of an example, which a reader of the repository follows,
+lead to its page in the gallery.
 """
 
 import re
+from dataclasses import MISSING, fields
 from typing import Any
 
 from docutils.nodes import SkipNode
@@ -12,6 +14,8 @@ from latex2mathml.converter import convert
 from sphinx.ext import autosummary
 
 CODE_OR_BAR = re.compile(r"(``.+?``|`[^`]*`|^\s*(?:>>>|\.\.\.)[^\n]*)|(?<!\\)\|", re.DOTALL | re.MULTILINE)
+EXPRESSION = re.compile(r"[\[({].*[\])}]|\d+|None")
+"""Defaults that Sphinx can read in a signature: lists, tuples, mappings, numbers and None."""
 ABBREVIATIONS = ("Eq.", "Eqs.", "Fig.", "Figs.")
 """Where a sentence does not end, so that summaries are not cut there."""
 GALLERY = (
@@ -43,6 +47,22 @@ def skip_routing(app: Any, what: str, name: str, thing: Any, skip: bool, options
     return True if re.fullmatch(r"[sg]et_\w+_request|get_metadata_routing", name) else None
 
 
+def show_defaults(
+    app: Any, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Show the defaults that a dataclass makes anew for each object, where Python shows <factory>.
+
+    A default that is no expression of Python becomes ``...``; its docstring says what it is.
+    """
+    if signature and "<factory>" in signature:
+        for one in fields(thing):
+            if one.default_factory is not MISSING:
+                default = repr(one.default_factory())
+                default = default if EXPRESSION.fullmatch(default) else "..."
+                signature = signature.replace(f"{one.name}=<factory>", f"{one.name}={default}")
+    return signature, returns
+
+
 def link_gallery(app: Any, page: str, source: list[str]) -> None:
     """Let links to examples lead to their pages in the gallery."""
     for pattern, target in GALLERY:
@@ -54,6 +74,7 @@ def setup(app: Any) -> dict[str, bool]:
     autosummary.WELL_KNOWN_ABBREVIATIONS = (*autosummary.WELL_KNOWN_ABBREVIATIONS, *ABBREVIATIONS)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.connect("autodoc-process-docstring", escape_bars, priority=900)
+    app.connect("autodoc-process-signature", show_defaults)
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("source-read", link_gallery)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -93,7 +93,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     lost = (wanted > 0) & (norms == 0)
     if lost.any():
         missing = int(np.argwhere(lost)[0, -1]) + 1
-        raise InputError(f"E must have a circle of frequency {missing} to give a signal to, got none")
+        raise InputError(f"E must have a signal at frequency {missing} that can be scaled, got 0")
     factors = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
     still = np.broadcast_to(np.float64(mean), (*norms.shape[:-1], 1))
     return _restored(coefficients * np.concatenate([still, factors], axis=-1)[..., None], tokens)

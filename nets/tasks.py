@@ -15,7 +15,7 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Task:
-    """All examples of a task.
+    """All examples of a task: inputs, labels, and which of them are held out.
 
     Attributes
     ----------

@@ -49,8 +49,8 @@ def show_estimates(
         ):
             _bar(ax, place, value, fmt=marker, color=color, markersize=6, label=label if y == 0 else None)
     _name_rows(ax, [label for label, _, _ in rows])
-    legend_below(ax)
     ax.set(xlabel=xlabel, title=title)
+    legend_below(ax)
     return ax
 
 
@@ -69,8 +69,8 @@ def show_effects(distributions: Mapping[str, Difference], ax: Axes | None = None
     for label, (marker, color) in looks.items():
         if any(effect == label for _, effect, _ in rows):
             ax.plot([], [], marker, color=color, markersize=5.5, label=label)
-    legend_below(ax)
     ax.set(xlabel="effect size (first minus second)", title=title)
+    legend_below(ax)
     return ax
 
 

@@ -38,7 +38,10 @@ def show_embedding(
         for token, (place, color) in enumerate(zip(planar, colors, strict=True)):
             middle: Any = {"ha": "center", "va": "center_baseline", "fontsize": "small", "zorder": 3}
             ax.annotate(str(token), place, color=ink_on(color), **middle)
+    low, high = planar.min(axis=0), planar.max(axis=0)
+    room = 0.12 * float(np.max(high - low))
+    ax.update_datalim([low - room, high + room])  # equal scales cut a margin, but never data
     ax.set_aspect("equal", adjustable="datalim")
-    ax.margins(0.12)
+    ax.margins(0.02)
     framed(ax).set_title(title)
     return ax

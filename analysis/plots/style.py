@@ -15,7 +15,7 @@ from matplotlib.legend import Legend
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
-from analysis.plots.palette import FRAME, SERIES
+from analysis.plots.palette import FRAME
 
 STYLE = Path(__file__).with_name("grokphys.mplstyle")
 PRINTED = 7.2
@@ -45,7 +45,6 @@ def style(width: float | None = None) -> Iterator[None]:
     try:
         with plt.style.context(STYLE):
             settings: Any = {name: points(size) for name, size in plt.rcParams.items() if name in SIZES}
-            settings["axes.prop_cycle"] = plt.cycler("color", SERIES)
             with plt.rc_context(settings):
                 yield
     finally:

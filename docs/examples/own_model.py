@@ -53,7 +53,8 @@ trained = nets.train(
 labels = Product().task.labels
 answers = [nets.networks(trained, frame).outputs().argmax(-1) for frame in range(len(trained.steps))]
 accuracy = np.mean(np.array(answers) == labels, axis=-1)  # (frames, runs)
-figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+plt.style.use("analysis.plots.grokphys")
+figure, ax = plt.subplots(figsize=(6.4, 3.8))
 ax.plot(trained.steps, 100 * accuracy, linewidth=1)
 ax.axhline(100 * 6 / 11, color="#888888", linestyle="--", linewidth=1)
 ax.set(xlabel="step", ylabel="accuracy on all pairs (%)", ylim=(0, 100))

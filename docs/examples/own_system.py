@@ -54,7 +54,8 @@ print(f"Energies at the end: {energy[:, -1].min():.6f} to {energy[:, -1].max():.
 
 # %%
 
-figure = plt.figure(figsize=(9, 4), layout="constrained")
+plt.style.use("analysis.plots.grokphys")
+figure = plt.figure(figsize=(7.2, 3.4))
 left = figure.add_subplot(1, 2, 1)
 left.plot(run.steps, energy.T - 49.165253058, linewidth=1)
 left.set(xlabel="step", ylabel="energy above the minimum", yscale="log", ylim=(1e-7, None))

@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 import torch
 
 import nets
 import physics
+from analysis.plots.palette import class_colors
 
 torch.manual_seed(0)
 torch.set_num_threads(1)  # more do not help so small a network
@@ -42,9 +42,9 @@ with nets.Recorder(embedding.weight, path, record=10, parameters={"modulus": tok
 
 mine = physics.load(path)
 x = mine.positions[0] - mine.positions[0].mean(1, keepdims=True)
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-colors = plt.colormaps["turbo"](np.linspace(0.05, 0.95, tokens))
-for token, color in enumerate(colors):
+plt.style.use("analysis.plots.grokphys")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.6))
+for token, color in enumerate(class_colors(tokens)):
     left.plot(*x[:, token].T, color=color, linewidth=1)
     left.scatter(*x[-1, token], color=color, s=80, zorder=3)
     left.annotate(str(token), x[-1, token], textcoords="offset points", xytext=(6, 6))

@@ -29,7 +29,8 @@ print(f"Correlation of accuracy with imperfections, circles apart: {found.format
 
 # %%
 
-figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+plt.style.use("analysis.plots.grokphys")
+figure, ax = plt.subplots(figsize=(6.4, 4.6))
 for decay, color in zip(np.unique(decays), plt.colormaps["viridis"](np.linspace(0, 0.85, 4)), strict=True):
     for kind, marker in ((~circle, "o"), (circle, "*")):
         here = (decays == decay) & kind
@@ -38,5 +39,5 @@ for decay, color in zip(np.unique(decays), plt.colormaps["viridis"](np.linspace(
         ax.scatter(imperfections[here], accuracy[here], s=size, color=color, marker=marker, label=label)
 ax.scatter([], [], s=130, marker="*", color="#888888", label="circles")
 ax.set(xlabel="grid imperfections", ylabel="validation accuracy (%)", ylim=(0, 100))
-ax.legend(frameon=False)
+figure.legend(loc="outside lower center", ncols=3)
 plt.show()

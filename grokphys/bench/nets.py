@@ -278,7 +278,7 @@ def _product_rate(rounds: int) -> float:
 
 
 def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
-    """All cores against one."""
+    """Compare all cores with one."""
     options, threads = _ensembles(part)[name], numba.get_num_threads()
     call = partial(_train, options), 1
     took = in_turn(

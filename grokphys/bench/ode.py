@@ -299,7 +299,7 @@ def _pydmd(x: Array, t: Array) -> tuple[Array, Array]:
 
 
 def _pysindy(x: Array, t: Array, *, smooth: bool) -> tuple[Array, Array]:
-    """Linear library without a threshold."""
+    """Return PySINDy's fit with a linear library and without a threshold."""
     import pysindy
 
     model = pysindy.SINDy(

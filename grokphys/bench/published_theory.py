@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def samples_of(tokens: int) -> list[Pair]:
-    """All unordered pairs, lexicographic."""
+    """Return all unordered pairs of symbols in lexicographic order."""
     return [(i, j) for i in range(tokens) for j in range(i, tokens)]
 
 

@@ -44,7 +44,7 @@ def numpy_forces(positions: Array, softening: float = 0.1) -> Array:
 
 
 def torch_forces(positions: Any, softening: float = 0.1) -> Any:
-    """Do the same on PyTorch tensors, as one batch."""
+    """Compute the forces as `numpy_forces` does, on PyTorch tensors, as one batch."""
     import torch
 
     first, second, label, holds = (torch.from_numpy(array) for array in _pairs(positions.shape[1]))

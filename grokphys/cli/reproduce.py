@@ -49,9 +49,9 @@ def reproduce(
         publish: Directory of the documentation. The results at the settings of the papers are copied there
             from DIRECTORY, and the rules, the scoreboard and the gallery are rewritten. Recipes that are
             named, or --all, run before that.
-        redraw: Directory of the documentation. The recipes that are named run again at the settings of the
-            papers with the same seeds, and their pictures there are replaced. A recipe whose tables differ
-            from the stored ones is refused, and nothing else changes.
+        redraw: Directory of the documentation. The pictures of the named recipes there are drawn again, and
+            nothing else changes. Most are drawn from the stored tables. If a picture shows more than these,
+            its recipe runs again with the same seeds, and is refused if its tables differ.
     """
     from grokphys.papers.catalogue import recipes
     from grokphys.papers.publish import publish as write_pages

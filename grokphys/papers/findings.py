@@ -15,8 +15,8 @@ class Finding:
 FINDINGS = (
     Finding(
         "The critical training fraction is not a constant",
-        "Liu et al. call the critical fraction r_c a constant near 0.4, from one modulus, p = 10. The "
-        "exact closure of random training sets shows that it falls with p as ln p / p. The reason "
+        "Liu et al. call the critical fraction $r_c$ a constant near 0.4, from one modulus, p = 10. The "
+        "exact closure of random training sets shows that it falls with p as $\\ln p / p$. The reason "
         "is that of the coupon collector. A representation is complete once no symbol is left without a "
         "parallelogram, and it takes about p ln p draws until the last of p symbols has one. Finite groups "
         "have "

@@ -91,7 +91,7 @@ def scoreboard_page(
         + (f" {missing} have not run; their rows state their cost on two cores." if missing else ""),
         "",
     ]
-    header = ("item", "claim", "paper", "here", "of", "verdict")
+    header = ("item", "claim and what is measured", "the paper says", "here", "sample", "verdict")
     for paper, title in PAPERS.items():
         rows = [row for one in recipes.values() if one.paper == paper for row in _rows(one, results)]
         rows += [(item, "", "", "", "", f"not made: {why}") for item, why in NOT_MADE.get(paper, {}).items()]
@@ -139,7 +139,8 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
         rows = [row for recipe in chosen for row in _rows(recipe, results)]
         title = finding.title if results.keys() & set(finding.recipes) else f"Conjecture: {finding.title}"
         lines += [f"## {title}", "", finding.words, ""]
-        lines += [*table(("recipe", "claim", "of what", "here", "of", "verdict"), rows), ""]
+        header = ("recipe", "claim and what is measured", "statement or number", "here", "sample", "verdict")
+        lines += [*table(header, rows), ""]
     return "\n".join(lines).rstrip()
 
 

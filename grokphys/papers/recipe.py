@@ -32,7 +32,8 @@ Examples
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,6 +53,8 @@ Tables = Mapping[str, Columns]
 """Tables by name; a table is a mapping of equally long columns of numbers, truth values or text."""
 Measure = Callable[[Tables, float], Interval]
 """From the tables of a run and a confidence level, such as 0.95, to an estimate with its interval."""
+Draw = Callable[[Any, Tables], "Mapping[str, Figure]"]
+"""From the setting of a run and its tables to its figures by name."""
 
 
 @dataclass(frozen=True)
@@ -279,6 +282,7 @@ class Recipe:
     cost: str
     rules: tuple[Rule, ...]
     make: Callable[[Run], Result]
+    draw: Draw | None = None
 
     @property
     def module(self) -> str:
@@ -300,6 +304,7 @@ def recipe(
     paper_setting: Any,
     cost: str,
     rules: Sequence[Rule] = (),
+    draw: Draw | None = None,
     registry: MutableMapping[str, Recipe] = RECIPES,
 ) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:
     """Register a function that makes an item of a paper.
@@ -320,6 +325,10 @@ def recipe(
     cost : str
         Duration of a run at the paper's setting on two cores, in words.
     rules : sequence of Number or Statement
+    draw : callable, optional
+        Function of the setting and the tables that returns the figures by name. The decorated function then
+        returns tables alone, and the figures of a stored result can be drawn again without another run. A
+        figure that shows more than the tables is drawn by the decorated function itself.
     registry : dict, optional
         Where to register it; `RECIPES` by default.
     """
@@ -331,7 +340,13 @@ def recipe(
         if len(set(names)) < len(names):
             raise InputError(f"the rules of {name} must have names of their own, got {names}")
         settings: dict[Budget, Any] = {"quick": quick, "paper": paper_setting}
-        registry[name] = Recipe(name, paper, item, shows, settings, cost, tuple(rules), make)
-        return make
+
+        @wraps(make)
+        def made(run: Run) -> Result:
+            result = make(run)
+            return result if draw is None else replace(result, figures=draw(run.setting, result.columns()))
+
+        registry[name] = Recipe(name, paper, item, shows, settings, cost, tuple(rules), made, draw)
+        return made
 
     return register

@@ -2,23 +2,31 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grokphys.output import save_figure
 from grokphys.papers.recipe import Recipe, Run
-from grokphys.papers.results import WIDTH, Stored, read_result, rounded
+from grokphys.papers.results import WIDTH, Stored, read_result, rounded, setting_of
 from physics.errors import InputError
 from physics.seeds import other_seeds
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Drawn = tuple[Mapping[str, "Figure"], str]
+"""Figures by name, and what differs from the stored result, if anything."""
+
 
 def redraw(recipe: Recipe, docs: Path) -> list[Path]:
-    """Run a recipe again with the seeds of its stored result, and replace its pictures in the gallery.
+    """Replace the pictures of a stored result in the gallery.
 
-    The pictures are replaced only if the new run gives the stored tables digit by digit, so that they show
-    the numbers that were judged. Tables, verdicts and dates stay as they are.
+    A recipe whose figures show nothing but its tables (`draw` of `recipe`) draws them from the stored tables.
+    Any other recipe runs again with the seeds of its stored result, and its pictures are replaced only if the
+    new run gives the stored tables digit by digit. In both cases the pictures show the numbers that were
+    judged. Tables, verdicts and dates stay as they are.
 
     Parameters
     ----------
@@ -35,26 +43,42 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
     Raises
     ------
     InputError
-        If there is no such result, or if tables or the names of pictures differ from the stored ones.
+        If there is no such result, or if its setting, its tables or the names of its pictures differ from
+        those of the recipe.
     """
     stored = read_result(docs / "results" / recipe.name)
     if stored is None or stored.about["budget"] != "paper":
         raise InputError(
             f"names must name results at the paper's setting in {docs / 'results'}, got {recipe.name}"
         )
-    with other_seeds(stored.about.get("seed_shift", 0)):
-        result = recipe.make(Run(recipe.settings["paper"], "paper", None, recipe.name))
-    pictures_differ = stored.about["figures"] != list(result.figures)
-    difference = "the list of pictures" if pictures_differ else _difference(stored, rounded(result.columns()))
+    figures, difference = from_tables(recipe, stored) if recipe.draw else _from_a_run(recipe, stored)
+    if not difference and stored.about["figures"] != list(figures):
+        difference = "the list of pictures"
     if difference:
         raise InputError(
-            f"{recipe.name} must give the stored tables again to be redrawn, but {difference} differs; "
+            f"{recipe.name} must be as it was stored to be redrawn, but {difference} differs; "
             "its pictures stay as they are"
         )
     return [
         save_figure(figure, docs / "gallery" / f"{name}.png", dpi=WIDTH / figure.get_size_inches()[0])
-        for name, figure in result.figures.items()
+        for name, figure in figures.items()
     ]
+
+
+def from_tables(recipe: Recipe, stored: Stored) -> Drawn:
+    """Return the figures of stored tables, and an empty string or what differs from the recipe."""
+    assert recipe.draw is not None
+    setting = recipe.settings["paper"]
+    if stored.about["setting"] != setting_of(setting):
+        return {}, "the setting"
+    return recipe.draw(setting, stored.tables), ""
+
+
+def _from_a_run(recipe: Recipe, stored: Stored) -> Drawn:
+    """Return the figures of another run, and an empty string or the first difference of its tables."""
+    with other_seeds(stored.about.get("seed_shift", 0)):
+        result = recipe.make(Run(recipe.settings["paper"], "paper", None, recipe.name))
+    return result.figures, _difference(stored, rounded(result.columns()))
 
 
 def _difference(stored: Stored, tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> str:

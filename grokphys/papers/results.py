@@ -97,7 +97,7 @@ def write_result(
         "schema_version": SCHEMA_VERSION,
         "recipe": recipe.name,
         "budget": budget,
-        "setting": _setting(recipe.settings[budget]),
+        "setting": setting_of(recipe.settings[budget]),
         "seeds": sorted(seeds),
         "seed_shift": shift,
         "rules": rules_digest(recipe.rules),
@@ -145,7 +145,8 @@ def _claim(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _setting(setting: Any) -> Any:
+def setting_of(setting: Any) -> Any:
+    """Return the setting of a recipe as it is stored."""
     if is_dataclass(setting) and not isinstance(setting, type):
         return json.loads(json.dumps(plain(asdict(setting)), default=str))
     return json.loads(json.dumps(plain(setting), default=str))

@@ -99,8 +99,10 @@ def _agreement(sections: list[Section]) -> str:
     covered, meet = verdicts.count("covered"), verdicts.count("intervals meet")
     if covered == len(verdicts):
         return f"Our 95 % intervals contain all {covered} numbers that Musat prints for these settings."
+    differ = len(verdicts) - covered - meet
     return (
-        f"Of {len(verdicts)} numbers that Musat prints for these settings, our 95 % intervals contain "
-        f"{covered}; for "
-        f"{meet} others the intervals overlap, and {len(verdicts) - covered - meet} disagree."
+        f"Our 95 % intervals contain {covered} of the {len(verdicts)} numbers that Musat prints for these "
+        "settings"
+        + (f"; for {meet} more, the interval of the paper overlaps with ours" if meet else "")
+        + (f"; {differ} {'differs' if differ == 1 else 'differ'}." if differ else ".")
     )

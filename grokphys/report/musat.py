@@ -106,7 +106,7 @@ def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
         ],
         [
             Picture(
-                "Numbers of the paper (diamonds) and ours (circles) with 95 % intervals.",
+                "Numbers of the paper (diamonds) and ours (discs) with 95 % intervals.",
                 _estimates(drawn, 4.75, 2.8, columns=2),
             )
         ],
@@ -155,8 +155,7 @@ def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
         ],
         [
             Picture(
-                "Numbers of the paper (diamonds) and ours (circles), with 95 % intervals where they are "
-                "known.",
+                "Numbers of the paper (diamonds) and ours (discs), with 95 % intervals where they are known.",
                 _estimates(drawn, 3.0, 3.0, columns=3, sharey=True),
             )
         ],
@@ -194,9 +193,8 @@ def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
             ax.set_axis_off()
     return Picture(
         "Final positions of the tokens. From left to right: the roundest circle, with the ratio of its "
-        "largest to "
-        "its smallest radius; the grid with the fewest grid imperfections; and the grid with the median "
-        "number.",
+        "largest to its smallest radius; the grid with the fewest grid imperfections; and the grid with the "
+        "median number. The number of imperfections is in brackets.",
         axes[0, 0].figure,
     )
 

@@ -103,7 +103,7 @@ def _shape_pictures(comparison: Comparison, first: Trajectories, second: Traject
     axes = show_nearest(comparison, first, second)
     if axes is not None:
         caption = (
-            f"Final shapes of {other} runs (discs) and the nearest {one} shapes, aligned (open circles), "
+            f"Final shapes of {other} runs (discs) and the nearest {one} shapes, aligned (open rings), "
             "from the "
             "best match on the left to the worst on the right. The number after the "
             "two runs is the Procrustes disparity."
@@ -206,7 +206,7 @@ def onset_table(comparison: Comparison) -> Table:
         [
             name.replace("_", " "),
             *(text for own in (one.first, one.second) for text in _reached(own)),
-            significant(one.ratio),
+            significant(one.ratio) + (" (one pair)" if one.ratio.count == 1 else ""),
             p_value(one.adjusted_p_value),
             _answer(one, one.ratio, 1.0),
         ]

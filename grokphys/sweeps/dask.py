@@ -61,7 +61,7 @@ class DaskCluster:
         return len(self._running) < AHEAD * max(1, sum(self._slots().values()))
 
     def submit(self, pack: Pack) -> None:
-        """Submit a pack."""
+        """Submit a pack, the runs that one call computes."""
         self._attempts[pack.name] += 1
         key = f"{pack.name}-{self._attempts[pack.name]}"
         arguments = (pack, self._directory, self._threads, self._version)

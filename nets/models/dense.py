@@ -393,7 +393,7 @@ class GroupDecoder(DenseModel):
 
 
 def checked_widths(value: Sequence[int]) -> tuple[int, ...]:
-    """Widths of the hidden layers, at least one."""
+    """Return the widths of the hidden layers, of which there must be at least one."""
     widths = tuple(whole_number("hidden", width, 1) for width in value) if isinstance(value, Sequence) else ()
     if not widths:
         raise InputError(f"hidden must be a non-empty sequence of widths, got {value!r}")

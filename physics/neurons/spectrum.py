@@ -75,7 +75,7 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def output_phase(self) -> Array:
-        """ψ (..., hidden, K) in (-π, π].
+        """Phases ψ of the output weights, of the shape (..., hidden, K), in (-π, π].
 
         Raises
         ------

@@ -197,7 +197,7 @@ def _work_apart(
     share: Array,
     aligned: Array,
 ) -> None:
-    """Do the same in any dimension, and with any softening, as `law.apart` asks."""
+    """Do one part of the work as `_work_in_plane` does, in any dimension and with any softening."""
     count = pairs.label.size
     share[:] = 0.0
     if repel:
@@ -276,7 +276,7 @@ def advance_rows(
     forces: Array,
     repel: bool,
 ) -> None:
-    """Do as `advance_runs`, run after run, each with all cores.
+    """Advance runs as `advance_runs` does, but one after the other, each on all cores.
 
     The work of a step is cut into tasks, `partial` (tasks, dim, pairs) holds the result of each task, and
     these are summed in a fixed order. The tasks depend only on the number of pair sums.

@@ -164,7 +164,7 @@ def repulsion_apart(
     softening_squared: float,
     out: Array,
 ) -> None:
-    """Add the same part in any dimension, between different classes only."""
+    """Add a part of the repulsion between pair sums of different classes, in any dimension."""
     count = label.size
     turn = 0
     for begin in range(0, count, CHUNK):

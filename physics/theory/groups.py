@@ -61,7 +61,7 @@ class FiniteGroup(Value):
 
     @cached_property
     def identity(self) -> int:
-        """The neutral element."""
+        """Number of the neutral element."""
         return _identity(self.table)
 
     @cached_property

@@ -10,7 +10,7 @@ from physics.errors import InputError
 
 
 def to_xarray(trajectory: Any) -> Any:
-    """See `Trajectory.to_xarray`."""
+    """Return a trajectory as an xarray dataset; see `Trajectory.to_xarray`."""
     try:
         import xarray
     except ImportError:
@@ -34,7 +34,7 @@ def to_xarray(trajectory: Any) -> Any:
 
 
 def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
-    """See `Trajectory.to_dataframe`."""
+    """Return a trajectory as a pandas data frame; see `Trajectory.to_dataframe`."""
     try:
         import pandas
     except ImportError:

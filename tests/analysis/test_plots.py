@@ -4,6 +4,7 @@ import itertools
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -93,6 +94,12 @@ def test_no_figure_has_a_color_of_its_own():
     files += (ROOT / "grokphys/report").rglob("*.py")
     found = {path.name for path in files if written.search(path.read_text("utf-8"))}
     assert found == {"palette.py"}
+
+
+def test_the_style_draws_curves_in_the_colors_of_the_palette():
+    with plt.style.context("analysis.plots.grokphys"):
+        colors = plt.rcParams["axes.prop_cycle"].by_key()["color"]
+    assert tuple(colors) == palette.SERIES
 
 
 @pytest.mark.parametrize("width", [7.2, 13.0])

@@ -323,7 +323,10 @@ def test_relabelling_by_a_unit_permutes_the_frequencies(drawn, data):
         (lambda E: nets.with_signals(E, [1.0]), "signals must hold one norm for each of the 3 frequencies"),
         (lambda E: nets.with_signals(E, [1.0, -1.0, 0]), "signals must be at least 0, got -1"),
         (lambda E: nets.with_signals([E, E], np.ones((3, 3))), "signals must have the shape (2, 3), or one"),
-        (lambda E: nets.with_signals(0 * E, [0, 1, 0]), "E must have a circle of frequency 2 to give a"),
+        (
+            lambda E: nets.with_signals(0 * E, [0, 1, 0]),
+            "E must have a signal at frequency 2 that can be scaled, got 0",
+        ),
         (lambda E: nets.scale_frequency(E[:2], 1, 1.0), "E must hold at least 3 tokens, got 2"),
     ],
 )

@@ -101,6 +101,27 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
     return np.asarray(np.max(first, axis=0))
 
 
+def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
+    """Draw the distributions, and how both families scale with p, from the tables."""
+    table = tables["orders"]
+    with style(11.4):
+        figure = Figure(figsize=(11.4, 4.6))
+        left, middle, right = figure.subplots(1, 3)
+        _show_distributions(left, where(table, family="plain addition"))
+        _show_over_p(middle, table, critical_fraction)
+        _show_over_p(right, table, lambda rows, level: share(np.repeat(rows["last"], rows["orders"]), level))
+        smooth = np.geomspace(min(setting.tokens), max(setting.tokens), 100)
+        law = np.log(smooth) / smooth
+        middle.plot(smooth, law, color=REFERENCE, linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
+        middle.set(yscale="log", ylabel=r"critical fraction $r_c$", title="critical fraction")
+        middle.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
+        middle.set_yticks([], minor=True)
+        right.set(ylabel="share of orders", ylim=(0, 1), title="last isolated symbol")
+        legend_below(middle)
+        legend_below(right)
+    return {"liu-scaling": figure}
+
+
 @recipe(
     "liu-scaling",
     paper="beyond",
@@ -142,6 +163,7 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
             independent="order",
         ),
     ),
+    draw=_draw_scaling,
 )
 def scaling(run: Run) -> Result:
     """Finite-size scaling: the critical fraction of plain addition and of addition mod p."""
@@ -158,21 +180,7 @@ def scaling(run: Run) -> Result:
             count = len(part["size"])
             parts.append({"family": np.full(count, family), "tokens": np.full(count, p), **part})
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    with style(11.4):
-        figure = Figure(figsize=(11.4, 4.6))
-        left, middle, right = figure.subplots(1, 3)
-        _show_distributions(left, where(table, family="plain addition"))
-        _show_over_p(middle, table, critical_fraction)
-        _show_over_p(right, table, lambda rows, level: share(np.repeat(rows["last"], rows["orders"]), level))
-        smooth = np.geomspace(min(setting.tokens), max(setting.tokens), 100)
-        law = np.log(smooth) / smooth
-        middle.plot(smooth, law, color=REFERENCE, linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
-        middle.set(yscale="log", ylabel=r"critical fraction $r_c$", title="critical fraction")
-        middle.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
-        middle.set_yticks([], minor=True)
-        right.set(ylabel="share of orders", ylim=(0, 1), title="last isolated symbol")
-        legend_below(middle)
-    return Result({"orders": table}, {"liu-scaling": figure})
+    return Result({"orders": table})
 
 
 def _show_distributions(ax: Axes, rows: Columns) -> None:
@@ -183,8 +191,8 @@ def _show_distributions(ax: Axes, rows: Columns) -> None:
         order = np.argsort(own["fraction"])
         passed = np.cumsum(own["orders"][order]) / own["orders"].sum()
         ax.step(own["fraction"][order], passed, where="post", color=color, label=str(p))
-    ax.set(xlabel="training data fraction", ylabel="probability of a\nunique representation", xlim=(0, 1.25))
-    ax.set(title="Plain addition")
+    ax.set(xlabel="training data fraction", ylabel="probability of a\nunique representation", xlim=(0, 1))
+    ax.set(title="plain addition")
     ax.set_xticks(np.linspace(0, 1, 6))
     legend_below(ax, title="p", handlelength=1.2)
 
@@ -231,6 +239,16 @@ def _of_group(name: str) -> Any:
     return lambda tables, level: critical_fraction(where(tables["orders"], group=name), level)
 
 
+def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
+    """Draw the critical fraction of each group, from the tables."""
+    table = tables["orders"]
+    commuting = {group.name: Operation(group=group).commutes for group in some_groups()}
+    with style(6.4):
+        figure = Figure(figsize=(6.4, 4.2))
+        _show_groups(figure.subplots(), table, commuting)
+    return {"liu-groups": figure}
+
+
 @recipe(
     "liu-groups",
     paper="beyond",
@@ -249,6 +267,7 @@ def _of_group(name: str) -> Any:
             digits=3,
         ),
     ),
+    draw=_draw_groups,
 )
 def groups(run: Run) -> Result:
     """Critical fractions of finite groups: the linear closure where they commute, the deduction where not."""
@@ -263,10 +282,7 @@ def groups(run: Run) -> Result:
         kept = {name: part[name] for name in ("size", "fraction", "orders")}
         parts.append({"group": np.full(len(part["size"]), group.name), **kept})
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    with style(6.4):
-        figure = Figure(figsize=(6.4, 4.2))
-        _show_groups(figure.subplots(), table, commuting)
-    return Result({"orders": table}, {"liu-groups": figure})
+    return Result({"orders": table})
 
 
 def _show_groups(ax: Axes, table: Columns, commuting: dict[str, bool]) -> None:

@@ -23,7 +23,7 @@ from scipy.special import elliprf
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
 from analysis.plots.palette import REFERENCE
-from analysis.plots.style import style
+from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.predictability import agreement, strongest
 from grokphys.papers.beyond.selection import Place
@@ -290,23 +290,12 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     )
 
 
-@recipe(
-    "votes",
-    paper="beyond",
-    item="votes: the lottery in Ding's network",
-    shows="What t* foretells of neurons that share an embedding, and what their votes tell of survivors.",
-    quick=Setting((Place(23, 48, 150),), (4,)),
-    paper_setting=Setting((Place(31, 64, 1500), Place(59, 128, 1500)), (120, 16)),
-    cost="ten minutes",
-    rules=(*_rules(31), *_rules(59)),
-)
-def votes(run: Run) -> Result:
-    """How often each reader names a neuron's frequency, and how well each ranking tells the survivors."""
-    tables = _tables(run, 46_000)
+def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw how often each reader is right, from the tables."""
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.9), layout="constrained")
         left, right = figure.subplots(1, 2)
-        for n, place in enumerate(run.setting.places):
+        for n, place in enumerate(setting.places):
             p = place.tokens
             named = [_foretells(reader, p)(tables, 0.95) for reader in READERS]
             known = [_knows(score, p)(tables, 0.95) for score in SCORES]
@@ -317,5 +306,22 @@ def votes(run: Run) -> Result:
         left.set(title="neurons; dotted: chance", ylabel="share that ends there", ylim=(0, None))
         right.set_xticks(range(3), list(SCORES.values()))
         right.set(title="circles, ranked at step 0", ylabel="agreement with survivors", ylim=(0, 1))
-        left.legend()
-    return Result(tables, {"votes": figure})
+        legend_below(left)
+        legend_below(right)
+    return {"votes": figure}
+
+
+@recipe(
+    "votes",
+    paper="beyond",
+    item="votes: the lottery in Ding's network",
+    shows="How well blow-up times t* name the frequencies of neurons, and votes of neurons the survivors.",
+    quick=Setting((Place(23, 48, 150),), (4,)),
+    paper_setting=Setting((Place(31, 64, 1500), Place(59, 128, 1500)), (120, 16)),
+    cost="ten minutes",
+    rules=(*_rules(31), *_rules(59)),
+    draw=_draw,
+)
+def votes(run: Run) -> Result:
+    """How often each reader names a neuron's frequency, and how well each ranking tells the survivors."""
+    return Result(_tables(run, 46_000))

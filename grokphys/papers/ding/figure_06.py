@@ -13,7 +13,7 @@ from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.ding import training
 from grokphys.papers.ding.training import Size, gathered, show_intervals, train_circles
-from grokphys.papers.ding.trials import PAPER, QUICK, train_trials
+from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
 from grokphys.papers.evidence import correlation, difference, share, shuffled, where
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.interventions import scale_frequency, with_signals
@@ -34,6 +34,24 @@ def _rates(tables: Tables) -> tuple[Any, Any, Any]:
 def _correlation(tables: Tables, level: float) -> Interval:
     signal, rate, embedding = _rates(tables)
     return correlation(signal, rate, level, groups=embedding)
+
+
+def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
+    """Draw the survival rate over the initial signal, from the tables."""
+    circles = tables["circles"]
+    signal, rate, _ = _rates(tables)
+    bins = survival_rates(
+        circles["signal"][:, None], circles["survived"][:, None], groups=circles["embedding"]
+    )
+    with style(5.6):
+        figure = Figure(figsize=(5.6, 4.0))
+        ax = figure.subplots()
+        ax.scatter(signal, rate, s=9, color=DEAD, linewidths=0, label="a frequency of an embedding")
+        show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=SURVIVES, label="bins")
+        ax.set(xlabel="initial signal ‖F_k‖", ylabel="survival rate", ylim=(-0.03, 1.03))
+        ax.set_title(f"{setting.embeddings} embeddings, {setting.trials} trials each")
+        legend_below(ax)
+    return {"ding-6": figure}
 
 
 @recipe(
@@ -63,23 +81,12 @@ def _correlation(tables: Tables, level: float) -> Interval:
             independent="embedding",
         ),
     ),
+    draw=_draw_signals,
 )
 def initial_signals(run: Run) -> Result:
     """Survival rate of every frequency of ten embeddings, in fifty trials each."""
     circles = train_trials(run)
-    signal, rate, _ = _rates({"circles": circles})
-    bins = survival_rates(
-        circles["signal"][:, None], circles["survived"][:, None], groups=circles["embedding"]
-    )
-    with style(5.6):
-        figure = Figure(figsize=(5.6, 4.0))
-        ax = figure.subplots()
-        ax.scatter(signal, rate, s=9, color=DEAD, linewidths=0, label="a frequency of an embedding")
-        show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=SURVIVES, label="bins")
-        ax.set(xlabel="initial signal ‖F_k‖", ylabel="survival rate", ylim=(-0.03, 1.03))
-        ax.set_title(f"{run.setting.embeddings} embeddings, {run.setting.trials} trials each")
-        legend_below(ax)
-    return Result({"circles": circles}, {"ding-6": figure})
+    return Result({"circles": circles})
 
 
 # -- the middle ---------------------------------------------------------------------------------------------

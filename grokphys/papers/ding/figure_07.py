@@ -15,7 +15,7 @@ from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import show_intervals
-from grokphys.papers.ding.trials import PAPER, QUICK, train_trials
+from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
 from grokphys.papers.evidence import correlation, jackknife, mean, share, shuffled
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 
@@ -63,6 +63,36 @@ def _rises(tables: Tables, level: float) -> Interval:
 def _decrease(tables: Tables, level: float) -> Interval:
     rows = tables["circles"]
     return share(rows["change_4"] < 0, level, groups=rows["embedding"])
+
+
+def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
+    """Draw survival over the first changes of the signal, from the tables."""
+    circles = tables["circles"]
+    survived = circles["survived"]
+    with style(11.4):
+        figure = Figure(figsize=(11.4, 4.6))
+        left, middle, right = figure.subplots(1, 3)
+        edges = np.histogram_bin_edges(circles["change_4"], 40)
+        for alive, color, name in ((False, DEAD, "dead"), (True, SURVIVES, "survived")):
+            values = circles["change_4"][survived == alive]
+            left.hist(values, edges, color=color, alpha=0.55, density=True, label=f"{name} ({len(values)})")
+        left.set(xlabel="change of ‖F_k‖ in step 4", ylabel="density")
+        legend_below(left)
+        for step in range(1, 5):
+            change = circles[f"change_{step}"]
+            bins = survival_rates(change[:, None], survived[:, None], groups=circles["embedding"])
+            show_intervals(
+                middle,
+                [b.value for b in bins],
+                [b.rate for b in bins],
+                color=SERIES[step - 1],
+                label=f"step {step}",
+            )
+        middle.set(xlabel="change of ‖F_k‖ in that step", ylabel="survival rate", ylim=(0, None))
+        middle.set_title("bins of equally many circles")
+        legend_below(middle)
+        _show_plane(right, circles)
+    return {"ding-7": figure}
 
 
 @recipe(
@@ -113,35 +143,12 @@ def _decrease(tables: Tables, level: float) -> Interval:
             independent="embedding",
         ),
     ),
+    draw=_draw_gradients,
 )
 def initial_gradients(run: Run) -> Result:
     """Survival against the change of the signal in steps 1 to 4, alone and with the initial signal."""
     circles = train_trials(run)
-    survived = circles["survived"]
-    with style(11.4):
-        figure = Figure(figsize=(11.4, 4.6))
-        left, middle, right = figure.subplots(1, 3)
-        edges = np.histogram_bin_edges(circles["change_4"], 40)
-        for alive, color, name in ((False, DEAD, "dead"), (True, SURVIVES, "survived")):
-            values = circles["change_4"][survived == alive]
-            left.hist(values, edges, color=color, alpha=0.55, density=True, label=f"{name} ({len(values)})")
-        left.set(xlabel="change of ‖F_k‖ in step 4", ylabel="density")
-        legend_below(left)
-        for step in range(1, 5):
-            change = circles[f"change_{step}"]
-            bins = survival_rates(change[:, None], survived[:, None], groups=circles["embedding"])
-            show_intervals(
-                middle,
-                [b.value for b in bins],
-                [b.rate for b in bins],
-                color=SERIES[step - 1],
-                label=f"step {step}",
-            )
-        middle.set(xlabel="change of ‖F_k‖ in that step", ylabel="survival rate", ylim=(0, None))
-        middle.set_title("bins of equally many circles")
-        legend_below(middle)
-        _show_plane(right, circles)
-    return Result({"circles": circles}, {"ding-7": figure})
+    return Result({"circles": circles})
 
 
 def _show_plane(ax: Axes, circles: Any) -> None:

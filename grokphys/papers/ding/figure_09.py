@@ -41,7 +41,7 @@ PIECE = 5
 
 @dataclass(frozen=True)
 class Fits:
-    """Networks of each dimension, each fitted alone by each law from step 0 to the last."""
+    """Setting: the networks of each dimension, and the laws that are fitted to each network alone."""
 
     tokens: int
     dims: Sequence[int]

@@ -24,7 +24,7 @@ PIECE = 5
 
 @dataclass(frozen=True)
 class Gradients:
-    """Networks whose gradients are recorded."""
+    """Setting: the networks whose gradients are recorded."""
 
     size: Size
     record: str

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.plots.palette import REFERENCE, SECOND, SERIES
-from analysis.plots.style import style
+from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import mean, rank_correlation, shuffled
+from grokphys.papers.evidence import mean, rank_correlation, shuffled, where
 from grokphys.papers.he import neurons
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
@@ -116,11 +116,42 @@ def _trend(column: str) -> Measure:
 WHICH = "the stages are read from each network's own course, which no shuffle of networks changes"
 
 
+def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the course of the first network and the ends of its stages, from the tables."""
+    table, course = tables["stages"], where(tables["frames"], network=0)
+    steps = course["step"]
+    with style(9.6):
+        figure = Figure(figsize=(9.6, 8.0))
+        axes = figure.subplots(2, 2).ravel()
+        for ax, names, quantity in (
+            (axes[0], ("train_loss", "validation_loss"), "loss"),
+            (axes[1], ("train_accuracy", "validation_accuracy", "unseen_accuracy"), "accuracy"),
+            (axes[2], ("misaligned",), "misalignment |sin D|, mean of neurons"),
+            (axes[3], ("purity",), "inverse participation ratio"),
+        ):
+            for n, name in enumerate(names):
+                words = name.replace("_", " ").replace("validation", "test")
+                ax.plot(steps[1:], course[name][1:], color=SERIES[n], label=words)
+            ends = np.array([table[f"step_{stage}"][0] for stage in ("I", "II")])
+            for n, end in enumerate(ends[np.isfinite(ends)]):
+                label = None if n else "end of a stage"
+                ax.axvline(end, color=REFERENCE, linewidth=1, linestyle="--", label=label)
+            ax.set(xlabel="step", xscale="log", ylabel=quantity)
+        axes[0].set_yscale("log")
+        norm = axes[3].twinx()
+        norm.plot(steps[1:], course["norm"][1:], color=SECOND, label="norm of the weights")
+        norm.set_ylabel("norm of the weights")
+        axes[3].plot([], [], color=SECOND, label="norm of the weights")
+        for ax in axes:
+            legend_below(ax)
+    return {"he-grokking": figure}
+
+
 @recipe(
     "he-grokking",
     paper="He",
     item="Figures 14 and 15",
-    shows="With weight decay and partial data a network memorizes, then generalizes, then is cleaned up.",
+    shows="With weight decay and partial data a network memorizes, then generalizes, then becomes simpler.",
     quick=Setting(48, 900, 3, 3e-3, 100),
     paper_setting=Setting(512, 50_000, 5),
     cost="five minutes",
@@ -207,6 +238,7 @@ WHICH = "the stages are read from each network's own course, which no shuffle of
             least=0.5,
         ),
     ),
+    draw=_draw,
 )
 def grokking(run: Run) -> Result:
     """Losses, accuracies, alignment, sparsity and norm over the steps, and the ends of the stages."""
@@ -215,29 +247,4 @@ def grokking(run: Run) -> Result:
     shape = course["step"].shape
     networks = np.broadcast_to(np.arange(shape[0])[:, None], shape)
     frames = {"network": networks.ravel(), **{name: values.ravel() for name, values in course.items()}}
-    table = stages(frames)
-    steps = course["step"][0]
-    with style(13.0):
-        figure = Figure(figsize=(13.0, 3.4), layout="constrained")
-        axes = figure.subplots(1, 4)
-        for ax, names in (
-            (axes[0], ("train_loss", "validation_loss")),
-            (axes[1], ("train_accuracy", "validation_accuracy", "unseen_accuracy")),
-            (axes[2], ("misaligned",)),
-            (axes[3], ("purity",)),
-        ):
-            for n, name in enumerate(names):
-                label = name.replace("_", " ").replace("validation", "test")
-                ax.plot(steps[1:], course[name][0, 1:], color=SERIES[n % len(SERIES)], label=label)
-            for stage in ("I", "II"):
-                if np.isfinite(table[f"step_{stage}"][0]):
-                    ax.axvline(table[f"step_{stage}"][0], color=REFERENCE, linewidth=1, linestyle="--")
-            ax.set(xlabel="step", xscale="log")
-            ax.legend()
-        axes[0].set_yscale("log")
-        axes[2].set_title("|sin D|")
-        axes[3].set_title("inverse participation ratio, and norm")
-        norm = axes[3].twinx()
-        norm.plot(steps[1:], course["norm"][0, 1:], color=SECOND)
-        norm.grid(visible=False)
-    return Result({"stages": table, "frames": frames}, {"he-grokking": figure})
+    return Result({"stages": stages(frames), "frames": frames})

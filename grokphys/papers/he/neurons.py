@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.circles.neurons import diversification
 from analysis.plots.palette import REFERENCE
-from analysis.plots.style import style
+from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
@@ -282,7 +282,7 @@ def neurons(run: Run) -> Result:
             angle = order * rows["input_phase"][group]
             axes[4].plot(order * np.cos(angle), order * np.sin(angle), ".", markersize=4, label=f"{order}φ")
         axes[4].set(title="phases of one frequency", aspect="equal", xticks=[], yticks=[])
-        axes[4].legend(loc="upper right")
+        legend_below(axes[4], columns=4)
         magnitudes = [rows["input_magnitude"], rows["output_magnitude"]]
         axes[5].violinplot(magnitudes, showmedians=True)
         axes[5].set_xticks([1, 2], ["input α", "output β"])

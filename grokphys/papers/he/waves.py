@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.plots.palette import INK
-from analysis.plots.style import style
+from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
 from grokphys.papers.he.neurons import ALIGNED, misalignment
@@ -147,7 +147,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
     "he-waves",
     paper="He",
     item="Figures 9, 12 and 13",
-    shows="A neuron that starts as a wave stays one, and its phases align, as the exact flow says.",
+    shows="A neuron that starts as a wave stays one, and its phases align, as the exact flow predicts.",
     quick=Setting(
         (Descent("quadratic", 0.05, 0.2, 400), Descent("relu", 0.01, 0.05, 400)), hidden=44, runs=3, frames=40
     ),
@@ -214,7 +214,7 @@ def waves(run: Run) -> Result:
     }
     table = _table(parts)
     with style(12.0):
-        figure = Figure(figsize=(12.0, 6.4), layout="constrained")
+        figure = Figure(figsize=(12.0, 8.0), layout="constrained")
         axes = figure.subplots(len(parts), 3, squeeze=False)
         for row, (activation, part) in zip(axes, parts.items(), strict=True):
             start = np.angle(part["theta"][0] ** 2 * part["xi"][0].conj())
@@ -222,20 +222,20 @@ def waves(run: Run) -> Result:
             theta, xi = part["theta"][:, neuron], part["xi"][:, neuron]
             for values, label in ((2 * np.angle(theta), "2φ"), (np.angle(xi), "ψ")):
                 row[0].plot(part["steps"], np.unwrap(values), label=label)
-            row[0].set(title=f"{activation}: phases of a neuron", xlabel="step")
+            row[0].set(title=f"{activation}: a neuron", xlabel="step", ylabel="phase in radians")
             row[1].plot(part["steps"], np.abs(theta), label="α")
             row[1].plot(part["steps"], np.abs(xi), label="β")
             if activation == "quadratic":
                 flow = FourierLottery(23)
                 begin = _all(theta[:1]), _all(xi[:1])
                 times = part["time"][part["time"] < 0.97 * flow.blowup_times(*begin).min()]
-                for exact in flow.solve(*begin, times):
-                    steps = part["steps"][: len(times)]
-                    row[1].plot(steps, np.abs(exact[:, 0, 0]), color=INK, linewidth=0.8, linestyle=":")
-            row[1].set(title="magnitudes; dotted: the exact flow", xlabel="step", yscale="log")
+                for exact, words in zip(flow.solve(*begin, times), ("exact flow", None), strict=True):
+                    look: Any = {"color": INK, "linewidth": 0.8, "linestyle": ":", "label": words}
+                    row[1].plot(part["steps"][: len(times)], np.abs(exact[:, 0, 0]), **look)
+            row[1].set(title="the same neuron", xlabel="step", ylabel="magnitude", yscale="log")
             own = where(table, activation=activation)
             row[2].hist(misalignment(own), bins=np.linspace(0, np.pi, 33))
-            row[2].set(title="misalignment |2φ − ψ| at the end", xlabel="radians", ylabel="neurons")
+            row[2].set(title="all at the end", xlabel="|2φ − ψ| in radians", ylabel="neurons")
             for ax in row[:2]:
-                ax.legend()
+                legend_below(ax)
     return Result({"neurons": table}, {"he-waves": figure})

@@ -177,7 +177,7 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
 @recipe(
     "liu-7b",
     paper="Liu",
-    item="Figure 7, centre",
+    item="Figure 7, center",
     shows="Dropout makes networks generalize sooner.",
     quick=Dropouts(SMALL, (0.0, 0.2), 2, 100),
     paper_setting=Dropouts(TokenTransformer(), tuple(np.linspace(0, 0.5, 10).round(3).tolist()), 5, 20_000),

@@ -15,7 +15,7 @@ from analysis.stats.intervals import mean as mean_of
 from grokphys.papers.evidence import exact, mean, shuffled, slope, where
 from grokphys.papers.liu.figures_03_04b_05b import columns
 from grokphys.papers.liu.figures_09_to_11 import COMPUTED, CURRICULUM
-from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
+from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from physics import EffectiveTheory, LinearNetwork, Operation, closures, random_training_sets, simulate
 from physics.seeds import children, parent_seed
 
@@ -33,6 +33,15 @@ def _needed(name: str) -> Measure:
         return exact(follows[0] - follows[1:].max())
 
     return measure
+
+
+def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
+    """Draw what follows from random training sets of each operation, from the tables."""
+    with style(9.6):
+        figure = Figure(figsize=(9.6, 4.0))
+        for ax, name in zip(figure.subplots(1, 2, sharey=True), ("C_6", "S_3"), strict=True):
+            show_deduction(name, where(tables["sets"], operation=name), ax)
+    return {"liu-16": figure}
 
 
 @recipe(
@@ -61,6 +70,7 @@ def _needed(name: str) -> Measure:
             ("S_3", "not commuting", 3, "three parallelograms are needed to deduce a new parallelogram"),
         )
     ),
+    draw=_draw_deduction,
 )
 def deduction(run: Run) -> Result:
     """Chains of parallelograms with a link left out, and how much follows from random training sets."""
@@ -80,11 +90,7 @@ def deduction(run: Run) -> Result:
                 | {"sets": run.setting, "given": mean_of(permitted).estimate, "implied": quality.estimate}
                 | {"implied_low": quality.low, "implied_high": quality.high, "chains_only": chained.estimate}
             )
-    with style(9.6):
-        figure = Figure(figsize=(9.6, 4.0))
-        for ax, operation in zip(figure.subplots(1, 2, sharey=True), operations, strict=True):
-            show_deduction([row for row in given if row["operation"] == operation.name], ax)
-    return Result({"chains": columns(chains), "sets": columns(given)}, {"liu-16": figure})
+    return Result({"chains": columns(chains), "sets": columns(given)})
 
 
 def chain(operation: Operation, links: int) -> list[Row]:
@@ -141,17 +147,15 @@ def _quotient_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
     return [(a, d, b, c), (f, c, e, d), (e, h, f, g)], (a, h, b, g)
 
 
-def show_deduction(rows: list[Row], ax: Axes) -> None:
+def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
     """Draw which part of all parallelograms is given, and which follows, over the training fraction."""
-    fraction, given, implied = (np.array([row[k] for row in rows]) for k in ("fraction", "given", "implied"))
+    fraction, given, implied = (rows[column] for column in ("fraction", "given", "implied"))
     ax.plot(fraction, given, color=REFERENCE, linestyle="--", label=r"given, $|P_0(D)|/|P_0|$")
     ax.plot(fraction, implied, label=r"implied, $|P(D)|/|P_0|$")
     ax.fill_between(fraction, given, implied, alpha=0.15, linewidth=0)
-    name = rows[0]["operation"]
     commutes = name.startswith("C")
     if not commutes:
-        only = [row["chains_only"] for row in rows]
-        ax.plot(fraction, only, color=SECOND, linewidth=1.2, label="without transitivity")
+        ax.plot(fraction, rows["chains_only"], color=SECOND, linewidth=1.2, label="without transitivity")
     ax.set(
         xlabel="training data fraction",
         ylabel="part of all parallelograms" if commutes else "",
@@ -178,6 +182,31 @@ def _emerges(tables: Tables, level: float) -> Interval:
     slow = rows["rate_ratio"] == rows["rate_ratio"].min()
     gap = abs(rows["internal_energy"] / rows["effective"] - 1)
     return mean(gap[slow], level, groups=rows["start"][slow])
+
+
+def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
+    """Draw the distance from the adiabatic limit, and both energies, from the tables."""
+    rows, energies = tables["limits"], tables["energies"]
+    with style(9.6):
+        figure = Figure(figsize=(9.6, 4.0))
+        left, right = figure.subplots(1, 2)
+        for start in range(setting):
+            own = where(rows, start=start)
+            left.loglog(own["rate_ratio"], own["largest_distance"], "o-", color=FIRST, alpha=0.5)
+        line = own["largest_distance"][-1] * own["rate_ratio"] / own["rate_ratio"][-1]
+        left.loglog(own["rate_ratio"], line, color=REFERENCE, linestyle="--", label="first order")
+        left.set(xlabel=r"$\eta_A/\eta_x$", ylabel="largest distance\nfrom the limit, t ≤ 2")
+        legend_below(left)
+        ratios = np.unique(energies["rate_ratio"])
+        for ratio in (ratios[-1], ratios[-3], ratios[0]):
+            own = where(energies, rate_ratio=ratio, start=0)
+            label = rf"$\eta_A/\eta_x$ = {ratio:.3g}"
+            (drawn,) = right.semilogy(own["time"], own["internal_energy"], label=label)
+            right.semilogy(own["time"], own["effective"], color=drawn.get_color(), linestyle=":", linewidth=2)
+        right.set(xlabel="time", ylabel="energy")
+        right.set(title=r"internal energy (line), $|P_0(D)|\,\ell_0/4$ (dots)")
+        legend_below(right)
+    return {"liu-L": figure}
 
 
 @recipe(
@@ -212,6 +241,7 @@ def _emerges(tables: Tables, level: float) -> Interval:
             digits=3,
         ),
     ),
+    draw=_draw_emergence,
 )
 def emergence(run: Run) -> Result:
     """The coupled flow of a linear network and its inputs, compared with its adiabatic limit."""
@@ -242,24 +272,4 @@ def emergence(run: Run) -> Result:
                 {"start": start, "rate_ratio": ratio, "time": t, "internal_energy": u, "effective": v}
                 for t, u, v in zip(moving.times.tolist(), internal.tolist(), effective.tolist(), strict=True)
             ]
-    rows, energies = columns(limits), columns(flows)
-    with style(9.6):
-        figure = Figure(figsize=(9.6, 4.0))
-        left, right = figure.subplots(1, 2)
-        for start in range(run.setting):
-            own = where(rows, start=start)
-            left.loglog(own["rate_ratio"], own["largest_distance"], "o-", color=FIRST, alpha=0.5)
-        line = own["largest_distance"][-1] * own["rate_ratio"] / own["rate_ratio"][-1]
-        left.loglog(own["rate_ratio"], line, color=REFERENCE, linestyle="--", label="first order")
-        left.set(xlabel=r"$\eta_A/\eta_x$", ylabel="largest distance\nfrom the limit, t ≤ 2")
-        legend_below(left)
-        ratios = np.unique(energies["rate_ratio"])
-        for ratio in (ratios[-1], ratios[-3], ratios[0]):
-            own = where(energies, rate_ratio=ratio, start=0)
-            label = rf"$\eta_A/\eta_x$ = {ratio:.3g}"
-            (drawn,) = right.semilogy(own["time"], own["internal_energy"], label=label)
-            right.semilogy(own["time"], own["effective"], color=drawn.get_color(), linestyle=":", linewidth=2)
-        right.set(xlabel="time", ylabel="energy")
-        right.set(title=r"internal energy (line), $|P_0(D)|\,\ell_0/4$ (dots)")
-        legend_below(right)
-    return Result({"limits": rows, "energies": energies}, {"liu-L": figure})
+    return Result({"limits": columns(limits), "energies": columns(flows)})

@@ -30,7 +30,7 @@ SEED = 2100
 
 @dataclass(frozen=True)
 class Followed:
-    """Networks that are kept whole at some steps, trained until they have generalized."""
+    """Setting: networks that are trained until they generalize, and whose weights are kept at some steps."""
 
     model: TokenTransformer
     seeds: int

@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fractions:
-    """Networks of every training size."""
+    """Setting: the networks that are trained on training sets of every size."""
 
     model: DenseModel
     sizes: Sequence[int]

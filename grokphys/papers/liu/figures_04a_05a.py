@@ -71,6 +71,26 @@ def _pooled(successes: Any, trials: Any, level: float) -> Interval:
     return share(np.arange(int(np.sum(trials))) < int(np.sum(successes)), level)
 
 
+def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
+    """Draw the probability over the training data fraction, from the tables."""
+    rows = tables["sizes"]
+    with style(5.6):
+        figure = Figure(figsize=(5.6, 4.0))
+        ax = figure.subplots()
+        at = [_pooled(unique, setting, 0.95) for unique in rows["unique"]]
+        p, low, high = (np.array([getattr(one, side) for one in at]) for side in ("estimate", "low", "high"))
+        error = np.clip([p - low, high - p], 0, None)
+        ax.errorbar(
+            rows["fraction"], p, error, fmt="o-", markersize=3.5, linewidth=1, label=f"{setting} sets"
+        )
+        place = _unique(tables, 0.95)
+        ax.axvline(place.estimate, color=SECOND, linewidth=1, label=f"$r_c$ = {place.format(3)}")
+        ax.set(xlabel="training data fraction", ylabel="probability of a unique representation")
+        ax.set(xlim=(0, 1), ylim=(-0.03, 1.03), title="p = 10")
+        legend_below(ax)
+    return {"liu-4a": figure}
+
+
 @recipe(
     "liu-4a",
     paper="Liu",
@@ -99,6 +119,7 @@ def _pooled(successes: Any, trials: Any, level: float) -> Interval:
             independent="training set",
         ),
     ),
+    draw=_draw_probability,
 )
 def probability(run: Run) -> Result:
     """Probability that random training sets of each size determine all, p = 10."""
@@ -112,19 +133,7 @@ def probability(run: Run) -> Result:
         "sets": np.full(len(sizes), sets),
         "unique": unique,
     }
-    with style(5.6):
-        figure = Figure(figsize=(5.6, 4.0))
-        ax = figure.subplots()
-        at = [_pooled(k, sets, 0.95) for k in unique]
-        p, low, high = (np.array([getattr(one, side) for one in at]) for side in ("estimate", "low", "high"))
-        error = np.clip([p - low, high - p], 0, None)
-        ax.errorbar(rows["fraction"], p, error, fmt="o-", markersize=3.5, linewidth=1, label=f"{sets} sets")
-        place = _unique({"sizes": rows}, 0.95)
-        ax.axvline(place.estimate, color=SECOND, linewidth=1, label=f"$r_c$ = {place.format(3)}")
-        ax.set(xlabel="training data fraction", ylabel="probability of a unique representation")
-        ax.set(xlim=(0, 1), ylim=(-0.03, 1.03), title="p = 10")
-        legend_below(ax)
-    return Result({"sizes": rows}, {"liu-4a": figure})
+    return Result({"sizes": rows})
 
 
 # -- Figure 5 (a) ------------------------------------------------------------------------------------------
@@ -145,6 +154,22 @@ def _rate_rises(tables: Tables, level: float) -> Interval:
     rows = tables["sizes"]
     above = rows["fraction"] > 0.4
     return rank_correlation(rows["fraction"][above], rows["mean"][above], level)
+
+
+def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
+    """Draw the grokking rates over the training data fraction, from the tables."""
+    rows = tables["sizes"]
+    with style(5.6):
+        figure = Figure(figsize=(5.6, 4.0))
+        ax = figure.subplots()
+        x = rows["fraction"]
+        ax.fill_between(x, rows["quartile_1"], rows["quartile_3"], alpha=0.25, linewidth=0, label="quartiles")
+        ax.plot(x, rows["mean"], label=f"mean of {setting} sets")
+        ax.axvline(0.4, color=REFERENCE, linestyle=":", linewidth=1, label="0.4")
+        ax.set(xlabel="training data fraction", ylabel=r"grokking rate $\lambda_3$", title="p = 10")
+        ax.set(xlim=(0, 1.02), ylim=(-0.003, None))
+        legend_below(ax)
+    return {"liu-5a": figure}
 
 
 @recipe(
@@ -185,6 +210,7 @@ def _rate_rises(tables: Tables, level: float) -> Interval:
             independent="size",
         ),
     ),
+    draw=_draw_rates,
 )
 def rates(run: Run) -> Result:
     """Grokking rates λ_3 of random training sets of each size, p = 10."""
@@ -199,17 +225,7 @@ def rates(run: Run) -> Result:
     }
     for k in (1, 2, 3):
         rows[f"quartile_{k}"] = np.array([np.quantile(rate, k / 4) for rate in table.values()])
-    with style(5.6):
-        figure = Figure(figsize=(5.6, 4.0))
-        ax = figure.subplots()
-        x = rows["fraction"]
-        ax.fill_between(x, rows["quartile_1"], rows["quartile_3"], alpha=0.25, linewidth=0, label="quartiles")
-        ax.plot(x, rows["mean"], label=f"mean of {run.setting} sets")
-        ax.axvline(0.4, color=REFERENCE, linestyle=":", linewidth=1, label="0.4")
-        ax.set(xlabel="training data fraction", ylabel=r"grokking rate $\lambda_3$", title="p = 10")
-        ax.set(xlim=(0, 1.02), ylim=(-0.003, None))
-        legend_below(ax)
-    return Result({"sizes": rows}, {"liu-5a": figure})
+    return Result({"sizes": rows})
 
 
 def rate_table(operation: Operation, sets: int, seed: int) -> dict[int, NDArray[np.float64]]:
@@ -290,7 +306,7 @@ def conservation(run: Run) -> Result:
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
         for ax, k, title in zip(figure.subplots(1, 2), (0, 1), (r"$Z_0$", r"$C$"), strict=True):
-            for centred, color, label in ((False, SECOND, "any start"), (True, FIRST, "centred")):
+            for centred, color, label in ((False, SECOND, "any start"), (True, FIRST, "centered")):
                 own = [pair[k] for pair, row in zip(curves, rows, strict=True) if row[1] == centred]
                 time = np.arange(times + 1) * 2.0
                 ax.plot(time, np.median(own, axis=0), color=color, label=f"{label}, median")

@@ -321,7 +321,7 @@ def _named(tables: Tables, level: float) -> Interval:
     "liu-table1",
     paper="Liu",
     item="Table 1; Appendix A",
-    shows="The four phases of learning by the steps to both accuracies; one outcome has no name.",
+    shows="The four phases by the steps to 90 % in training and in validation; one outcome has no name.",
     quick=12,
     paper_setting=60,
     cost="a second",

@@ -40,7 +40,7 @@ KINDS = ("A1 A2 A3", "A1", "A2", "A3", "none")
 
 @dataclass(frozen=True)
 class Four:
-    """Networks of each pace."""
+    """Setting: how many networks are trained at each pair of learning rates."""
 
     model: ToyAddition
     seeds: int
@@ -55,6 +55,17 @@ def _quality_gap(tables: Tables, level: float) -> Interval:
 
 def _rarest(tables: Tables, level: float) -> Interval:
     return smallest([share(tables["networks"]["equations"] == kind, level) for kind in KINDS])
+
+
+def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
+    """Draw the representations that were learned at each pace, from the tables."""
+    rows = tables["networks"]
+    with style(9.6):
+        figure = Figure(figsize=(9.6, 4.8))
+        for ax, pace in zip(figure.subplots(1, 2), PACES, strict=True):
+            show_representations(where(rows, decoder=pace), ax)
+            ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {PACES[pace]}")
+    return {"liu-12": figure}
 
 
 @recipe(
@@ -86,18 +97,14 @@ def _rarest(tables: Tables, level: float) -> Interval:
             digits=3,
         ),
     ),
+    draw=_draw_four,
 )
 def four(run: Run) -> Result:
     """Representations that networks learn for p = 4, with a fast and with a slow decoder."""
     setting: Four = run.setting
     parts = [run.keep(pace.replace(" ", "-"), lambda p=pace: _train_four(setting, p)) for pace in PACES]  # type: ignore[misc]
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    with style(9.6):
-        figure = Figure(figsize=(9.6, 4.8))
-        for ax, pace in zip(figure.subplots(1, 2), PACES, strict=True):
-            show_representations(where(rows, decoder=pace), ax)
-            ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {PACES[pace]}")
-    return Result({"networks": rows}, {"liu-12": figure})
+    return Result({"networks": rows})
 
 
 def _train_four(setting: Four, pace: str) -> dict[str, Any]:

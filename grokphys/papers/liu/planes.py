@@ -193,7 +193,7 @@ BORDERS = (
 
 
 def _sandwiched(column: Any, row: Any, phase: Any) -> float:
-    """Excess of the borders of grokking with both other phases over chance, minus that between these two."""
+    """Return the excess over chance of the borders of grokking, minus that of the border of the others."""
     density = dict(zip(PHASES, _densities(column, row, phase), strict=True))
 
     def contact(first: str, second: str) -> float:
@@ -210,7 +210,7 @@ def _sandwiched(column: Any, row: Any, phase: Any) -> float:
 
 
 def sandwiched(tables: Tables, level: float) -> Interval:
-    """The same, with its interval from leaving out cells."""
+    """Return how much grokking lies between the other phases, with an interval from leaving out cells."""
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
     return jackknife(_sandwiched, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
@@ -241,7 +241,7 @@ def _distance(column: Any, row: Any, phase: Any) -> float:
 
 
 def closer_to_memorization(tables: Tables, level: float) -> Interval:
-    """The same, with its interval from leaving out cells."""
+    """Return how much closer grokking is to memorization, with an interval from leaving out cells."""
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
     return jackknife(_distance, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)

@@ -42,6 +42,16 @@ def _logarithms(tables: Tables, names: Sequence[str], decay: float, level: float
     return evidence.mean(values[0] - sum(values[1:]), level)
 
 
+def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
+    """Draw the magnitudes after training, and their course, from the tables."""
+    with style(9.6):
+        figure = Figure(figsize=(9.6, 4.8))
+        left, right = figure.subplots(1, 2)
+        _show_last(left, tables["networks"], setting)
+        _show_course(right, tables["course"])
+    return {"musat-6": figure}
+
+
 @recipe(
     "musat-6",
     paper="Musat",
@@ -73,6 +83,7 @@ def _logarithms(tables: Tables, names: Sequence[str], decay: float, level: float
             most=0.9,
         ),
     ),
+    draw=_draw,
 )
 def norms(run: Run) -> Result:
     """Mean |w| and |b| of the hidden layer over training, by weight decay."""
@@ -91,12 +102,7 @@ def norms(run: Run) -> Result:
             | {name: part[name].mean(axis=0) for name in LABELS}
         )
     tables = {"networks": joined(last), "course": joined(course)}
-    with style(9.6):
-        figure = Figure(figsize=(9.6, 3.6))
-        left, right = figure.subplots(1, 2)
-        _show_last(left, tables["networks"], setting)
-        _show_course(right, tables["course"])
-    return Result(tables, {"musat-6": figure})
+    return Result(tables)
 
 
 def _trained(decay: float, setting: Setting) -> dict[str, Any]:

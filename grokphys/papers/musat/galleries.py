@@ -217,5 +217,5 @@ def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, d
                 show_embedding(final[n][:, plane], ax)
                 if n == 0:
                     ax.set_ylabel(f"dimensions {plane[0] + 1}, {plane[1] + 1}")
-            axes[0, n].set_title(f"{n}: {what(final[n], accuracy[n])}")
+            axes[0, n].set_title(f"{n}: " + ",\n".join(what(final[n], accuracy[n]).rsplit(", ", 1)))
     return figure

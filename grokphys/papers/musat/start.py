@@ -49,7 +49,7 @@ class Sample:
 
     @staticmethod
     def of(table: Columns) -> "Sample":
-        """Of a table of networks."""
+        """Return the numbers of a table of networks."""
         return Sample(
             np.asarray(table["circle"], bool),
             np.asarray(table["imperfections"], np.float64),
@@ -97,7 +97,7 @@ class Numbers:
 
     @staticmethod
     def of(sample: Sample) -> "Numbers":
-        """Of samples of networks."""
+        """Return the numbers of samples of networks."""
         rest = ~sample.circle
         count = rest.sum(axis=-1)
         imperfections, scatter = _moments(sample.imperfections, rest)

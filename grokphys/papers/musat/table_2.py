@@ -86,6 +86,24 @@ def _more(low: float, high: float) -> Statement:
 ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.5 and 2 are unlike"
 
 
+def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the estimates of the tables beside those of the paper."""
+    with style(9.5):
+        figure = Figure(figsize=(9.5, 2.9))
+        left, right = figure.subplots(1, 2)
+    shares, rest = [], []
+    for f_a, row in TABLE_2.items():
+        low, high = percent_of(row.circles, "").interval or (np.nan, np.nan)
+        measures = circles("particles", 100, f_a=f_a), imperfections("particles", f_a=f_a)
+        ours = [measure(tables, 0.95) for measure in measures]
+        shares.append((f"$f_a$ = {f_a:g}", Interval(row.circles, low, high, PAPER_RUNS), ours[0]))
+        rest.append((f"$f_a$ = {f_a:g}", row.imperfections, ours[1]))
+    title = f"{setting.runs} runs each; {PAPER_RUNS} in the paper"
+    show_estimates(shares, left, xlabel="circles, % of runs", title=title)
+    show_estimates(rest, right, xlabel="grid imperfections of the rest", title="95 % intervals")
+    return {"musat-table2": figure}
+
+
 @recipe(
     "musat-table2",
     paper="Musat",
@@ -125,6 +143,7 @@ ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.
             fitted=FITTED,
         ),
     ),
+    draw=_draw_table,
 )
 def table_2(run: Run) -> Result:
     """Circles and imperfections of many runs of the particles, and of networks at weight decay 1."""
@@ -141,20 +160,7 @@ def table_2(run: Run) -> Result:
         ),
     )
     tables = {"particles": joined(moved), "networks": trained}
-    with style(9.5):
-        figure = Figure(figsize=(9.5, 2.9))
-        left, right = figure.subplots(1, 2)
-    shares, rest = [], []
-    for f_a, row in TABLE_2.items():
-        low, high = percent_of(row.circles, "").interval or (np.nan, np.nan)
-        measures = circles("particles", 100, f_a=f_a), imperfections("particles", f_a=f_a)
-        ours = [measure(tables, 0.95) for measure in measures]
-        shares.append((f"f_a = {f_a:g}", Interval(row.circles, low, high, PAPER_RUNS), ours[0]))
-        rest.append((f"f_a = {f_a:g}", row.imperfections, ours[1]))
-    title = f"{setting.runs} runs each; {PAPER_RUNS} in the paper"
-    show_estimates(shares, left, xlabel="circles, % of runs", title=title)
-    show_estimates(rest, right, xlabel="grid imperfections of the rest", title="95 % intervals")
-    return Result(tables, {"musat-table2": figure})
+    return Result(tables)
 
 
 def _moved(f_a: float, runs: int, step_size: float, seed: int) -> dict[str, Any]:
@@ -190,10 +196,39 @@ def _of_step(measure: Any) -> Any:
 STEP = "a step has no chance to be shuffled: runs of another step are alike where the step does not matter"
 
 
+def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
+    """Draw circles and imperfections over both axes, from the tables."""
+
+    def grid(measure: Any, scale: float) -> Any:
+        return [
+            [
+                scale * measure("particles", f_a=f_a, step_size=step)(tables, 0.95).estimate
+                for f_a in setting.alignments
+            ]
+            for step in setting.step_sizes
+        ]
+
+    with style(9.5):
+        figure = Figure(figsize=(9.5, 3.2))
+        for ax, values, title in zip(
+            figure.subplots(1, 2),
+            (grid(circles, 100), grid(imperfections, 1)),
+            ("circles, % of runs", "grid imperfections of the rest"),
+            strict=True,
+        ):
+            image = ax.imshow(np.array(values), origin="lower", aspect="auto", cmap="viridis")
+            ax.set_xticks(range(len(setting.alignments)), [f"{value:g}" for value in setting.alignments])
+            ax.set_yticks(range(len(setting.step_sizes)), [f"{value:g}" for value in setting.step_sizes])
+            ax.set(xlabel="alignment constant $f_a$", ylabel="step size", title=title)
+            ax.grid(visible=False)
+            figure.colorbar(image, ax=ax)
+    return {"musat-map": figure}
+
+
 @recipe(
     "musat-map",
     paper="beyond",
-    item="particles over f_a and step size",
+    item="particles over the alignment constant f_a and the step size",
     shows="The number of circles depends on the alignment; a smaller step size changes little.",
     quick=Map((0.5, 1.0, 2.0), (0.005, 0.02), 15),
     paper_setting=Map((0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0), (0.005, 0.01, 0.02, 0.04), 2000),
@@ -234,6 +269,7 @@ STEP = "a step has no chance to be shuffled: runs of another step are alike wher
             independent="run",
         ),
     ),
+    draw=_draw_map,
 )
 def phase_map(run: Run) -> Result:
     """Circles and imperfections of the particles over f_a and step size, all to the same time."""
@@ -246,29 +282,4 @@ def phase_map(run: Run) -> Result:
         for step in setting.step_sizes
         for f_a in setting.alignments
     )
-    tables = {"particles": table}
-
-    def grid(measure: Any, scale: float) -> Any:
-        return [
-            [
-                scale * measure("particles", f_a=f_a, step_size=step)(tables, 0.95).estimate
-                for f_a in setting.alignments
-            ]
-            for step in setting.step_sizes
-        ]
-
-    with style(9.5):
-        figure = Figure(figsize=(9.5, 3.2))
-        for ax, values, title in zip(
-            figure.subplots(1, 2),
-            (grid(circles, 100), grid(imperfections, 1)),
-            ("circles, % of runs", "grid imperfections of the rest"),
-            strict=True,
-        ):
-            image = ax.imshow(np.array(values), origin="lower", aspect="auto", cmap="viridis")
-            ax.set_xticks(range(len(setting.alignments)), [f"{value:g}" for value in setting.alignments])
-            ax.set_yticks(range(len(setting.step_sizes)), [f"{value:g}" for value in setting.step_sizes])
-            ax.set(xlabel="f_a", ylabel="step size", title=title)
-            ax.grid(visible=False)
-            figure.colorbar(image, ax=ax)
-    return Result(tables, {"musat-map": figure})
+    return Result({"particles": table})

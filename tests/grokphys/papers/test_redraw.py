@@ -91,7 +91,7 @@ def test_another_result_is_refused_in_one_sentence(at, tmp_path, capsys, other, 
     at(dice(color="orange", **other))
     assert main(["reproduce", "dice", "--redraw", "docs"]) == 1
     assert capsys.readouterr().err == (
-        f"grokphys: dice must give the stored tables again to be redrawn, but {what} differs; "
+        f"grokphys: dice must be as it was stored to be redrawn, but {what} differs; "
         "its pictures stay as they are\n"
     )
     assert everything(tmp_path / "docs") == before
@@ -116,6 +116,55 @@ def test_results_with_other_seeds_are_drawn_again_from_those(at, tmp_path):
     (results / "seeds-2" / "dice").rename(results / "dice")
     assert read_result(results / "dice").about["seeds"] == [2 * 10**9]
     assert main(["reproduce", "dice", "--redraw", "docs"]) == 0
+
+
+def drawn(at, *, throws=60, color="black", ran=None):
+    """A catalogue whose recipe draws its figure from setting and tables alone, and notes when it runs."""
+    registry = {}
+
+    def draw(setting, tables):
+        figure, ax = plt.subplots(figsize=(2, 2))
+        ax.bar(*np.unique(tables["faces"]["face"], return_counts=True), color=color)
+        ax.set_title(f"{setting} throws")
+        plt.close(figure)
+        return {"dice": figure}
+
+    @recipe(
+        "dice", paper="beyond", item="a die", shows="It shows six faces.", quick=6, paper_setting=throws,
+        cost="", draw=draw, registry=registry,
+    )  # fmt: skip
+    def throw(run: Run) -> Result:
+        if ran is not None:
+            ran.append(run.setting)
+        return Result({"faces": {"face": generator(0).integers(1, 7, run.setting)}})
+
+    at(registry)
+
+
+def test_pictures_of_tables_alone_are_drawn_again_without_another_run(at, tmp_path):
+    ran = []
+    drawn(at, ran=ran)
+    assert main(["reproduce", "dice", "--budget", "paper", "--directory", "made", "--publish", "docs"]) == 0
+    assert ran == [60]
+    before = everything(tmp_path / "docs")
+    assert main(["reproduce", "dice", "--redraw", "docs"]) == 0
+    assert everything(tmp_path / "docs") == before  # the picture, too, is that of the run
+    drawn(at, color="orange", ran=ran)
+    assert main(["reproduce", "dice", "--redraw", "docs"]) == 0
+    after = everything(tmp_path / "docs")
+    assert [path.name for path in before if before[path] != after[path]] == ["dice.png"]
+    assert ran == [60]
+
+
+def test_tables_of_another_setting_are_not_drawn(at, tmp_path, capsys):
+    drawn(at)
+    assert main(["reproduce", "dice", "--budget", "paper", "--directory", "made", "--publish", "docs"]) == 0
+    before = everything(tmp_path / "docs")
+    drawn(at, throws=61)
+    capsys.readouterr()
+    assert main(["reproduce", "dice", "--redraw", "docs"]) == 1
+    assert "but the setting differs; its pictures stay as they are" in capsys.readouterr().err
+    assert everything(tmp_path / "docs") == before
 
 
 @pytest.mark.parametrize(

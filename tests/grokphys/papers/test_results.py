@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pictures import SMALLEST, letters
 from scipy import stats
 
 from grokphys.papers.catalogue import recipes
@@ -18,6 +19,7 @@ from grokphys.papers.publish import (
     stored_results,
 )
 from grokphys.papers.recipe import Statement
+from grokphys.papers.redraw import from_tables
 from grokphys.papers.results import rules_digest
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -66,6 +68,15 @@ def test_a_stored_result_is_of_todays_rules_and_its_verdicts_follow_from_its_tab
         assert claim.verdict == stored["verdict"]
         if stored["estimate"] is not None:
             assert np.isclose(claim.found.estimate, float(stored["estimate"]), rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in RESULTS if RECIPES[name].draw])
+def test_stored_tables_are_all_that_a_picture_needs(name):
+    figures, difference = from_tables(RECIPES[name], RESULTS[name])
+    assert not difference
+    assert list(figures) == RESULTS[name].about["figures"]
+    assert all(min(letters(figure)) >= SMALLEST for figure in figures.values())
 
 
 @pytest.mark.parametrize("place", REPLICAS)
