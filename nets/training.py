@@ -267,7 +267,7 @@ def train(
     initial : mapping of str to array, optional
         Initial parameters to use instead of drawn ones, for one member or for all: ``{"embedding": E}``.
     layer_scale, embedding_scale : float or sequence (runs,), default 1.0
-        Factors of the initial layers and of the initial embedding, greater than 0.
+        Factors of the layers and of the embedding that are drawn, greater than 0. `initial` is not scaled.
     record : int, str or sequence of int, default 20
         When to record; see `recording_steps`.
     observables : sequence of str

@@ -203,6 +203,22 @@ def test_analyze_takes_patterns_and_writes_a_tidy_table(grokphys, files, tmp_pat
     assert rows[0]["final_train_loss"] != "" or rows[-1]["final_train_loss"] == ""
 
 
+def test_analyze_counts_who_survives_at_the_end(grokphys, circle_files):
+    table = circle_files / "table.csv"
+    status, out, err = grokphys("analyze", circle_files / "c*.h5", "--table", table)
+    assert status == 0, err
+    assert "2.0 of 5 frequencies survive" in out
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["survivors"], row["surviving_frequencies"]) for row in rows] == [("2", "2 4")] * 6
+    assert {row["step"] for row in rows} == {"580"}
+    trajectory = physics.load(circle_files / "c1.h5")
+    decided = analysis.circles_of(trajectory).decided()
+    assert [float(row["survivors_decided_at"]) for row in rows[2:4]] == decided.tolist()
+    dimensions = [float(row["effective_dimension"]) for row in rows[2:4]]
+    assert dimensions == pytest.approx(analysis.effective_dimension(trajectory.final).tolist())
+
+
 def test_tables_name_runs_by_their_numbers(grokphys, tmp_path):
     shard = tmp_path / "shard.h5"
     physics.simulate(physics.ParticleSystem(7), runs=3, first_run=5, steps=30, out=shard)

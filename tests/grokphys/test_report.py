@@ -2,10 +2,17 @@
 
 import math
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from analysis import Recipe, Signals, compare_values
+from analysis import fit_batch as fit
 from analysis.stats.intervals import Interval, readable
+from grokphys.report import laws
+from grokphys.report.conclusion import conclusion
 from grokphys.report.page import Section, Table, write_report
 from grokphys.report.wording import TERMS, explained, listed, median_time, p_value, significant
 
@@ -56,6 +63,44 @@ def test_terms_are_explained_where_they_stand_and_text_stays_text():
     assert all(words.endswith(".") for words in TERMS.values())
 
 
+def compared(motion=None, onsets=None, bias=None, **samples):
+    """What `conclusion` reads of a comparison."""
+    found = {name: compare_values(name, *both) for name, both in samples.items()}
+    found = {name: replace(one, adjusted_p_value=one.p_value) for name, one in found.items()}
+    accuracy = None if bias is None else SimpleNamespace(bias=Interval(bias, bias - 0.01, bias + 0.01, 9))
+    return SimpleNamespace(
+        names=("simulated", "trained"), runs=(9, 9), distributions=found, motion=motion, shapes=None,
+        onsets=onsets or {}, accuracy=accuracy,
+    )  # fmt: skip
+
+
+def test_a_conclusion_says_which_side_is_higher():
+    few, many = np.arange(9.0), np.arange(9.0) + 100
+    states = conclusion(compared(loss=(many, few), quality=(few, many), size=(few, few)))[0]
+    assert "differ in 2 of the 3 quantities compared" in states
+    assert "loss (higher in the simulated runs) and quality (lower in the simulated runs)" in states
+    assert "No difference" in conclusion(compared(size=(few, few)))[0]
+    assert "lies 12 percentage points above what" in conclusion(compared(bias=0.12))[2]
+    assert "lies 12 percentage points below what" in conclusion(compared(bias=-0.12))[2]
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [(0.1, "closer together than"), (0.9, "farther apart than"), (0.5, "about as far apart")],
+)
+def test_a_conclusion_says_which_pairs_are_nearer(error, word):
+    motion = SimpleNamespace(
+        mean_error=Interval(error, error - 0.1, error + 0.1, 9),
+        chance_error=Interval(0.5, 0.4, 0.6, 9),
+        paired=True,
+    )
+    said = conclusion(compared(motion))[1]
+    assert f"are {word}" in said
+    assert f"distance is {error}, compared with 0.5" in said.replace("0.50", "0.5").replace(
+        f"{error}0", str(error)
+    )
+
+
 def test_a_page_opens_with_its_conclusion_and_names_every_cell(tmp_path):
     table = Table("Scores of one fit.", ["fit", "R²"], [["Lasso", "0.76"]])
     path = tmp_path / "page.html"
@@ -69,3 +114,17 @@ def test_a_page_opens_with_its_conclusion_and_names_every_cell(tmp_path):
     assert "prefers-color-scheme: dark" in page
     assert "@media print" in page
     assert "http" not in page
+
+
+def test_a_row_of_a_fit_has_the_scores_of_its_run():
+    rng = np.random.default_rng(0)
+    runs = [({"run": k}, Signals(np.arange(8), rng.uniform(1, 2, (8, 2)), [k + 1])) for k in range(3)]
+    recipe = Recipe(alpha=0.001)
+    scores = fit([signals for _, signals in runs], recipe)
+    rows = laws.rows(runs, scores, recipe)
+    for k, ((_, signals), row) in enumerate(zip(runs, rows, strict=True)):
+        own = scores.law.score([signals.values], [signals.steps])
+        assert (row["run"], row["survivors"], row["last_step"]) == (k, str(k + 1), 7)
+        assert (row["in_sample_rollout"], row["in_sample_derivative"]) == (own.rollout, own.derivative)
+        assert row["across_runs_relative_error"] == scores.across[k].relative_error
+    assert len({row["across_runs_relative_error"] for row in rows}) == 3

@@ -213,6 +213,10 @@ def test_scales_multiply_what_they_name():
     for name, values in plain.items():
         for run, factor in enumerate((3.0, 5.0) if name == "embedding" else (2.0, 4.0)):
             np.testing.assert_array_equal(scaled[name][run], factor * values[run])
+    given = {"embedding": np.arange(14.0).reshape(7, 2), "output.bias": np.ones((1, 7))}
+    kept = draw(SMALL, runs=2, seed=3, initial=given, layer_scale=2.0, embedding_scale=3.0).parameters
+    for name, value in given.items():
+        np.testing.assert_array_equal(kept[name], [value, value])
 
 
 def test_a_stop_rule_cannot_change_what_is_recorded():
@@ -265,6 +269,23 @@ def test_a_diverging_member_is_marked_and_the_others_go_on(engine):
     assert np.isnan(found.positions[1, status == 2]).all()
     assert np.isnan(found.observables["train_accuracy"][1, status == 2]).all()
     assert np.isfinite(found.positions[1, status == 0]).all()
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_a_diverged_member_shows_no_points_even_where_they_are_finite(engine):
+    with pytest.warns(RuntimeWarning, match="the training loss of run 1 is not finite"):
+        found = nets.train(
+            SMALL,
+            runs=2,
+            steps=30,
+            record=30,
+            freeze_embedding=True,
+            learning_rate=[0.01, 1e30],
+            engine=engine,
+        )
+    assert found.observables["status"][:, -1].tolist() == [0, 2]
+    np.testing.assert_array_equal(found.final[0], found.initial[0])
+    assert np.isnan(found.final[1]).all()
 
 
 def test_what_can_be_observed():
@@ -437,7 +458,10 @@ def test_a_checkpoint_newer_than_the_frames_on_disk_is_passed_over(tmp_path, mon
     kept.forget_after(0)
     assert kept.steps.tolist() == [0]
     partial.write_bytes(partial.read_bytes()[: kept.end])
+    goes_on_as_if_never_interrupted(path)
 
+
+def goes_on_as_if_never_interrupted(path):
     def goes_on(step, embeddings, observables):
         return np.zeros(len(embeddings), bool)
 
@@ -445,6 +469,17 @@ def test_a_checkpoint_newer_than_the_frames_on_disk_is_passed_over(tmp_path, mon
     goes_on.__name__ = goes_on.__qualname__ = "breaks"
     resumed = nets.train(SMALL, out=path, resume=True, stop=goes_on, **options)
     same(resumed, nets.train(SMALL, **options))
+
+
+def test_the_checkpoint_of_another_run_is_passed_over(tmp_path, monkeypatch):
+    """Such as one that was copied there, or that a backup has brought back."""
+    path, saved = tmp_path / "t.h5", tmp_path / "t.h5.checkpoint"
+    interrupted(path, monkeypatch, learning_rate=0.1)
+    others = saved.read_bytes()
+    interrupted(path, monkeypatch, overwrite=True)
+    assert saved.read_bytes() != others
+    saved.write_bytes(others)
+    goes_on_as_if_never_interrupted(path)
 
 
 def test_a_resume_that_does_not_fit_is_refused(tmp_path, monkeypatch):

@@ -118,6 +118,16 @@ def test_an_undisturbed_run_is_one_call_of_simulate():
     np.testing.assert_array_equal(kept.observables["circle_ratio"][0], ratios)
 
 
+def test_time_goes_on_where_the_step_size_changes():
+    run = ParticleRun(ParticleSystem(7), 0.02, starts.start("normal", 7, 2, 5))
+    run.advance(2)
+    run.change(run.system, 0.05)
+    run.advance(3)
+    kept = run.trajectory()
+    assert kept.steps.tolist() == [0, 2, 5]
+    assert kept.times.tolist() == pytest.approx([0.0, 0.04, 0.19])
+
+
 def test_a_dragged_particle_goes_back():
     """The perfect circle attracts: a token pulled off it returns to its neighbourhood."""
     run = ParticleRun(ParticleSystem(alignment=2.0), 0.02, starts.start("circle", 17, 2, 0, 0.0))

@@ -105,6 +105,15 @@ def test_what_changes_a_fingerprint(tree, monkeypatch):
     assert now(THEORY) != before
 
 
+def test_other_example_data_are_another_fingerprint(tmp_path, monkeypatch):
+    copy = tmp_path / "example.h5"
+    copy.write_bytes(b"these")
+    monkeypatch.setattr(module, "example_path", lambda name: copy)
+    before = now("physics.examples")
+    copy.write_bytes(b"others")
+    assert now("physics.examples") != before
+
+
 def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose():
     left_out = {
         *(
