@@ -43,7 +43,7 @@ COMMAND = ("-m", "grokphys.cli.main")
 
 
 class Case(NamedTuple):
-    """A process that is timed; `goal` is in units, for the cold process, or the warm one without a kernel."""
+    """A process that is timed; `goal` is in units, for the cold process, or the warm one of a command."""
 
     arguments: tuple[str, ...]
     goal: float | None = None
@@ -67,16 +67,27 @@ CASES = {
     "import numpy": Case(("-c", "import numpy"), kernels=False),
     "import physics": Case(("-c", "import physics"), kernels=False),
     "import nets": Case(("-c", "import nets"), kernels=False),
-    "grokphys --help": Case((*COMMAND, "--help"), kernels=False),
-    "grokphys info": Case((*COMMAND, "info", "{example}"), kernels=False),
+    "grokphys --help": Case((*COMMAND, "--help"), 0.4, kernels=False),
+    "grokphys info": Case((*COMMAND, "info", "{example}"), 0.4, kernels=False),
     "grokphys train of 20 networks": Case(
-        (*COMMAND, "train", "--runs", "20", "--steps", "1000"), kernels=False
+        (*COMMAND, "train", "--runs", "20", "--steps", "1000"), 2.6, kernels=False
     ),
     "grokphys compare of 20 runs each": Case(
-        (*COMMAND, "compare", "{particles}", "{networks}", "--out", "{new}/report.html"), kernels=False
+        (*COMMAND, "compare", "{particles}", "{networks}", "--out", "{new}/report.html"), 2.4, kernels=False
+    ),
+    "grokphys animate, a GIF of 101 frames": Case(
+        (*COMMAND, "animate", "{particles}", "--frames", "101", "--out", "{new}/film.gif"), 2.4, kernels=False
+    ),
+    "grokphys sweep of one short run": Case(
+        (*COMMAND, "sweep", "{one}", "--directory", "{new}/sweep"), 0.8, kernels=False
+    ),
+    "grokphys sweep of 200 short runs": Case(
+        (*COMMAND, "sweep", "{many}", "--directory", "{new}/sweep"), 1.6, kernels=False
     ),
 }
 """Arguments of Python in each case; `{new}` is an empty folder, and the other names are files."""
+SWEEPS = {"one": 1, "many": 200}
+"""Runs of the sweeps, of ten steps each, so that they measure what a sweep adds."""
 SLOWER = 1.2
 """Factor over the ratio of the record from which a case is reported as slower."""
 RECORDS = Path("benchmarks/start")
@@ -109,15 +120,13 @@ def bench_start(*, out: Path = Path("results/bench-start.json"), budget: Budget 
 
 
 def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
-    """Measure cases in turn, `rounds` times, with a unit in each round."""
+    """Measure cases in turn, `rounds` times, each after a unit."""
     took: dict[tuple[str, str], list[tuple[Took, Took]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = _files(Path(folder), cases)
         names = [(turn, name) for turn in range(rounds) for name in cases]
-        unit = Took(0.0, 0.0)
         for turn, name in progress(names, "processes", "case"):
-            if name == next(iter(cases)):
-                unit = _unit(Path(folder))
+            unit = _unit(Path(folder))
             case, new = cases[name], tempfile.mkdtemp(dir=folder)
             arguments = [one.format(new=new, **files) for one in case.arguments]
             if case.kernels:
@@ -136,7 +145,7 @@ def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
             "unit_core_s": spread([unit.core for _, unit in taken]),
             "clock": spread([one.clock / unit.clock for one, unit in taken]),
             "core": spread([one.core / unit.core for one, unit in taken]),
-            "goal": cases[name].goal if kernels == "cold" else None,
+            "goal": cases[name].goal if kernels == ("cold" if cases[name].kernels else "warm") else None,
         }
         for (name, kernels), taken in took.items()
     ]
@@ -189,6 +198,10 @@ def _files(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
     import physics
 
     files = {name: str(folder / f"{name}.h5") for name in ("particles", "networks", "example")}
+    for name, runs in SWEEPS.items():
+        files[name] = str(folder / f"{name}.json")
+        fixed = {"tokens": 17, "steps": 10, "runs": runs}
+        write_json(Path(files[name]), {"kind": "simulate", "fixed": fixed, "grid": {"alignment": [1.0]}})
     wanted = " ".join(one for case in cases.values() for one in case.arguments)
     if "{example}" in wanted:
         physics.example("ding").save(files["example"])

@@ -61,12 +61,16 @@ def dependencies(*modules: str) -> tuple[set[str], set[str]]:
     return found, libraries | ({"llvmlite"} if "numba" in libraries else set())  # generates Numba's code
 
 
-@cache
 def _read(name: str) -> tuple[str, tuple[str, ...]]:
     """Return the code of a module without comments, docstrings and layout, and the names that it imports."""
     path = _source(name)
     assert path is not None
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return _parsed(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _parsed(text: str) -> tuple[str, tuple[str, ...]]:
+    tree = ast.parse(text)
     imported = tuple(_imported(tree))
     for node in ast.walk(tree):
         if (

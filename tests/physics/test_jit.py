@@ -243,16 +243,15 @@ def test_an_error_in_any_part_comes_out_when_all_threads_have_ended(monkeypatch,
 
 def test_the_callers_thread_takes_its_share_of_the_parts(monkeypatch):
     monkeypatch.setattr(jit.numba, "get_num_threads", lambda: 2)
-    workers = []
+    workers, both = [], threading.Barrier(2)
 
     def kernel(begin, end):
-        time.sleep(0.01)
+        both.wait(60)  # until another thread is at work too
         workers.append(threading.get_ident())
 
     jit._in_parts(kernel, lambda: 64, 2, kernel)()
-    own = workers.count(threading.get_ident())
     assert len(workers) == 8
-    assert 2 <= own <= 6
+    assert workers.count(threading.get_ident()) == 4
 
 
 def test_few_rows_are_left_to_the_callers_thread(monkeypatch):

@@ -34,7 +34,7 @@ class NetworksView(View):
     """A network's embedding, its pair sums over the map of the classifier, and curves; particles in step."""
 
     slug, name = "networks", "Networks"
-    needs = ("nets",)
+    needs = ("nets", "torch")
     terms = (
         *("tokens N", "dimensions D", "hidden units", "pair sum", "learning rate", "weight decay"),
         *("train loss", "train accuracy", "validation accuracy", "circle ratio", "imperfections"),

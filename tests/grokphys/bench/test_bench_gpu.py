@@ -7,6 +7,7 @@ from cuda_graphs import recorded_graphs
 import grokphys.models
 import nets
 from grokphys.bench import gpu as bench_gpu
+from grokphys.bench import gpu_tables
 from grokphys.bench.gpu import Plan
 from grokphys.cli.main import main
 
@@ -30,6 +31,8 @@ def report(tmp_path, monkeypatch, capsys):
 
     def of(plan):
         recorded_graphs(monkeypatch)
+        for place in (bench_gpu, gpu_tables):
+            monkeypatch.setattr(place, "MANY", 10)
         status = bench_gpu.run(plan, tmp_path / "gpu.json")
         return status, capsys.readouterr().out, json.loads((tmp_path / "gpu.json").read_text())
 
@@ -67,7 +70,7 @@ def test_every_part_is_measured(report):
     agreement = result["agreement"]
     assert len(agreement) == 2 * len(MODELS)
     assert all(row["agrees"] and row["same_bits_again"] for row in agreement)
-    assert all(row["captured_after_50"] == row["after_50"] for row in agreement)
+    assert all(row["captured_after_10"] == row["after_10"] for row in agreement)
     assert [(row["model"], row["members"]) for row in result["steps"]] == [
         (model, members) for members in (1, 3) for model in Plan().timed
     ]
@@ -103,7 +106,8 @@ def test_what_fails_is_named_and_the_rest_goes_on(report, monkeypatch):
         raise RuntimeError("CUDA error: no kernel\nand much more")
 
     monkeypatch.setattr(bench_gpu, "plain_steps", refuse)
-    status, printed, result = report(small(members=(3,)))
+    model = {"embedding MLP": MODELS["embedding MLP"]}
+    status, printed, result = report(small(checked=model, timed=tuple(model), members=(3,)))
     assert status == 1
     assert "embedding MLP 3 failed: CUDA error: no kernel\n" in printed
     assert result["training"][-1]["step"] == 12

@@ -26,7 +26,7 @@ def tree(tmp_path, monkeypatch):
 
 def now(*modules):
     """Fingerprint of what stands on the disk at this moment."""
-    for cached in (fingerprint, module._read, module._source):
+    for cached in (fingerprint, module._source):
         cached.cache_clear()
     return fingerprint(*modules)
 
@@ -34,8 +34,15 @@ def now(*modules):
 @pytest.fixture(autouse=True)
 def forget():
     yield
-    for cached in (fingerprint, module._read, module._source):
+    for cached in (fingerprint, module._source):
         cached.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def trees():
+    """The syntax trees of all our modules, by their paths."""
+    paths = [path for package in HOUSE for path in (ROOT / package).rglob("*.py")]
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 SMALL = {
@@ -63,11 +70,10 @@ def test_dependencies_are_followed_through_every_kind_of_import(tmp_path, monkey
     assert dependencies("__main__", "test_fingerprint") == (set(), set())
 
 
-def test_the_house_has_no_import_that_is_not_followed():
-    for package in HOUSE:
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: a relative import"
+def test_the_house_has_no_import_that_is_not_followed(trees):
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: a relative import"
 
 
 def test_no_recipe_depends_on_the_explorer_or_on_how_it_is_judged():
@@ -114,7 +120,7 @@ def test_other_example_data_are_another_fingerprint(tmp_path, monkeypatch):
     assert now("physics.examples") != before
 
 
-def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose():
+def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose(trees):
     left_out = {
         *(
             "bokeh",
@@ -141,9 +147,5 @@ def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose():
         ),  # they store and show
         *("pydmd", "pysindy", "joblib"),  # what benchmarks measure against
     }
-    tops = set()
-    for package in HOUSE:
-        for path in (ROOT / package).rglob("*.py"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            tops |= {name.partition(".")[0] for name in module._imported(tree)}
+    tops = {name.partition(".")[0] for tree in trees.values() for name in module._imported(tree)}
     assert tops - set(HOUSE) - set(sys.stdlib_module_names) - left_out <= set(LIBRARIES)

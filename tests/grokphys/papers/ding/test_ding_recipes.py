@@ -26,10 +26,16 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Where recipes find the networks that they share with others."""
+    return tmp_path_factory.mktemp("store")
+
+
 @pytest.mark.parametrize("name", MADE)
-def test_a_recipe_makes_what_its_rules_measure(name, tmp_path):
+def test_a_recipe_makes_what_its_rules_measure(name, store):
     recipe = RECIPES[name]
-    result = recipe.make(Run(recipe.settings["quick"], "quick"))
+    result = recipe.make(Run(recipe.settings["quick"], "quick", store, name))
     assert next(iter(result.figures)) == name
     tables = rounded(result.columns())
     assert sum(len(next(iter(table.values()))) for table in tables.values()) > 0
