@@ -273,19 +273,13 @@ def test_a_diverging_member_is_marked_and_the_others_go_on(engine):
 
 @pytest.mark.parametrize("engine", ["fused", "torch"])
 def test_a_diverged_member_shows_no_points_even_where_they_are_finite(engine):
+    """After the first step its weights are large numbers, whose products overflow."""
     with pytest.warns(RuntimeWarning, match="the training loss of run 1 is not finite"):
-        found = nets.train(
-            SMALL,
-            runs=2,
-            steps=30,
-            record=30,
-            freeze_embedding=True,
-            learning_rate=[0.01, 1e30],
-            engine=engine,
-        )
-    assert found.observables["status"][:, -1].tolist() == [0, 2]
-    np.testing.assert_array_equal(found.final[0], found.initial[0])
-    assert np.isnan(found.final[1]).all()
+        found = nets.train(SMALL, runs=2, steps=2, record=1, learning_rate=[0.01, 1e30], engine=engine)
+    assert found.observables["status"].tolist() == [[0, 0, 0], [0, 2, 2]]
+    assert np.isfinite(found.positions[0]).all()
+    assert np.isfinite(found.positions[1, 0]).all()
+    assert np.isnan(found.positions[1, 1:]).all()
 
 
 def test_what_can_be_observed():
