@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 
 from analysis.circles.survival import StoppingRule, survives
 from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
+from physics.blas import one_blas_thread
 from physics.checks import finite_array, whole_number
 from physics.errors import InputError
 
@@ -127,6 +128,7 @@ class Fitness:
     odds: Array
 
 
+@one_blas_thread  # whose threads would wait for one another a hundred times longer than they compute
 def fitness(
     signals: Any, gradients: Any, survived: Any, groups: Any = None, *, resamples: int = 200, seed: int = 0
 ) -> Fitness:
