@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from nets.engines.products import matrix, piece
-from physics.jit import call, inner_kernel
+from physics.jit import call, inner_kernel, matrix, piece
 
 Array = NDArray[Any]
 Integers = NDArray[Any]

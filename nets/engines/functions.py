@@ -8,8 +8,7 @@ from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
 
-from nets.engines.products import matrix, piece
-from physics.jit import call, kernel, primitive
+from physics.jit import call, kernel, matrix, piece, primitive
 
 Array = NDArray[Any]
 Integers = NDArray[Any]

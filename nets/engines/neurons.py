@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.engines.first_layer import Calls, Shape
-from nets.engines.products import TILE_ROWS, VECTOR_BYTES, matrix, piece, room, tile
+from nets.engines.products import TILE_ROWS, VECTOR_BYTES, room, tile
 from nets.engines.step import functions_for
-from physics.jit import address_of, call, inner_kernel, kernel
+from physics.jit import address_of, call, inner_kernel, kernel, matrix, piece
 
 Array = NDArray[Any]
 Integers = NDArray[Any]

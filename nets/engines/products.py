@@ -7,7 +7,6 @@ from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
-from numba.np import arrayobj
 from numpy.typing import NDArray
 
 from physics.jit import kernel, primitive
@@ -27,37 +26,6 @@ def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
     raw = np.empty(size + LINE, np.uint8)
     start = -raw.ctypes.data % LINE
     return raw[start : start + size].view(dtype).reshape(shape)
-
-
-@primitive
-def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
-    """View a contiguous piece as a matrix; it must not outlive the array.
-
-    A slice that is reshaped would do the same, and compiles for half a second each time.
-    """
-    return _view(numbers, 2)
-
-
-@primitive
-def piece(typing_context: Any, numbers: Any, start: Any, size: Any) -> Any:
-    """View `size` numbers from `start`; they must not outlive the array."""
-    return _view(numbers, 1)
-
-
-def _view(numbers: Any, dimensions: int) -> Any:
-    kind = types.Array(numbers.dtype, dimensions, "C")
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        whole = context.make_array(signature.args[0])(context, builder, arguments[0])
-        view = context.make_array(kind)(context, builder)
-        size = context.get_constant(types.intp, numbers.dtype.bitwidth // 8)
-        start, *shape = arguments[1:]
-        strides = [builder.mul(shape[-1], size), size][2 - dimensions :]
-        data = builder.gep(whole.data, [start])
-        arrayobj.populate_array(view, data, shape, strides, size, meminfo=None)
-        return view._getvalue()
-
-    return kind(numbers, *[types.intp] * (1 + dimensions)), generate
 
 
 def tile(

@@ -30,8 +30,8 @@ from nets.engines.first_layer import (
     Scratch,
     Shape,
 )
-from nets.engines.products import add_product, add_rows, fill_rows, matrix, multiply, piece, room
-from physics.jit import address_of, call, inner_kernel, kernel
+from nets.engines.products import add_product, add_rows, fill_rows, multiply, room
+from physics.jit import address_of, call, inner_kernel, kernel, matrix, piece
 
 Array = NDArray[Any]
 Integers = NDArray[Any]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,9 @@ class NeuronSpectrum(Value):
     @cached_property
     def magnitude(self) -> Array:
         """α (..., hidden, K), at least 0; the root mean square over both tokens if their weights differ."""
-        return np.sqrt(self._power)
+        magnitude: Array = np.sqrt(self._power.parts)
+        magnitude *= self._power.scale[..., None]
+        return magnitude
 
     @cached_property
     def phase(self) -> Array:
@@ -89,7 +91,7 @@ class NeuronSpectrum(Value):
         """Neurons (..., hidden) whose weights hardly depend on the token; see `neuron_spectrum`."""
         dead = self._weak(self._power)
         if self.xi is not None:
-            dead = dead | self._weak(self.xi.real**2 + self.xi.imag**2)
+            dead = dead | self._weak(_power_of(self.xi))
         return dead
 
     @cached_property
@@ -156,25 +158,21 @@ class NeuronSpectrum(Value):
         return np.take_along_axis(np.asarray(values), self._strongest[..., None], axis=-1)[..., 0]
 
     @cached_property
-    def _power(self) -> Array:
-        power = self.theta.real**2 + self.theta.imag**2
-        if self.theta_second is not None:
-            power = (power + self.theta_second.real**2 + self.theta_second.imag**2) / 2
-        return power
+    def _power(self) -> "_Power":
+        return _power_of(*(one for one in (self.theta, self.theta_second) if one is not None))
 
     @cached_property
     def _shares(self) -> Array:
         """Part of the power that each frequency has, (..., hidden, K); 0 for a dead neuron."""
-        total = self._power.sum(axis=-1, keepdims=True)
-        return np.divide(self._power, np.where(self.dead[..., None], np.inf, total))
+        return np.divide(self._power.parts, np.where(self.dead, np.inf, self._power.total)[..., None])
 
     @cached_property
     def _strongest(self) -> NDArray[np.int64]:
-        return np.asarray(self._power.argmax(axis=-1))
+        return np.asarray(self._power.parts.argmax(axis=-1))
 
-    def _weak(self, power: Array) -> NDArray[np.bool_]:
-        total = power.sum(axis=-1)
-        return total <= self.dead_below**2 * total.max(axis=-1, keepdims=True, initial=0.0)
+    def _weak(self, power: "_Power") -> NDArray[np.bool_]:
+        norm = np.sqrt(power.total) * power.scale
+        return np.asarray(norm <= self.dead_below * norm.max(axis=-1, keepdims=True, initial=0.0))
 
     def _outputs(self) -> Complex:
         if self.xi is None:
@@ -287,6 +285,34 @@ def _table(tokens: int, dtype: str) -> Array:
         table[:, -1] /= 2  # its own conjugate
         table[:, -1, 1] = 0.0
     return read_only(table.reshape(tokens, -1).astype(dtype))
+
+
+class _Power(NamedTuple):
+    """Power of each frequency and of all together, both in units of the square of a scale."""
+
+    parts: Array  # (..., hidden, K)
+    total: Array  # (..., hidden)
+    scale: Array  # (..., hidden)
+
+
+def _power_of(*values: Complex) -> _Power:
+    """Return the mean of ``|values|²``.
+
+    The scale is 1 unless a square overflows or loses digits; it is then a power of two next to the largest
+    number of each neuron.
+    """
+    parts = [part for one in values for part in (one.real, one.imag)]
+    limits = np.finfo(parts[0].dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        power = np.asarray(sum(part**2 for part in parts)) / len(values)
+        total = power.sum(axis=-1)
+    if total.min() > limits.tiny / limits.eps**2 and total.max() < np.inf:
+        return _Power(power, total, np.ones_like(total))
+    largest = np.max([np.abs(part).max(axis=-1) for part in parts], axis=0)
+    exponent = np.maximum(np.frexp(largest)[1] - 1, limits.minexp)
+    factor = np.ldexp(limits.dtype.type(1), -exponent)[..., None]
+    power = np.asarray(sum((part * factor) ** 2 for part in parts)) / len(values)
+    return _Power(power, power.sum(axis=-1), np.ldexp(limits.dtype.type(1), exponent))
 
 
 def _unit(values: Complex) -> Complex:

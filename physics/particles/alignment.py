@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.jit import kernel
+from physics.jit import call, inner_kernel, piece
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -14,7 +14,7 @@ MARGIN = 1e-14
 """Error of a difference of two diamond angles (a few ulp of 4) and of the sign of s_a·s_b, in one bound."""
 
 
-@kernel()
+@inner_kernel()
 def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> None:
     """Write to `out` (dim, begin…end) the sum of the unit vectors of all pair sums b with s_a·s_b > 0.
 
@@ -22,22 +22,27 @@ def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> 
     reduction or a fused product: the sign of s_a·s_b is that of the plain sum of rounded products.
     """
     dim, pairs = sums.shape
-    product = np.empty(end - begin)
-    out[:, begin:end] = 0.0
+    size = end - begin
+    product = np.empty(size)
+    for k in range(dim):
+        total = piece(out, k * pairs + begin, size)
+        for a in range(size):
+            total[a] = 0.0
     for b in range(pairs):
-        product[:] = 0.0
+        for a in range(size):
+            product[a] = 0.0
         for k in range(dim):
-            s, targets = sums[k, b], sums[k, begin:end]
-            for a in range(product.size):
+            s, targets = sums[k, b], piece(sums, k * pairs + begin, size)
+            for a in range(size):
                 product[a] += s * targets[a]
         for k in range(dim):
-            unit, out_k = units[k, b], out[k, begin:end]
-            for a in range(product.size):
-                out_k[a] += unit if product[a] > 0.0 else 0.0
+            unit, total = units[k, b], piece(out, k * pairs + begin, size)
+            for a in range(size):
+                total[a] += unit if product[a] > 0.0 else 0.0
 
 
-@kernel()
-def _merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
+@inner_kernel()
+def merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
     """Sort `order` by (key, index): the result does not depend on the initial order, even with ties."""
     count = order.size
     width = 1
@@ -62,16 +67,17 @@ def _merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
         width *= 2
 
 
-@kernel()
-def _sort(key: Array, order: Integers) -> None:
+@inner_kernel()
+def sort(key: Array, order: Integers, merge_sort: int) -> None:
     """Write the permutation that sorts `key` (in 0…4, or infinite) to `order`, equal keys by their index.
 
     There are as many buckets as keys, filled in the order of the index, so that an insertion sort has little
     left to do. If keys are so crowded that it would take too long, a merge sort replaces it.
     """
     count = key.size
-    begin = np.zeros(count + 2, np.int64)
-    bucket = np.empty(count, np.int64)
+    begin, bucket = np.empty(count + 2, np.int64), np.empty(count, np.int64)
+    for c in range(count + 2):
+        begin[c] = 0
     for a in range(count):
         bucket[a] = min(int(key[a] * (0.25 * count)), count - 1) if key[a] < math.inf else count
         begin[bucket[a] + 1] += 1
@@ -92,17 +98,18 @@ def _sort(key: Array, order: Integers) -> None:
         order[at] = p
         moves += slot - at
         if moves > 8 * count:
-            _merge_sort(key, order, np.empty_like(order))
+            call(merge_sort, (key, order, np.empty(count, np.int64)))
             return
 
 
-@kernel()
-def half_planes(sums: Array, units: Array, out: Array) -> None:
+@inner_kernel()
+def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: int) -> None:
     """Write the same sums as `half_spaces` of all pair sums in the plane, in O(P log P).
 
     Sorted by the diamond angle ±y/(|x|+|y|), monotone in the true one and exactly 1 of 4 to a right angle,
     the half plane is a window, and its sum a difference of prefix sums (error: P ulp of the largest prefix).
     Within `MARGIN` of the edge the sign of s_a·s_b decides, so ties and right angles are exact.
+    `sort` and `merge_sort` are the addresses of these kernels.
     """
     pairs = sums.shape[1]
     key = np.empty(pairs)
@@ -120,10 +127,15 @@ def half_planes(sums: Array, units: Array, out: Array) -> None:
         else:  # a pair sum at the origin has no direction: behind all others, and never met
             key[a] = math.inf
     if not (smallest > 1e-140 and largest < 1e140):  # here s_a·s_b itself rounds to zero or overflows
-        half_spaces(sums, units, 0, pairs, out)
+        for a in range(pairs):  # as in `half_spaces`; so rare that it may take longer
+            out[0, a] = out[1, a] = 0.0
+            for b in range(pairs):
+                if sums[0, a] * sums[0, b] + sums[1, a] * sums[1, b] > 0.0:
+                    out[0, a] += units[0, b]
+                    out[1, a] += units[1, b]
         return
     order = np.empty(pairs, np.int64)
-    _sort(key, order)
+    call(sort, (key, order, merge_sort))
     angle = np.empty(3 * members)  # three turns, so that no window wraps
     before_x, before_y = np.empty(3 * members + 1), np.empty(3 * members + 1)
     total_x = total_y = 0.0
@@ -170,11 +182,13 @@ def half_planes(sums: Array, units: Array, out: Array) -> None:
         out[1, a] = before_y[last] - before_y[inside] + near_y
 
 
-@kernel()
+@inner_kernel()
 def align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
     """Subtract `alignment` times the half-space sum `aligned` without the pair sum's own direction."""
     dim, count = sums.shape
-    own = np.zeros(count)
+    own = np.empty(count)
+    for a in range(count):
+        own[a] = 0.0
     for k in range(dim):
         s = sums[k]
         for a in range(count):

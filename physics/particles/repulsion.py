@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.jit import kernel
+from physics.jit import call, inner_kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -14,8 +14,8 @@ GROUP, CHUNK = 16, 4096
 """Numbers of rows and columns of pairs that the repulsion processes at once; a chunk holds whole groups."""
 
 
-@kernel(reorder=True)
-def _repel_rectangle(
+@inner_kernel(reorder=True)
+def repel_rectangle(
     sums: Array,
     out: Array,
     a0: int,
@@ -66,8 +66,8 @@ def _repel_rectangle(
         out[1, a] += total_y0
 
 
-@kernel(reorder=True)
-def _repel_group(
+@inner_kernel(reorder=True)
+def repel_group(
     sums: Array, out: Array, a0: int, a1: int, repulsion: float, softening_squared: float
 ) -> None:
     """Add the repulsion between all pairs of the pair sums a0…a1; as d = 0, none acts on itself."""
@@ -82,8 +82,8 @@ def _repel_group(
             out_y[b] += dy * inverse
 
 
-@kernel(reorder=True)
-def _repel_apart(
+@inner_kernel(reorder=True)
+def repel_apart(
     sums: Array,
     label: Integers,
     out: Array,
@@ -127,9 +127,16 @@ def _repel_apart(
             out[k, a] += total
 
 
-@kernel()
+@inner_kernel()
 def share_of_repulsion(
-    sums: Array, task: int, tasks: int, repulsion: float, softening_squared: float, out: Array
+    sums: Array,
+    task: int,
+    tasks: int,
+    repulsion: float,
+    softening_squared: float,
+    out: Array,
+    repel_group: int,
+    repel_rectangle: int,
 ) -> None:
     """Add the part of the repulsion that belongs to `task`, in the plane.
 
@@ -149,12 +156,12 @@ def share_of_repulsion(
             behind = min(a + GROUP, end)
             first = begin
             if a >= begin:
-                _repel_group(sums, out, a, behind, repulsion, softening_squared)
+                call(repel_group, (sums, out, a, behind, repulsion, softening_squared))
                 first = behind
-            _repel_rectangle(sums, out, a, behind, first, end, repulsion, softening_squared)
+            call(repel_rectangle, (sums, out, a, behind, first, end, repulsion, softening_squared))
 
 
-@kernel()
+@inner_kernel()
 def repulsion_apart(
     sums: Array,
     label: Integers,
@@ -163,6 +170,7 @@ def repulsion_apart(
     repulsion: float,
     softening_squared: float,
     out: Array,
+    repel_apart: int,
 ) -> None:
     """Add a part of the repulsion between pair sums of different classes, in any dimension."""
     count = label.size
@@ -174,4 +182,4 @@ def repulsion_apart(
             turn += 1
             if min(place, 2 * tasks - 1 - place) == task:
                 behind = min(a + GROUP, end)
-                _repel_apart(sums, label, out, a, behind, begin, end, repulsion, softening_squared)
+                call(repel_apart, (sums, label, out, a, behind, begin, end, repulsion, softening_squared))

@@ -163,6 +163,7 @@ class ParticleSystem(Value):
 
     def forces(self, positions: Array, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
         """Return the forces on `positions` (runs, tokens, dim) without checks; see `physics.forces`."""
+        positions = np.require(positions, np.float64, "C")
         forces = np.empty_like(positions)
         for run, chosen in _in_parts(positions, self, method, tolerance):
             if chosen is None:
@@ -194,6 +195,7 @@ class ParticleSystem(Value):
         Large systems in the plane use the fast sum if that saves time, with errors up to 1e-6 of the largest
         force.
         """
+        given, positions = positions, np.require(positions, np.float64, ["C", "W"])
         if self.integrator == "adaptive":
             self._normalise(positions)
             integrate(self.velocity, positions, step_size * steps, self.relative_tolerance)
@@ -205,6 +207,8 @@ class ParticleSystem(Value):
                 forces = self.forces(positions)
                 for position, force in zip(positions, forces, strict=True):
                     kernels.move(position, force, step_size, self.normalise)
+        if positions is not given:
+            given[...] = positions
 
     def largest_step_size(self, positions: Array) -> float:
         """Return a step size with which no particle moves far; 0 if the forces overflow.
@@ -297,8 +301,8 @@ class ParticleSystem(Value):
         if self.dim == 2 and P < LANES_BELOW and not law.apart:
             lanes.advance(positions, self._classes, law, step_size, steps, self.normalise, forces)
             return
-        work, layout = kernels.work_of(self._layout, law), self._layout
-        options = (positions, work, layout, law, step_size, steps, self.normalise, _tasks(P), forces, True)
+        layout, calls = self._layout, kernels.calls_of(self._layout, law, self.dim)
+        options = (positions, layout, law, step_size, steps, self.normalise, _tasks(P), forces, True, calls)
         if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
             kernels.advance_runs(*options)
         else:
@@ -307,8 +311,8 @@ class ParticleSystem(Value):
     def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
         layout, law = self._layout, self._law()._replace(apart=False)
         tasks = _tasks(self.pair_count)
-        work = kernels.work_of(layout, law)
-        kernels.advance_rows(positions, work, layout, law, 0.0, 0, False, tasks, forces, False)
+        calls = kernels.calls_of(layout, law, self.dim)
+        kernels.advance_rows(positions, layout, law, 0.0, 0, False, tasks, forces, False, calls)
         first, second = layout.first, layout.second
         for position, force in zip(positions, forces, strict=True):
             points = np.ascontiguousarray((position[first] + position[second]).T)

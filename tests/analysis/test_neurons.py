@@ -50,6 +50,36 @@ def test_weights_are_the_sum_of_their_waves():
     np.testing.assert_allclose(rebuilt, W_in, atol=1e-13)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "sizes"), [("float32", (1e-30, 1e-25, 1e25, 1e37)), ("float64", (1e-300, 1e-170, 1e170, 1e300))]
+)
+def test_the_scale_of_the_weights_is_of_no_account(dtype, sizes):
+    """The squares of such weights, and the products of their phases, leave the range of their type."""
+    W_in, W_out = (array.astype(dtype) for array in layer(2, 11, 6))
+    W_in[:, 2], W_in[:, 3] = 0, 1e-4 * W_in[:, 0]
+    expected = neuron_spectrum(W_in, W_out, second=W_in[::-1])
+    limits = {"rtol": 3e-6 if dtype == "float32" else 1e-13}
+    for size in sizes:
+        size = 2.0 ** round(np.log2(size))
+        found = neuron_spectrum(
+            W_in * W_in.dtype.type(size), W_out, second=W_in[::-1] * W_in.dtype.type(size)
+        )
+        assert found.magnitude.dtype == dtype
+        np.testing.assert_allclose(found.magnitude / size, expected.magnitude, **limits)
+        for name in ("dead", "frequency", "kind"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        for name in ("purity", "gini", "misalignment"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-5, **limits)
+        without = neuron_spectrum(W_out.T, W_in.T * W_in.dtype.type(size))
+        np.testing.assert_array_equal(without.dead, neuron_spectrum(W_out.T, W_in.T).dead)
+    assert expected.dead.tolist() == [False, False, True, True, False, False]
+
+
+def test_a_limit_far_below_the_strongest_neuron_is_kept():
+    W_in = waves(7, [1, 2, 3], 0.3, np.array([1.0, 1e-25, 1e-31])).astype(np.float32)
+    assert neuron_spectrum(W_in, dead_below=1e-28).frequency.tolist() == [1, 2, 0]
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12))
 def test_relabelling_tokens_permutes_frequencies(seed, factor):

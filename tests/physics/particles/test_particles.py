@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import physics
 from grokphys.bench import references
 from physics import InputError, ParticleSystem
+from physics.jit import address_of, call
 from physics.particles import alignment, repulsion
 from physics.particles import direct as kernels
 from physics.particles import system as particles
@@ -152,20 +153,49 @@ def test_references_of_the_benchmark_compute_the_same():
     agree(references.torch_forces(torch.from_numpy(x)).numpy(), ours)
 
 
+def run(kernel, *arguments):
+    """Call a kernel that only kernels call."""
+    through(address_of(kernel, *arguments), arguments)
+
+
+@numba.njit
+def through(address, arguments):
+    call(address, arguments)
+
+
 @pytest.mark.parametrize("tokens", [5, 16, 41])
 @pytest.mark.parametrize(
-    "shape", ["uniform", "circle", "grid", "cross", "clustered", "collapsing", "tiny", "line", "origin"]
+    "shape",
+    [
+        "uniform",
+        "circle",
+        "grid",
+        "cross",
+        "clustered",
+        "collapsing",
+        "tiny",
+        "faint",
+        "huge",
+        "line",
+        "origin",
+    ],
 )
 def test_sorted_half_planes_equal_the_test_of_every_product(shape, tokens):
-    x = configuration("uniform" if shape in ("line", "origin") else shape, tokens, 2)
+    x = configuration("uniform" if shape in ("line", "origin", "faint", "huge") else shape, tokens, 2)
+    x *= {"faint": 1e-155, "huge": 1e150}.get(shape, 1)  # products are not taken from angles here
     if shape == "line":  # every angle is one of two: no bucket spreads them
         x[:, 1] = 3 * x[:, 0]
     x *= shape != "origin"
     pairs = ParticleSystem(tokens)._layout
     sums, units, tested, by_angle = np.empty((4, 2, len(pairs.label)))
-    kernels._pair_sums(x, pairs, sums, units)
-    alignment.half_spaces(sums, units, 0, len(pairs.label), tested)
-    alignment.half_planes(sums, units, by_angle)
+    order = np.empty(0, np.int64)
+    sort, merge = (
+        address_of(kernel, sums[0], order, more)
+        for kernel, more in ((alignment.sort, 0), (alignment.merge_sort, order))
+    )
+    run(kernels._pair_sums, x, pairs, sums, units)
+    run(alignment.half_spaces, sums, units, 0, len(pairs.label), tested)
+    run(alignment.half_planes, sums, units, by_angle, sort, merge)
     assert np.abs(by_angle - tested).max() <= 1e-14 * len(pairs.label)
 
 
