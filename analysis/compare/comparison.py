@@ -51,6 +51,8 @@ class Comparison:
     notes : tuple of str
         What was omitted, and why.
 
+    Notes
+    -----
     All tests in ``distributions`` and ``onsets`` form one family. In addition to its own p-value, each has
     Holm's p-value in this family, and ``differs`` uses the latter.
     """

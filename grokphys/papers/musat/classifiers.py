@@ -26,7 +26,7 @@ CLASS = (FIRST + SECOND) % 17
 
 @dataclass(frozen=True)
 class Setting:
-    """How many networks, at which weight decay, and for how long."""
+    """Setting: how many networks are trained, at which weight decay, and for how long."""
 
     runs: int
     decay: float
