@@ -38,6 +38,7 @@ class Comparison:
     simulated, trained : Structures or None
         Structures of the first and of the second ensemble.
     shapes : Shapes or None
+        Distance of each final shape to the nearest one among several ensembles.
     distributions : mapping of str to Difference
         Circles, grid imperfections, quality, effective dimension, surviving circles, and the final values of
         every scalar observable that both have.
