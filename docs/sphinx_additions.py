@@ -7,7 +7,7 @@ lead to its page in the gallery.
 
 import re
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, Literal
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
@@ -18,6 +18,8 @@ EXPRESSION = re.compile(r"[\[({].*[\])}]|\d+|None")
 """Defaults that Sphinx can read in a signature: lists, tuples, mappings, numbers and None."""
 ABBREVIATIONS = ("Eq.", "Eqs.", "Fig.", "Figs.")
 """Where a sentence does not end, so that summaries are not cut there."""
+FUNCTION, THIN = re.compile(r"<mi>(?:sin|cos|ln|log|exp)</mi>"), '<mspace width="0.167em"/>'
+"""Functions, between whose names and arguments MathML leaves no space, and such a space."""
 GALLERY = (
     (re.compile(r"\]\(((?:\.\./)?)examples/GALLERY_HEADER\.rst\)"), r"](\1made/examples/index.rst)"),
     (re.compile(r"\]\(((?:\.\./)?)examples/(\w+)\.py\)"), r"](\1made/examples/\2.rst)"),
@@ -25,15 +27,20 @@ GALLERY = (
 """Links to examples, and where they lead on the site."""
 
 
+def mathml(formula: str, display: Literal["inline", "block"] = "inline") -> str:
+    """Return a formula as MathML, with a thin space on both sides of functions such as log."""
+    return FUNCTION.sub(rf"{THIN}\g<0>{THIN}", convert(formula, display=display))
+
+
 def inline(translator: Any, node: Any) -> None:
     """Write a formula within a line."""
-    translator.body.append(convert(node.astext()))
+    translator.body.append(mathml(node.astext()))
     raise SkipNode
 
 
 def block(translator: Any, node: Any) -> None:
     """Write a formula that stands by itself."""
-    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    translator.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')
     raise SkipNode
 
 

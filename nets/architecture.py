@@ -149,10 +149,21 @@ class Architecture:
 
 
 def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
-    """Return rows (runs, ..., dim) of embeddings (runs, tokens, dim) by their numbers (runs, ...).
+    """Look up the embeddings of tokens, member by member, in `Model.outputs`.
 
     The rows are read from one table of all members, because PyTorch sums the gradient of a table in a fixed
     order, also on CUDA. With `gather` the order would depend on the threads.
+
+    Parameters
+    ----------
+    embedding : Tensor, shape (runs, tokens, dim)
+        Embeddings of all members.
+    tokens : Tensor of int64, shape (runs, ...)
+        Numbers of the tokens, from 0.
+
+    Returns
+    -------
+    Tensor, shape (runs, ..., dim)
     """
     import torch
 

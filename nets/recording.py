@@ -26,6 +26,11 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     steps : int
         The last step, at least 1.
 
+    Returns
+    -------
+    ndarray of int64
+        Steps from 0 to `steps`.
+
     Raises
     ------
     InputError

@@ -18,6 +18,10 @@ def example(name: str) -> Trajectory:
         (59, 128), and the Fourier signals of every step from 0 to 1000. ``data/README.md`` says how it was
         made.
 
+    Returns
+    -------
+    Trajectory
+
     Raises
     ------
     InputError

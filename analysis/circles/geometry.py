@@ -111,6 +111,11 @@ def circle_delta(frequency: int, p: int) -> int:
     p : int
         Modulus, at least 3.
 
+    Returns
+    -------
+    int
+        Δ, from 1 to ⌊p/2⌋.
+
     Raises
     ------
     InputError
@@ -157,9 +162,18 @@ class PrincipalComponents:
 
 
 def principal_components(E: Any) -> PrincipalComponents:
-    """Return the principal components of one embedding (p, d) (Ding, Fig. 3).
+    """Return the principal components of one embedding (Ding, Fig. 3).
 
     Unlike scikit-learn's `PCA`, this allows tokens that all coincide, and does not flip axes.
+
+    Parameters
+    ----------
+    E : array_like, shape (p, d)
+        Embedding of p tokens.
+
+    Returns
+    -------
+    PrincipalComponents
 
     Raises
     ------

@@ -145,6 +145,25 @@ def signals_of(
 ) -> list[Signals]:
     """Return the signals of each run separately, in the form that fits accept; see `circles_of`.
 
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Its signals are found as in `circles_of`.
+    first, last : int
+        Steps of the window, both included; the whole trajectory by default.
+    **limits : float
+        Rule of survival, `factor` or `threshold`, as in `survives`.
+
+    Returns
+    -------
+    list of Signals
+        One for each run, with steps, signals and the frequencies that survive.
+
+    Raises
+    ------
+    InputError
+        If the window holds fewer than two frames, or a limit is not greater than 0.
+
     Examples
     --------
     >>> import analysis, physics

@@ -41,7 +41,26 @@ class Structures:
 
 
 def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> Structures:
-    """Return circles and grid imperfections of final embeddings (runs, tokens, dim)."""
+    """Return which final embeddings are circles, and the grid imperfections of the others.
+
+    Parameters
+    ----------
+    final : array_like, shape (runs, tokens, dim)
+        Final embeddings or positions.
+    modulus : int, optional
+        Modulus of the classes of pair sums; by default the number of tokens.
+    group : FiniteGroup or Cayley table, optional
+        Group whose products are the classes, instead of a modulus.
+
+    Returns
+    -------
+    Structures
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, as in `physics.is_circle` and `physics.grid_imperfections`.
+    """
     circle = is_circle(final)
     imperfections = grid_imperfections(final, modulus=modulus, group=group)
     return Structures(

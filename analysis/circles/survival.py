@@ -74,10 +74,24 @@ def surviving_frequencies(
 
 
 def agreement(first: Any, second: Any) -> float:
-    """Return how far two sets of survivors (arrays of bool) agree: their Jaccard index, from 0 to 1.
+    """Return how far two sets of survivors agree: their Jaccard index.
 
-    The index is the number of frequencies in both sets over the number in at least one; NaN if both are
-    empty.
+    Parameters
+    ----------
+    first, second : array_like of bool, shape (K,)
+        Which of the frequencies 1 to K survive.
+
+    Returns
+    -------
+    float
+        Number of frequencies in both sets over the number in at least one, from 0 to 1; NaN if both are
+        empty.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.agreement([True, True, False], [True, False, False])
+    0.5
     """
     a, b = np.asarray(first, bool), np.asarray(second, bool)
     either = int((a | b).sum())

@@ -38,6 +38,7 @@ class Comparison:
     simulated, trained : Structures or None
         Structures of the first and of the second ensemble.
     shapes : Shapes or None
+        Distance of each final shape to the nearest one among several ensembles.
     distributions : mapping of str to Difference
         Circles, grid imperfections, quality, effective dimension, surviving circles, and the final values of
         every scalar observable that both have.
@@ -51,6 +52,8 @@ class Comparison:
     notes : tuple of str
         What was omitted, and why.
 
+    Notes
+    -----
     All tests in ``distributions`` and ``onsets`` form one family. In addition to its own p-value, each has
     Holm's p-value in this family, and ``differs`` uses the latter.
     """

@@ -60,12 +60,44 @@ class Symmetry:
 
 
 def no_relabelling(tokens: int) -> Symmetry:
-    """Return the symmetry that only allows rotations and reflections, and no relabeling."""
+    """Return the symmetry that only allows rotations and reflections, and no relabeling.
+
+    Parameters
+    ----------
+    tokens : int
+        Number of tokens, at least 1.
+
+    Returns
+    -------
+    Symmetry
+        For the argument `symmetry` of `compare`.
+
+    Raises
+    ------
+    InputError
+        If `tokens` is not a whole number of at least 1.
+    """
     return Symmetry("no relabelling", np.arange(whole_number("tokens", tokens, 1))[None])
 
 
 def affine_maps(tokens: int) -> Symmetry:
-    """Return the maps i → u i + c (mod tokens) with a unit u, which permute classes of modular sums."""
+    """Return the maps i → u i + c (mod tokens) with a unit u, which permute classes of modular sums.
+
+    Parameters
+    ----------
+    tokens : int
+        Number of tokens, at least 1, which is also the modulus.
+
+    Returns
+    -------
+    Symmetry
+        For the argument `symmetry` of `compare`. For a prime p it has p (p - 1) maps.
+
+    Raises
+    ------
+    InputError
+        If `tokens` is not a whole number of at least 1.
+    """
     p = whole_number("tokens", tokens, 1)
     units = np.array([u for u in range(1, p + 1) if gcd(u, p) == 1])
     maps = (units[:, None, None] * np.arange(p) + np.arange(p)[:, None]) % p
@@ -116,12 +148,23 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
 
 
 def automorphisms(group: Any) -> Permutations:
-    """Return all automorphisms (n, order) of a finite group.
+    """Return all automorphisms of a finite group.
+
+    Parameters
+    ----------
+    group : FiniteGroup, or array_like of int, shape (order, order)
+        The group, or its Cayley table.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, order)
+        A row for each automorphism; entry g is the image of the element g.
 
     Raises
     ------
     InputError
-        If there are more than 2^20 candidates for the images of a generating set.
+        If there are more than 2^20 candidates for the images of a generating set, or the table is not that of
+        a group.
     """
     group = as_group(group)
     orders = _orders(group)

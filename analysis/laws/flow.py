@@ -45,9 +45,34 @@ def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
 
 
 def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
-    """Iterate the increment map `x_{n+1} = x_n + A x_n + b` of A (K, K), b (K,) from x0 (K,).
+    """Iterate the increment map `x_{n+1} = x_n + A x_n + b`.
 
-    Returns the states (steps + 1, K), of which the first is `x0`; they may overflow to infinity.
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+        Matrix of the map, for each step.
+    b : array_like, shape (K,)
+        Constant of the map.
+    x0 : array_like, shape (K,)
+        First state.
+    steps : int
+        Number of steps, at least 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (steps + 1, K)
+        The states, of which the first is `x0`; they may overflow to infinity.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, a value is not finite, or `steps` is not a whole number of at least 0.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.affine_rollout([[-0.5]], [1.0], [0.0], 3)[:, 0].tolist()
+    [0.0, 1.0, 1.5, 1.75]
     """
     A, b = _affine(A, b)
     steps = whole_number("steps", steps, 0)
@@ -60,7 +85,27 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
 
 
 def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
-    """Return the increment map over `step` of the generator A (K, K), b (K,)."""
+    """Return the increment map over a time step of a generator.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+        Matrix of the generator dx/dt = A x + b.
+    b : array_like, shape (K,)
+        Constant of the generator.
+    step : float, default 1.0
+        Length of the step, in units of time.
+
+    Returns
+    -------
+    tuple of ndarray of float64, shapes (K, K) and (K,)
+        A and b of the map x(t + step) = x(t) + A x(t) + b.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, a value is not finite, or `step` is not greater than 0.
+    """
     A, b = _affine(A, b)
     size = len(b)
     power = expm(number("step", step, above=0.0) * augmented(A, b))
@@ -68,7 +113,21 @@ def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
 
 
 def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
-    """Return the generator whose flow over `step` is the increment map A (K, K), b (K,).
+    """Return the generator whose flow over a time step is an increment map; the inverse of `to_increment`.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+        Matrix of the map x(t + step) = x(t) + A x(t) + b.
+    b : array_like, shape (K,)
+        Constant of the map.
+    step : float, default 1.0
+        Length of the step, in units of time.
+
+    Returns
+    -------
+    tuple of ndarray of float64, shapes (K, K) and (K,)
+        A and b of the generator dx/dt = A x + b.
 
     Raises
     ------
@@ -112,7 +171,25 @@ class FixedPoints:
 
 
 def fixed_points(A: Any, b: Any) -> FixedPoints:
-    """Solve ``A x + b = 0`` for A (K, K), b (K,), which is the same for an increment map and a generator."""
+    """Find the states at which a linear law is at rest, ``A x + b = 0``.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+        Matrix of an increment map or of a generator; both have the same points of rest.
+    b : array_like, shape (K,)
+        Constant of the law.
+
+    Returns
+    -------
+    FixedPoints
+        One point of rest, or None, and the directions in which there are more.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, or a value is not finite.
+    """
     A, b = _affine(A, b)
     point = np.linalg.lstsq(A, -b, rcond=None)[0]
     scale = np.abs(A).sum(axis=1).max() * np.abs(point).max(initial=0) + np.abs(b).max(initial=0)
@@ -141,7 +218,30 @@ class Stability:
 
 
 def stability(A: Any, *, kind: str = "increment") -> Stability:
-    """Return the eigenvalues of `A` (K, K), and whether the law of this kind is stable."""
+    """Return the eigenvalues of a linear law, and whether all deviations from its point of rest decay.
+
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+        Matrix of the law.
+    kind : {"increment", "generator"}, default "increment"
+        Whether `A` belongs to the map x(n+1) = x(n) + A x(n) + b, or to dx/dt = A x + b.
+
+    Returns
+    -------
+    Stability
+
+    Raises
+    ------
+    InputError
+        If `A` is not a finite square matrix, or `kind` is neither.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.stability([[-0.5]]).stable
+    True
+    """
     matrix = finite_array("A", A)
     _affine(matrix, np.zeros(len(matrix)))
     values = np.linalg.eigvals(matrix).astype(np.complex128)

@@ -94,7 +94,7 @@ def unit(pieces: Pieces) -> float:
             )
     units = {float(f"{(t[1] - t[0]):.9g}") for t, _ in pieces}
     if len(units) > 1:
-        raise InputError(f"an increment map needs one spacing for all trajectories, got {sorted(units)}")
+        raise InputError(f"an increment map needs one time step for all trajectories, got {sorted(units)}")
     return units.pop()
 
 

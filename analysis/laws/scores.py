@@ -156,7 +156,7 @@ class Law(ABC):
         if not len(clock):
             return states
         if np.any(np.diff(clock) < 0) or clock[0] < 0:
-            raise InputError("times must be at least 0 and must not decrease")
+            raise InputError(f"times must be at least 0 and must not decrease, got {clock[:5].tolist()}")
         found = solve_ivp(
             lambda _, x: self.changes(x[None])[0],
             (0.0, max(float(clock[-1]), np.finfo(float).tiny)),

@@ -42,7 +42,17 @@ class Calibration:
 
 
 def calibrate(predicted: Any, measured: Any) -> Calibration:
-    """Compare predictions with measurements (n,), ignoring pairs in which one is NaN.
+    """Compare predictions with measurements, such as predicted with measured accuracies.
+
+    Parameters
+    ----------
+    predicted, measured : array_like, shape (n,)
+        Pairs in which one value is NaN are ignored.
+
+    Returns
+    -------
+    Calibration
+        Bias, error, correlation and slope, each with a 95 % interval.
 
     Raises
     ------

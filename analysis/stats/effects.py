@@ -61,7 +61,20 @@ class Difference:
 
 
 def compare_proportions(name: str, first: Any, second: Any) -> Difference:
-    """Compare how often something is true in two samples of independent runs."""
+    """Compare how often something is true in two samples of independent runs.
+
+    Parameters
+    ----------
+    name : str
+        What is compared, such as "circles".
+    first, second : array_like of bool, shapes (m,) and (n,)
+        Whether it is true of each run.
+
+    Returns
+    -------
+    Difference
+        Proportions, their difference, Cohen's h, and the p-value of Fisher's exact test.
+    """
     x, y = (np.asarray(values, bool) for values in (first, second))
     ours, theirs = proportion(int(x.sum()), len(x)), proportion(int(y.sum()), len(y))
     table = [[int(x.sum()), int((~x).sum())], [int(y.sum()), int((~y).sum())]]
@@ -79,7 +92,22 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
 
 
 def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Difference:
-    """Compare a quantity of two samples of independent runs, ignoring runs where it is NaN."""
+    """Compare a quantity of two samples of independent runs.
+
+    Parameters
+    ----------
+    name : str
+        What is compared, such as "effective dimension".
+    first, second : array_like, shapes (m,) and (n,)
+        Its value in each run; NaN is ignored.
+    seed : int, default 0
+        Seed of the bootstrap and of the permutations.
+
+    Returns
+    -------
+    Difference
+        Means, their difference, Cliff's delta, Hedges' g, and the p-value of a permutation test of the means.
+    """
     x, y = (np.asarray(values, np.float64) for values in (first, second))
     x, y = x[np.isfinite(x)], y[np.isfinite(y)]
     return Difference(
@@ -98,7 +126,18 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
 
 
 def cohens_h(first: Interval, second: Interval) -> Interval:
-    """Return Cohen's h of two proportions, ``2 asin √p - 2 asin √q``, with an interval as in `difference`."""
+    """Return Cohen's h of two proportions p and q, ``2 asin √p - 2 asin √q``.
+
+    Parameters
+    ----------
+    first, second : Interval
+        The proportions, such as those of `proportion`.
+
+    Returns
+    -------
+    Interval
+        From -π to π; 0 is no difference. The interval is found as in `difference`.
+    """
     if not first.count or not second.count:
         return _unknown(first.count + second.count)
     angles = (one.map(lambda p: 2 * math.asin(math.sqrt(min(max(p, 0.0), 1.0)))) for one in (first, second))
@@ -109,8 +148,19 @@ def cohens_h(first: Interval, second: Interval) -> Interval:
 
 
 def cliffs_delta(first: Any, second: Any) -> Interval:
-    """Return Cliff's delta, P(x > y) - P(x < y), which is between -1 and 1.
+    """Return Cliff's delta, P(x > y) - P(x < y), of values x of the first sample and y of the second.
 
+    Parameters
+    ----------
+    first, second : array_like, shapes (m,) and (n,)
+
+    Returns
+    -------
+    Interval
+        From -1 to 1; 0 is no difference.
+
+    Notes
+    -----
     The interval is that of Newcombe's fifth method for the Mann-Whitney statistic (Statistics in Medicine 25,
     2006, 559), a score interval that remains valid if the samples do not overlap. There is no interval if a
     sample has a single value.
@@ -138,7 +188,16 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
 def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     """Return Hedges' g: the standardized difference of the means, without small-sample bias.
 
-    It is NaN if neither sample varies.
+    Parameters
+    ----------
+    first, second : array_like, shapes (m,) and (n,)
+    seed : int, default 0
+        Seed of the bootstrap from which the interval comes.
+
+    Returns
+    -------
+    Interval
+        In units of the pooled standard deviation; NaN if neither sample varies or one has a single value.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     freedom = len(x) + len(y) - 2

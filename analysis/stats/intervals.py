@@ -67,9 +67,25 @@ def readable(value: float, digits: int = 3) -> str:
 
 
 def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Interval:
-    """Return the fraction of `count` trials that succeeded, with Wilson's score interval.
+    """Return the fraction of trials that succeeded, with Wilson's score interval.
 
-    Both may be effective numbers of weighted trials.
+    Parameters
+    ----------
+    successes, count : float
+        Numbers of successes and of trials; both may be effective numbers of weighted trials.
+    level : float, default 0.95
+        Level of the interval.
+
+    Returns
+    -------
+    Interval
+        From 0 to 1; NaN without any trial.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.proportion(17, 100).format(2)
+    '0.17 [0.11, 0.26]'
     """
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
@@ -127,7 +143,19 @@ def difference(first: Interval, second: Interval) -> Interval:
 
 
 def mean(values: Any, level: float = CONFIDENCE) -> Interval:
-    """Return the mean with Student's interval; a single value has no interval."""
+    """Return the mean of independent values with Student's interval.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+    level : float, default 0.95
+        Level of the interval.
+
+    Returns
+    -------
+    Interval
+        NaN without values; a single value has no interval.
+    """
     array = np.asarray(values, np.float64)
     count = len(array)
     if not count:
@@ -167,10 +195,19 @@ def is_shown(adjusted_p_value: float, p_value: float) -> bool:
 
 
 def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
-    """Return Pearson's correlation with Fisher's interval; NaN if a variable does not vary.
+    """Return Pearson's correlation with Fisher's 95 % interval.
 
-    If `groups` (n,) is given, values of the same group are not independent. The interval then comes from
-    leaving out one group after the other (the jackknife of Fisher's z); it needs at least 3 groups.
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+    groups : array_like, shape (n,), optional
+        Group of each value. Values of the same group are not independent, so the interval then comes from
+        leaving out one group after the other (the jackknife of Fisher's z); it needs at least 3 groups.
+
+    Returns
+    -------
+    Interval
+        From -1 to 1; NaN if a variable does not vary, or if there are fewer than 4 values.
     """
     first, second = np.asarray(x, np.float64), np.asarray(y, np.float64)
     count = len(first)

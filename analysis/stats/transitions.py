@@ -140,7 +140,23 @@ def median_crossing(values: Any, step: float) -> Interval:
     """Return where half of the samples have passed, without a model of the curve.
 
     The fraction that has passed and its Wilson interval are interpolated between the values. The interval of
-    the crossing ends where these bounds cross one half. The arguments are those of `fit_critical_values`.
+    the crossing ends where these bounds cross one half.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        The first value at which a sample had passed; at ``value - step`` it had not.
+    step : float
+        Spacing of the values.
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    InputError
+        If a value is not finite.
     """
     r = finite_array("values", values)
     level, weight = np.unique(r, return_counts=True)

@@ -137,7 +137,21 @@ def restrict_logits(logits: Any, frequencies: Any) -> Array:
 def exclude_logits(logits: Any, frequencies: Any) -> Array:
     """Remove the waves of a + b of some frequencies from logits, and leave the rest as it is.
 
-    Arguments, result and errors are those of `restrict_logits`.
+    Parameters
+    ----------
+    logits : array_like, shape (..., p, p, p)
+        As in `logit_spectrum`.
+    frequencies : sequence of int, or array_like of bool, shape (..., K)
+        Frequencies to remove, as in `restrict_logits`.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., p, p, p)
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
 
     References
     ----------
@@ -173,14 +187,49 @@ def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> A
 def excluded_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Array:
     """Return the cross-entropy of networks from which the waves of a + b of some frequencies are removed.
 
-    Arguments, result and errors are those of `restricted_loss`. Nanda et al. evaluate it on the training
-    examples: a network that memorizes does not need any single frequency, and a network that adds does.
+    Nanda et al. evaluate it on the training examples: a network that memorizes does not need any single
+    frequency, and a network that adds does.
+
+    Parameters
+    ----------
+    logits, frequencies
+        As in `exclude_logits`.
+    examples : array_like of int, shape (n, 2) or (..., n, 2), optional
+        Pairs (a, b) over which the loss is averaged; all pairs by default.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        Mean cross-entropy in nats.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
     """
     return _loss(exclude_logits(logits, frequencies), examples)
 
 
 def frequency_ablation(logits: Any, *, examples: Any = None) -> Array:
-    """Return the cross-entropy (..., K) without the waves of each single frequency; see `excluded_loss`."""
+    """Return the cross-entropy of networks without the waves of each single frequency.
+
+    Parameters
+    ----------
+    logits : array_like, shape (..., p, p, p)
+        As in `logit_spectrum`.
+    examples : array_like of int, shape (n, 2) or (..., n, 2), optional
+        Pairs (a, b) over which the loss is averaged; all pairs by default.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., K)
+        The `excluded_loss`, in nats, of each frequency from 1 to K = ⌊p/2⌋.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+    """
     array = _logits(logits)
     K = array.shape[-1] // 2
     return np.stack([excluded_loss(array, [k], examples=examples) for k in range(1, K + 1)], axis=-1)

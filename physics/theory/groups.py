@@ -74,7 +74,29 @@ class FiniteGroup(Value):
 
 
 def cyclic(order: int) -> FiniteGroup:
-    """Return the cyclic group, which is addition modulo `order`."""
+    """Return the cyclic group, which is addition modulo `order`.
+
+    Parameters
+    ----------
+    order : int
+        Number of elements, at least 1.
+
+    Returns
+    -------
+    FiniteGroup
+        The group C_n; element k is the number k.
+
+    Raises
+    ------
+    InputError
+        If `order` is not a whole number of at least 1, or is too large for a table.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.cyclic(3).table.tolist()
+    [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+    """
     order = whole_number("order", order, 1)
     elements = np.arange(_affordable(order))
     return FiniteGroup((elements[:, None] + elements) % order, f"C_{order}")
@@ -84,6 +106,27 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
     """Return the direct product of groups. The element (a, b) of two groups is a·|second| + b.
 
     With `cyclic` this gives every finite abelian group (Appendix B).
+
+    Parameters
+    ----------
+    *groups : FiniteGroup
+        At least one group.
+
+    Returns
+    -------
+    FiniteGroup
+        Its order is the product of the orders.
+
+    Raises
+    ------
+    InputError
+        If there is no group, an argument is not a group, or the product is too large for a table.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.direct_product(physics.cyclic(2), physics.cyclic(3)).name
+    'C_2 x C_3'
     """
     if not groups or not all(isinstance(group, FiniteGroup) for group in groups):
         raise InputError(f"direct_product needs at least one FiniteGroup, got {groups!r}")
@@ -96,14 +139,58 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
 
 
 def symmetric(degree: int) -> FiniteGroup:
-    """Return the group S_n of all permutations of `degree` points, in lexicographic order."""
+    """Return the group S_n of all permutations of `degree` points, in lexicographic order.
+
+    Parameters
+    ----------
+    degree : int
+        Number of points n, at least 1.
+
+    Returns
+    -------
+    FiniteGroup
+        The group of n! elements.
+
+    Raises
+    ------
+    InputError
+        If `degree` is not a whole number of at least 1, or is too large for a table.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.symmetric(3).order
+    6
+    """
     degree = whole_number("degree", degree, 1)
     _affordable(_factorial(degree))
     return _of_permutations(list(itertools.permutations(range(degree))), f"S_{degree}")
 
 
 def alternating(degree: int) -> FiniteGroup:
-    """Return the group A_n of the even permutations of `degree` points, in lexicographic order."""
+    """Return the group A_n of the even permutations of `degree` points, in lexicographic order.
+
+    Parameters
+    ----------
+    degree : int
+        Number of points n, at least 1.
+
+    Returns
+    -------
+    FiniteGroup
+        The group of n!/2 elements (of one element for n = 1).
+
+    Raises
+    ------
+    InputError
+        If `degree` is not a whole number of at least 1, or is too large for a table.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.alternating(4).order
+    12
+    """
     degree = whole_number("degree", degree, 1)
     _affordable(_factorial(degree) // 2)
     even = [
@@ -118,6 +205,27 @@ def dihedral(sides: int) -> FiniteGroup:
     """Return the group D_n of the 2n symmetries of a polygon with `sides` sides.
 
     Elements 0 … n-1 are the rotations r^k, elements n … 2n-1 the reflections r^k s, with s r = r⁻¹ s.
+
+    Parameters
+    ----------
+    sides : int
+        Number of sides n, at least 1.
+
+    Returns
+    -------
+    FiniteGroup
+        The group of 2n elements.
+
+    Raises
+    ------
+    InputError
+        If `sides` is not a whole number of at least 1, or is too large for a table.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.dihedral(4).order
+    8
     """
     sides = whole_number("sides", sides, 1)
     _affordable(2 * sides)
@@ -128,7 +236,20 @@ def dihedral(sides: int) -> FiniteGroup:
 
 
 def quaternion() -> FiniteGroup:
-    """Return the group Q_8 of the unit quaternions, in the order 1, i, j, k, -1, -i, -j, -k."""
+    """Return the group Q_8 of the unit quaternions, in the order 1, i, j, k, -1, -i, -j, -k.
+
+    Returns
+    -------
+    FiniteGroup
+        The group of 8 elements.
+
+    Examples
+    --------
+    >>> import physics
+    >>> i, j, k = 1, 2, 3
+    >>> int(physics.quaternion().table[i, j]) == k
+    True
+    """
     unit = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
     minus = np.array([[0, 0, 0, 0], [0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 1, 1]])  # i·i = -1, i·k = -j, …
     sign, axis = np.divmod(np.arange(8), 4)
@@ -144,11 +265,18 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
     generators : sequence of permutations
         Permutations of 0 … n-1, all with the same n.
     name : str, default "group"
+        Name of the group in messages and figures.
+
+    Returns
+    -------
+    FiniteGroup
 
     Raises
     ------
     InputError
         If a generator is not a permutation, they differ in length, or the group is too large.
+    ImportError
+        If SymPy is not installed.
     """
     arrays = [tuple(int(point) for point in generator) for generator in generators]
     if not arrays:

@@ -130,18 +130,56 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
 def predicted_accuracy(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -> NDArray[np.float64]:
     """Return the accuracy that an embedding allows on the complete data set, Acc-hat (Eq. 13).
 
-    Parameters, shapes and errors are those of `augmented_training_set`; the result has the shape (...).
+    Parameters
+    ----------
+    E : array_like
+        Embeddings, as in `representation_quality`.
+    theory : EffectiveTheory
+        Operation and training set.
+    delta : float, default 0.01
+        Tolerance of the parallelograms, as in `representation_quality`.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        Fraction, from 0 to 1, of the samples that are trained or follow from trained ones by a parallelogram.
+
+    Raises
+    ------
+    InputError
+        As in `representation_quality`.
     """
     return np.asarray(augmented_training_set(E, theory, delta).mean(axis=-1))
 
 
 def ideal_accuracy(theory: "EffectiveTheory") -> float:
-    """Return the accuracy of an ideal model, Acc-bar (Eq. 17), an upper bound of the predicted accuracy."""
+    """Return the accuracy of an ideal model, Acc-bar (Eq. 17), an upper bound of the predicted accuracy.
+
+    Parameters
+    ----------
+    theory : EffectiveTheory
+        Operation and training set.
+
+    Returns
+    -------
+    float
+        Fraction, from 0 to 1, of all samples that the training set implies.
+    """
     return float(_closure(theory).accuracy[0])
 
 
 def ideal_quality(theory: "EffectiveTheory") -> float:
     """Return the representation quality of an ideal model, RQI-bar (Eq. 16), an upper bound of RQI.
+
+    Parameters
+    ----------
+    theory : EffectiveTheory
+        Operation and training set.
+
+    Returns
+    -------
+    float
+        Fraction, from 0 to 1, of all parallelograms that the training set implies.
 
     Raises
     ------

@@ -15,6 +15,15 @@ def _open(path: Path) -> Trajectory:
 def load(path: Path) -> Trajectory:
     """Read a whole trajectory file into memory. `Trajectory.open` reads it only when needed.
 
+    Parameters
+    ----------
+    path : path
+        A trajectory, or the log ``NAME.partial`` of one that is not complete.
+
+    Returns
+    -------
+    Trajectory
+
     Raises
     ------
     FileNotFoundError, FileFormatError

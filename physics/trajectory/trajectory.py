@@ -95,6 +95,15 @@ class Trajectory:
 
         An unfinished ``NAME.partial`` can be opened during its run; see `refresh`.
 
+        Parameters
+        ----------
+        path : path
+            A trajectory, or the log of one that is not complete.
+
+        Returns
+        -------
+        Trajectory
+
         Raises
         ------
         FileNotFoundError, FileFormatError
@@ -155,7 +164,7 @@ class Trajectory:
         return np.arange(first, first + self.runs) if given is None else np.array(given, np.int64)
 
     def clock(self, name: str) -> Clock:
-        """Steps (n,) and times (n,) at which the observable `name` was measured."""
+        """Return the steps (n,) and the times (n,) at which the observable `name` was measured."""
         return self._clocks.get(name, (self.steps, self.times))
 
     def frame(self, index: int) -> NDArray[Any]:
@@ -163,9 +172,23 @@ class Trajectory:
         return self._read(slice(None), _one(index, self.frames, "frame"))[:, 0]
 
     def run(self, index: int, *, every: int = 1) -> "Trajectory":
-        """Return run `index` as a separate trajectory, whose parameters reproduce just this run.
+        """Return one run as a separate trajectory, whose parameters reproduce just this run.
 
-        Every `every`-th frame and the last one are kept, with the observables that were measured at them.
+        Parameters
+        ----------
+        index : int
+            Number of the run in this trajectory, from 0; negative numbers count from the end.
+        every : int, default 1
+            Keep every so many frames and the last one, with the observables that were measured at them.
+
+        Returns
+        -------
+        Trajectory
+
+        Raises
+        ------
+        InputError
+            If there is no such run, or `every` is not a whole number of at least 1.
         """
         one = _one(index, self.runs, "run")
         return self._some(np.arange(one.start, one.stop), whole_number("every", every, 1))
@@ -227,7 +250,18 @@ class Trajectory:
         return 0
 
     def blocks(self, megabytes: float = 32.0) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield (frames as a slice, positions of these frames), each block of at most `megabytes`."""
+        """Read the positions block by block, for trajectories that are larger than memory.
+
+        Parameters
+        ----------
+        megabytes : float, default 32.0
+            Largest size of a block, which holds one frame at least.
+
+        Yields
+        ------
+        tuple of slice and ndarray, shape (runs, n, tokens, dim)
+            The frames of the block, and their positions.
+        """
         frame_bytes = max(self.runs * self.tokens * self.dim * self._dtype.itemsize, 1)
         size = max(int(megabytes * 2**20 // frame_bytes), 1)
         for start in range(0, self.frames, size):
@@ -235,7 +269,14 @@ class Trajectory:
             yield block, self._read(slice(None), block)
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write the whole trajectory to `path`, block by block.
+        """Write the whole trajectory to a file, block by block.
+
+        Parameters
+        ----------
+        path : path
+            Name of the file, such as ``run.h5``.
+        overwrite : bool, default False
+            Replace a file that exists.
 
         Raises
         ------

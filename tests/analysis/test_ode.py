@@ -167,7 +167,7 @@ def test_an_unstable_rollout_is_reported_as_overflow():
         ),
         (
             lambda f: f([np.zeros((3, 2)), np.zeros((3, 2))], [[0, 1, 2], [0, 2, 4]]),
-            "an increment map needs one spacing for all trajectories, got [1.0, 2.0]",
+            "an increment map needs one time step for all trajectories, got [1.0, 2.0]",
         ),
         (
             lambda f: f([np.zeros((3, 2)), np.zeros((3, 4))]),

@@ -1,7 +1,10 @@
 """What the application gives to scripts, and the ways to start it."""
 
 import doctest
+import importlib
+import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -107,6 +110,23 @@ def test_every_public_name_is_there():
         assert getattr(grokphys, name).__doc__
     with pytest.raises(AttributeError, match="has no attribute 'open_swept'"):
         _ = grokphys.open_swept
+
+
+@pytest.mark.parametrize("package", [physics, nets, analysis, grokphys], ids=lambda one: one.__name__)
+def test_public_functions_explain_their_arguments_and_their_result(package):
+    functions = {name: getattr(package, name) for name in package.__all__}
+    for name, function in functions.items():
+        if inspect.isfunction(function):
+            signature, text = inspect.signature(function), inspect.getdoc(function)
+            assert "\nParameters\n---" in text or not signature.parameters, name
+            assert "\nReturns\n---" in text or signature.return_annotation in (None, "None"), name
+
+
+@pytest.mark.parametrize(
+    "name", [found.name for found in pkgutil.walk_packages(physics.__path__, "physics.")]
+)
+def test_the_examples_of_physics_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 def test_the_example_of_a_phase_diagram():

@@ -58,7 +58,7 @@ NEARER = "distance to its own partner over that to the partner of another run; b
 
 @dataclass(frozen=True)
 class Toys:
-    """Training set sizes, how many networks of each, and for how many steps."""
+    """Setting: sizes of training sets, how many networks of each are trained, and for how many steps."""
 
     sizes: Sequence[int]
     runs: int
@@ -156,7 +156,7 @@ def _own_theories(networks: Trajectory) -> list[EffectiveTheory]:
 
 @dataclass(frozen=True)
 class Two:
-    """Runs of the particles and networks, and epochs of these."""
+    """Setting: numbers of runs of the particles and of networks, and the epochs of training."""
 
     runs: int
     epochs: int
@@ -232,7 +232,7 @@ BLOWN_UP = 10
 
 @dataclass(frozen=True)
 class Signals:
-    """The network, how many of them, and steps to which the law is fitted and rolled out."""
+    """Setting: the network, how many are trained, and the steps to which the law is fitted and rolled out."""
 
     model: EmbeddingMLP
     runs: int

@@ -47,7 +47,7 @@ SHARED = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Where, how many networks, with which changes of the start, and from which steps on.
+    """Setting: places, numbers of networks, changes of the start, and steps from which is predicted.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Setting:
 
 
 def agreement(first: Any, second: Any) -> Array:
-    """Return of the circles that survive in either (..., K) the part that do in both; 0 where none does."""
+    """Return the part of the circles surviving in either (..., K) that survive in both; 0 if none does."""
     a, b = np.asarray(first, bool), np.asarray(second, bool)
     return np.asarray((a & b).sum(axis=-1) / np.maximum((a | b).sum(axis=-1), 1))
 

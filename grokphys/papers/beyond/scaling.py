@@ -26,7 +26,7 @@ SEED = 9100
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of symbols p, and how many orders of all samples are drawn for each."""
+    """Setting: numbers of symbols p, and how many orders of all samples are drawn for each."""
 
     tokens: Sequence[int]
     orders: int

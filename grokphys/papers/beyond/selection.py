@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """Which activations at which places, and how many networks of each."""
+    """Setting: activations, places, and how many networks of each are trained."""
 
     kinds: Sequence[Kind]
     places: Sequence[Place]
@@ -79,7 +79,7 @@ def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
 
 
 def _trained(kind: Kind, place: Place, runs: int, seed: int) -> dict[str, Any]:
-    """All activations meet the same embeddings, layers and splits."""
+    """Train networks of one activation; all activations share embeddings, layers and splits."""
     model = EmbeddingMLP(place.tokens, place.dim, activation=kind.activation, even=kind.even)
     trained = train(
         model,

@@ -44,14 +44,14 @@ PIECE, ROWS = 50, 40
 
 @dataclass(frozen=True)
 class Setting:
-    """Where, and how many networks there."""
+    """Setting: places (modulus, dimension, steps), and the number of networks at each."""
 
     places: Sequence[Place]
     runs: Sequence[int]
 
 
 def blowup_times(first: Any, second: Any, xi: Any) -> Array:
-    """Time t* (...) at which θ₁, θ₂ and ξ (...) leave the numbers, for c = 1.
+    """Return the time t* (...) at which the flow of θ₁, θ₂ and ξ (...) diverges, for c = 1.
 
     ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², which rises and falls as |θ₁|² and |θ₂|² do, and
     ``M = Im(θ₁θ₂ conj ξ)`` does not change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's
@@ -76,7 +76,7 @@ def blowup_times(first: Any, second: Any, xi: Any) -> Array:
 
 
 def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
-    """Of some networks, what the start foretells and what is there at the end, an axis of networks first."""
+    """Return what the start of networks foretells and what they end with; their axis comes first."""
     trained = train(
         EmbeddingMLP(place.tokens, place.dim),
         runs=min(PIECE, runs - PIECE * piece),
@@ -167,7 +167,7 @@ def _foretells(reader: str, tokens: int) -> Measure:
 
 
 def _beyond_survival(tokens: int) -> Measure:
-    """That share less what it would be if the same neurons were foretold the same in another order."""
+    """Return that share minus the share if neurons of a network exchange what is foretold of them."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
@@ -300,7 +300,8 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             named = [_foretells(reader, p)(tables, 0.95) for reader in READERS]
             known = [_knows(score, p)(tables, 0.95) for score in SCORES]
             for ax, found in ((left, named), (right, known)):
-                show_intervals(ax, np.arange(3) + 0.1 * n, found, linestyle="none", label=f"p = {p}")
+                look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
+                show_intervals(ax, np.arange(3) + 0.1 * n, found, **look)
             left.axhline(2 / (p - 1), color=REFERENCE, linewidth=1, linestyle=":")
         left.set_xticks(range(3), list(READERS.values()))
         left.set(title="neurons; dotted: chance", ylabel="share that ends there", ylim=(0, None))

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Whole:
-    """Networks that are trained to the end, and the steps at which one of them is shown."""
+    """Setting: networks that are trained to the end, and the steps at which one of them is shown."""
 
     size: Size
     snapshots: Sequence[int]

@@ -24,7 +24,7 @@ WINDOW = 16
 
 @dataclass(frozen=True)
 class Frozen:
-    """Networks of each dimension, whose embeddings stay as they are drawn."""
+    """Setting: networks of each dimension, whose embeddings stay as they are drawn."""
 
     tokens: int
     dims: Sequence[int]

@@ -23,7 +23,7 @@ SECTION = "Section 3.1"
 
 @dataclass(frozen=True)
 class Counts:
-    """Networks of each modulus at the dimension of `size`, and of each dimension at its modulus."""
+    """Setting: networks of each modulus at the dimension of `size`, and of each dimension at its modulus."""
 
     size: Size
     moduli: Sequence[int]
@@ -62,7 +62,7 @@ def _means(x: Any, circles: Any) -> tuple[Array, Array]:
 
 
 def _usual(tables: Tables, name: str) -> dict[str, NDArray[Any]]:
-    """Networks of the value of `name` that most have: those over which the other quantity varies."""
+    """Return the networks with the most frequent value of `name`, over which the other quantity varies."""
     rows = tables["networks"]
     values, count = np.unique(rows[name], return_counts=True)
     return where(rows, **{name: values[np.argmax(count)]})

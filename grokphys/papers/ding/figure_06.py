@@ -94,7 +94,7 @@ def initial_signals(run: Run) -> Result:
 
 @dataclass(frozen=True)
 class Scaled:
-    """One frequency of each of some embeddings is scaled by each factor."""
+    """Setting: one frequency of each of some embeddings is scaled by each factor."""
 
     size: Size
     embeddings: int
@@ -202,7 +202,7 @@ def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two frequencies of signals s and r s, all others near zero."""
+    """Setting: two frequencies have the signals s and r s, and all others are near zero."""
 
     size: Size
     ratios: Sequence[float]

@@ -31,7 +31,7 @@ HIGH, NEAR_ZERO = 1.0, 0.1
 
 @dataclass(frozen=True)
 class Kept:
-    """Networks of which only some circles are kept when they are tested."""
+    """Setting: networks of which only some circles are kept when they are tested."""
 
     size: Size
     record: str

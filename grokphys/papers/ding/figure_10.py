@@ -24,7 +24,7 @@ never count all of them."""
 
 @dataclass(frozen=True)
 class Decays:
-    """Networks of each weight decay, all trained to the end."""
+    """Setting: networks of each weight decay, all trained to the end."""
 
     size: Size
     decays: Sequence[float]

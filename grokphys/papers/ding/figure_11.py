@@ -23,7 +23,7 @@ SECTION = "Appendix B"
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Random embeddings of each dimension, none of them trained."""
+    """Setting: random embeddings of each dimension, none of them trained."""
 
     tokens: int
     dims: Sequence[int]
@@ -93,7 +93,7 @@ def initial_circularity(run: Run) -> Result:
 
 @dataclass(frozen=True)
 class Survivors:
-    """Networks with different embeddings, and for how many of them the stopping rule is audited."""
+    """Setting: networks with different embeddings, of which some audit the stopping rule."""
 
     size: Size
     networks: int

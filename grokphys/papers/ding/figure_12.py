@@ -36,7 +36,7 @@ SHOWN = 60
 
 @dataclass(frozen=True)
 class Ablation:
-    """Networks that are trained whole, and again from four starts with the same layers and splits."""
+    """Setting: networks trained whole, and from four other starts with the same layers and splits."""
 
     size: Size
     every: int
@@ -45,7 +45,7 @@ class Ablation:
 
 
 def _of(*starts: str) -> Any:
-    """Rows of networks that began with these."""
+    """Return a function that selects the networks with one of these starts."""
     return lambda tables: {
         name: values[np.isin(tables["networks"]["start"], starts)]
         for name, values in tables["networks"].items()

@@ -100,7 +100,7 @@ class Circles:
 
     @property
     def survived(self) -> NDArray[np.bool_]:
-        """Circles (runs, K) above twice the mean signal at the end."""
+        """Which circles (runs, K) are above twice the mean signal at the end."""
         return survives(self.signals[:, -1])
 
     @property

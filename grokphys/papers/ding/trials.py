@@ -17,7 +17,7 @@ FIRST_SEED = 6000
 
 @dataclass(frozen=True)
 class Trials:
-    """How many embeddings, and how many networks on each of them."""
+    """Setting: how many embeddings there are, and how many networks on each of them."""
 
     size: Size
     embeddings: int

@@ -22,13 +22,13 @@ FITTED, GENERALISED = 0.999, 0.95
 
 @dataclass(frozen=True)
 class Setting(neurons.Setting):
-    """Number of neurons, of steps and of networks, their rate, and how often one looks."""
+    """Setting: numbers of neurons, steps and networks, the learning rate, and the steps between frames."""
 
     every: int = 200
 
 
 def _course(setting: Setting, seed: int) -> dict[str, Any]:
-    """Of each frame (runs, frames): accuracies, losses, and what the neurons are."""
+    """Return accuracies, losses and measures of the neurons at each frame, as arrays (runs, frames)."""
     names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
     trained = neurons.trained(
         setting,
@@ -66,7 +66,7 @@ def _course(setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def stages(rows: Any) -> dict[str, NDArray[Any]]:
-    """One row a network: when Stages I and II end, and what the network is then; NaN where they do not."""
+    """Return a row for each network: when Stages I and II end, and its state then; NaN if they do not end."""
     networks = np.unique(rows["network"])
     columns = ("step", "validation_accuracy", "unseen_accuracy", "purity", "norm")
     table: dict[str, list[float]] = {"network": list(map(float, networks))}
@@ -89,7 +89,7 @@ def stages(rows: Any) -> dict[str, NDArray[Any]]:
 
 
 def _of(name: str, other: str = "", *, ratio: bool = False) -> Measure:
-    """Mean of a column of the stages, less another or over it; a network that does not get there has none."""
+    """Return the mean of a column of the stages, minus or over another, of networks that reach the stage."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["stages"]

@@ -48,7 +48,7 @@ class Cell(NamedTuple):
 
     @property
     def series(self) -> str:
-        """What the cells of one curve share."""
+        """Name of the settings that the cells of one curve share."""
         return f"{self.optimizer}, {self.activation}, p = {self.tokens}, {self.hidden} neurons"
 
 
@@ -83,7 +83,7 @@ def _stacked(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:
 
 
 def _shares(part: Columns) -> dict[str, NDArray[Any]]:
-    """Of each network: shares of its living neurons that each reader foretells, and of pure and dead ones."""
+    """Return the shares of living neurons foretold by each reader, of pure and of dead ones, by network."""
     alive = part["chosen"] > 0
     counts = alive.sum(axis=1)
     found = {name: ((part["chosen"] == part[name]) & alive).sum(axis=1) / counts for name in READERS}
@@ -170,7 +170,7 @@ def _series(column: str, cell: Cell, by: str) -> Measure:
 
 
 def _flow(scale: float) -> Cell:
-    """Gradient descent, the theory's own motion: for a smaller start it takes as much longer."""
+    """Return a cell of gradient descent, as in the theory; a smaller start takes longer in proportion."""
     return Cell(hidden=128, optimizer="sgd", scale=scale, learning_rate=0.5, steps=int(np.ceil(400 / scale)))
 
 
@@ -276,7 +276,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 middle,
                 places + 0.2 * (1 - n),
                 xerr=bars,
-                fmt="o",
+                fmt="os^"[n],
                 markersize=4,
                 color=SERIES[n],
                 label=words,

@@ -36,7 +36,7 @@ ALIGNED = np.pi / 8
 
 @dataclass(frozen=True)
 class Setting:
-    """Number of neurons, of steps and of networks."""
+    """Setting: numbers of neurons, steps and networks."""
 
     hidden: int
     steps: int
@@ -45,7 +45,7 @@ class Setting:
 
 
 def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
-    """Train networks as they do: on all pairs and without decay, unless the `options` of `train` say else."""
+    """Train networks as He et al. do, on all pairs and without decay, unless `options` of `train` differ."""
     given: dict[str, Any] = {
         "weight_decay": 0.0,
         "train_fraction": 1.0,

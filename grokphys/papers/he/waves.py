@@ -21,7 +21,7 @@ from physics.neurons.spectrum import neuron_spectrum
 
 
 class Descent(NamedTuple):
-    """Gradient descent of one activation: as the published code has it."""
+    """Settings of gradient descent for one activation, as in the published code."""
 
     activation: Any
     scale: float
@@ -31,7 +31,7 @@ class Descent(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """What is trained: networks of so many neurons, with frames every so many steps."""
+    """Setting: the descents, and the numbers of neurons, networks and frames."""
 
     descents: tuple[Descent, ...]
     hidden: int

@@ -33,7 +33,7 @@ def steps_reached(trained: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Followed:
-    """Networks whose embeddings are followed: 100 in the paper, which leaves the decoder's rates open."""
+    """Setting: networks whose embeddings are followed. The paper does not state the decoder's rates."""
 
     model: TokenTransformer
     seeds: int
@@ -142,7 +142,7 @@ def _follow(setting: Followed, first: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Dropouts:
-    """Networks at several rates of dropout, without weight decay."""
+    """Setting: networks at several rates of dropout, without weight decay."""
 
     model: TokenTransformer
     rates: Sequence[float]

@@ -46,7 +46,7 @@ class ToyModularAddition(ToyAddition):
 
 @dataclass(frozen=True)
 class Planar:
-    """Networks with two-dimensional embeddings, p = 11; the paper gives no more than that.
+    """Setting: networks with two-dimensional embeddings and p = 11; the paper states no more than that.
 
     Their decoders learn at rates from 1e-4 to 1e-2, so that some generalize and others memorize.
     """

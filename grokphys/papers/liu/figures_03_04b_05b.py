@@ -69,7 +69,7 @@ def train_fractions(run: Run) -> dict[str, NDArray[Any]]:
 
 @cache
 def _measured(setting: Fractions, size: int) -> list[Row]:
-    """Measure once what several figures show, where one process makes them."""
+    """Return what `measure` returns; within one process it is measured once for several figures."""
     return measure(setting, size)
 
 
@@ -79,7 +79,7 @@ def columns(rows: Sequence[Row]) -> dict[str, NDArray[Any]]:
 
 
 def measure(setting: Fractions, size: int) -> list[Row]:
-    """Train networks on `size` samples each; return what became of each of them."""
+    """Train networks on `size` samples each, and return a row of results for each of them."""
     model = setting.model
     assert model.theory is not None
     operation = model.theory.operation
@@ -131,7 +131,7 @@ def measure(setting: Fractions, size: int) -> list[Row]:
 
 
 def said(setting: Fractions) -> str:
-    """How many networks were trained for how long, for titles."""
+    """Return how many networks were trained for how long, for titles."""
     return f"{setting.seeds} networks a size, {setting.steps} steps"
 
 
@@ -213,7 +213,7 @@ def _quality_transition(tables: Tables, level: float) -> Interval:
 
 
 def _half(fraction: Any, passed: Any) -> float:
-    """The place of the step of the share that passes: the area above its curve, were it a step."""
+    """Return where the share that passes would step from 0 to 1 with the same area above its curve."""
     places = np.unique(fraction)
     if not 0 < passed.sum() < len(passed):
         return float("nan")

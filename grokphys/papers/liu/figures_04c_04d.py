@@ -40,7 +40,7 @@ def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Flows:
-    """Training sets of 45 samples with one start each, and the time in units of n_h."""
+    """Setting: training sets of 45 samples with one start each, and the time in units of n_h."""
 
     sets: int
     frames: int = 401
@@ -129,7 +129,7 @@ def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
 
 @dataclass(frozen=True)
 class Paths:
-    """Networks of 45 samples whose embeddings are followed."""
+    """Setting: networks trained on 45 samples, whose embeddings are followed."""
 
     model: ToyAddition
     seeds: int

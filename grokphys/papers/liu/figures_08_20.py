@@ -33,7 +33,7 @@ BATCH = 200
 
 @dataclass(frozen=True)
 class Setting:
-    """Networks for each number of training images. The paper gives depth, width, 1000 images, and AdamW."""
+    """Setting: networks for each number of images. The paper states depth, width, 1000 images and AdamW."""
 
     model: ImageMLP
     images: tuple[int, ...]

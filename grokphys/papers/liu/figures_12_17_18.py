@@ -134,13 +134,13 @@ def _train_four(setting: Four, pace: str) -> dict[str, Any]:
 
 
 def equations(E: NDArray[np.float64]) -> str:
-    """Which of the equations of Eq. 20 a normalized embedding (4,) fulfils within δ."""
+    """Return which equations of Eq. 20 a normalized embedding (4,) satisfies within δ."""
     gaps = {"A1": E[0] + E[2] - 2 * E[1], "A2": E[0] + E[3] - E[1] - E[2], "A3": E[1] + E[3] - 2 * E[2]}
     return " ".join(name for name, gap in gaps.items() if abs(gap) <= DELTA) or "none"
 
 
 def show_representations(rows: Any, ax: Axes) -> None:
-    """Draw normalized embeddings on lines, grouped by the equations that they fulfil."""
+    """Draw normalized embeddings on lines, grouped by the equations that they satisfy."""
     E = np.stack([rows[f"E_{token}"] for token in range(4)], axis=1)
     E = np.where(E[:, :1] < E[:, 3:], E, -E)  # mirrored so that 0 is left of 3
     colors, height = graded_colors(4), 0.0
@@ -179,7 +179,7 @@ SPLIT = 24 / 36
 
 @dataclass(frozen=True)
 class Matrices:
-    """Networks on S_3 whose matrices are looked at."""
+    """Setting: the networks on S_3 whose matrices are shown."""
 
     model: GroupDecoder
     seeds: int

@@ -37,7 +37,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Plane:
-    """Networks over the decoder's learning rate (x) and something else (y).
+    """Setting: networks over the decoder's learning rate (x) and another hyperparameter (y).
 
     Attributes
     ----------

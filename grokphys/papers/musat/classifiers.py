@@ -26,7 +26,7 @@ CLASS = (FIRST + SECOND) % 17
 
 @dataclass(frozen=True)
 class Setting:
-    """How many networks, at which weight decay, and for how long."""
+    """Setting: how many networks are trained, at which weight decay, and for how long."""
 
     runs: int
     decay: float
@@ -175,10 +175,11 @@ def more_maps(run: Run) -> Result:
     rows = -(-trained.runs // 2)
     with style(13.0):
         figure = Figure(figsize=(13.0, 3.3 * rows))
+        figure.suptitle("Embeddings, and their classes with the pair sums (diamonds: validation)")
         axes = figure.subplots(rows, 4, squeeze=False).reshape(-1, 2)
     for n, (left, right) in enumerate(axes):
         if n < trained.runs:
-            _show(trained, n, left, right)
+            _show(trained, n, left, right, "classes")
     return Result({"tokens": _tokens(trained)}, {"musat-F": figure})
 
 
@@ -212,11 +213,12 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.9))
         left, right = figure.subplots(1, 2)
-    sums = _show(trained, chosen.get(kind, 0), left, right)
+    title = "classes and pair sums (diamonds: validation)"
+    sums = _show(trained, chosen.get(kind, 0), left, right, title)
     return Result({"tokens": _tokens(trained), "sums": sums}, {name: figure})
 
 
-def _show(trained: Trajectory, run: int, left: Any, right: Any) -> dict[str, Any]:
+def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> dict[str, Any]:
     """Draw an embedding and its classifier, and return a table of what becomes of the pair sums."""
     alone = revived(trained.run(run))
     E, task = trained.final[run].astype(float), alone.model.task
@@ -235,7 +237,7 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any) -> dict[str, Any
         sums=sums,
         labels=task.labels,
         held_out=held_out,
-        title="classes, pair sums (diamonds validate)",
+        title=title,
     )
     a, b = task.inputs.T
     x, y = sums.T

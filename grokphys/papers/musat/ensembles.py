@@ -34,7 +34,7 @@ Measure = Callable[[Tables, float], Interval]
 
 
 def structures_of(final: Any) -> dict[str, NDArray[Any]]:
-    """Return columns of what final positions (runs, tokens, dim) have become."""
+    """Return the structures of final positions (runs, tokens, dim) as columns."""
     return {"circle": is_circle(final), "imperfections": grid_imperfections(final)}
 
 
@@ -54,7 +54,7 @@ def networks(decay: float, *, runs: int, seed: int, epochs: int = EPOCHS, **opti
 
 
 def table_of(trained: Trajectory) -> dict[str, NDArray[Any]]:
-    """Return columns of what networks have become, with their validation accuracy in %."""
+    """Return the final structures of networks as columns, with their validation accuracy in %."""
     accuracy = 100 * np.asarray(trained.observables["validation_accuracy"][:, -1], np.float64)
     return {**structures_of(trained.final), "accuracy": accuracy}
 

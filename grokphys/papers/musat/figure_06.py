@@ -20,7 +20,7 @@ LABELS = {"weight_norm": "weights, mean |w|", "bias_norm": "biases, mean |b|"}
 
 @dataclass(frozen=True)
 class Setting:
-    """How many networks at each weight decay, and for how long."""
+    """Setting: how many networks are trained at each weight decay, and for how long."""
 
     decays: Sequence[float]
     runs: int

@@ -42,7 +42,7 @@ SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
 
 @dataclass(frozen=True)
 class Setting:
-    """How many runs at each constant; how many of them are shown; and for how long."""
+    """Setting: how many runs there are at each constant, how long they are, and how many are shown."""
 
     runs: int
     shown: int

@@ -1,4 +1,4 @@
-"""Which start of the layers Musat's Table 1 speaks for: the paper does not say how its weights begin."""
+"""Which initialization of the layers agrees with Musat's Table 1; the paper does not state it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ BLOCKS = 20
 
 @dataclass(frozen=True)
 class Setting:
-    """How many networks of each start and weight decay, and for how long."""
+    """Setting: how many networks of each start and weight decay are trained, and for how long."""
 
     starts: Sequence[Initialisation]
     runs: int
@@ -83,7 +83,7 @@ class Numbers:
 
     @staticmethod
     def of_paper(row: PaperRow) -> "Numbers":
-        """Of the paper; it gives no scatter of its accuracies."""
+        """Return the numbers of the paper, which gives no scatter of its accuracies."""
         related = row.correlation.estimate if isinstance(row.correlation, Interval) else row.correlation
         values: tuple[Any, ...] = (
             row.circles,
@@ -174,7 +174,7 @@ def distance(samples: Mapping[float, Sample]) -> tuple[float, int]:
 
 
 def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]:
-    """Sum of the squares of one start, and the probability of a larger one where both tables have one law.
+    """Return the sum of the squares for one start, and the probability of a larger one by chance.
 
     The numbers of one row come from the same networks and depend on each other, so that their sum has no χ²
     distribution: it is simulated. Both tables are drawn from our networks again and again, with the rate of
@@ -313,7 +313,7 @@ def starts(run: Run) -> Result:
 
 
 def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str, Any]:
-    """All starts meet the same embeddings and splits: differences of starts are not those of luck."""
+    """Train networks of one start; all starts share embeddings and splits, and differ by the start alone."""
     trained = networks(
         decay,
         runs=setting.runs,

@@ -32,7 +32,7 @@ Measure = Callable[[Tables, float], Interval]
 
 @dataclass(frozen=True)
 class Setting:
-    """How many networks at each weight decay, and for how long."""
+    """Setting: how many networks are trained at each weight decay, and for how long."""
 
     runs: int
     epochs: int

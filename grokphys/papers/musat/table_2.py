@@ -37,7 +37,7 @@ DECAY = 1.0
 
 @dataclass(frozen=True)
 class Setting:
-    """How many particle systems at each f_a, and how many networks beside them."""
+    """Setting: how many particle systems move at each f_a, and how many networks are trained."""
 
     runs: int
     networks: int
@@ -164,7 +164,7 @@ def table_2(run: Run) -> Result:
 
 
 def _moved(f_a: float, runs: int, step_size: float, seed: int) -> dict[str, Any]:
-    """Particles to the same time, whatever the step; every f_a and step has a seed of its own."""
+    """Move particles to the same time, whatever the step size; each f_a and step size has its own seed."""
     own = seed + round(100 * f_a) * 10 + round(200 * step_size)
     steps = round(STEPS * 0.02 / step_size)
     end = particles(f_a, runs=runs, seed=own, step_size=step_size, steps=steps).final
@@ -176,7 +176,7 @@ def _moved(f_a: float, runs: int, step_size: float, seed: int) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class Map:
-    """Alignment constants and step sizes, and how many runs at each pair of them."""
+    """Setting: alignment constants and step sizes, and how many runs there are at each pair of them."""
 
     alignments: Sequence[float]
     step_sizes: Sequence[float]
