@@ -6,6 +6,8 @@ from importlib.resources import files as resources
 from pathlib import Path
 
 from bokeh.core.templates import get_env
+from bokeh.core.validation import silence
+from bokeh.core.validation.warnings import EMPTY_LAYOUT
 from bokeh.document import Document
 from bokeh.models import CustomJS
 
@@ -16,14 +18,17 @@ from grokphys.explorer.views.view import View
 
 CONNECT = "window.grokphys.connect(bridge)"
 LOST = "window.grokphys.lost()"
+HEAD_START = 30
+"""Milliseconds for the frame of a page to be sent; its first view is made while the browser reads scripts."""
 
 
 def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -> Callable[[Document], None]:
     """Return the function that creates the page of a new tab."""
+    silence(EMPTY_LAYOUT)  # the stage of a new page
     template = get_env().from_string(_read("page.html"))
     fixed = {
         "page_css": _read("page.css"),
-        "page_js": _read("page.js"),
+        "page_js": _read("page.js") + _read("marks.js"),
         "views": kinds,
         "terms": terms(),
         "about": dict(
@@ -34,7 +39,7 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
     }
 
     def open_page(document: Document) -> None:
-        session = Session(document, kinds, paths, uploads)
+        session = Session(document, kinds, paths, uploads, begin=False)
         guard(document, session.fail)
         document.on_session_destroyed(lambda _context: session.close())
         document.template = template
@@ -42,6 +47,7 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
         document.config.update(reconnect_session=False, notify_connection_status=False)  # page.js does this
         session.stage.update(name="stage", tags=[session.bridge])
         document.add_root(session.stage)
+        document.add_timeout_callback(session.begin, HEAD_START)
         document.js_on_event("document_ready", CustomJS(args={"bridge": session.bridge}, code=CONNECT))
         document.js_on_event("connection_lost", CustomJS(code=LOST))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import importlib.util
 import ipaddress
 import logging
@@ -70,6 +71,7 @@ def explore(
         if browser:  # the browser starts while the server is created, and waits for its answer
             _open(Path(own), link)
         server = make_server(paths, listening, names, token, Path(own))
+        gc.freeze()  # Bokeh collects garbage when a tab is closed: 0.1 s if it searches all that was imported
         server.start()
         server.io_loop.start()
     return 0

@@ -57,6 +57,8 @@ class Session:
         Trajectory files from the command line.
     uploads : Uploads, optional
         Store of the files that pages upload.
+    begin : bool, default True
+        Make the first view at once.
 
     Attributes
     ----------
@@ -76,6 +78,8 @@ class Session:
         kinds: Sequence[type[View]],
         files: Sequence[Path] = (),
         uploads: Uploads | None = None,
+        *,
+        begin: bool = True,
     ) -> None:
         self.document, self.files = document, {path: str(path) for path in files}
         self.on_upload: list[Callable[[Path], None]] = []
@@ -91,11 +95,19 @@ class Session:
         self._exports = Exports(self)
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
         self.bridge.on_change("shown", self._shown)
-        readers = [kind for kind in kinds if kind.reads_files and self.files]
+        if begin:
+            self.begin()
+
+    def begin(self) -> None:
+        """Make the first view, unless this is done, or the tab is closed."""
+        if self._view is not None or self._closed:
+            return
+        kinds = list(self._kinds.values())
+        reader = next((kind for kind in kinds if kind.reads_files and self.files), kinds[0])
         try:
-            self._begin_with((readers or kinds)[0])
+            self.choose(_prepare(reader).slug)
         except EXPECTED as error:  # not a trajectory file
-            self._begin_with(kinds[0])
+            self.choose(_prepare(kinds[0]).slug)
             self.fail(error)
 
     # -- interface for views -------------------------------------------------------------------------------
@@ -140,8 +152,9 @@ class Session:
     # -- commands of the page ------------------------------------------------------------------------------
 
     def _command(self, name: str, value: Any) -> None:
+        self.begin()
         orders: dict[str, Callable[[], Any]] = {
-            "ready": self._begin,
+            "ready": self._show_all,
             "view": lambda: self.choose(str(value)),
             "speed": lambda: self._set_speed(value),
             "first": self._first,
@@ -159,7 +172,7 @@ class Session:
         if name in orders:
             self.reaction(orders[name])()
 
-    def _begin(self) -> None:
+    def _show_all(self) -> None:
         """Show what the first page did not have to wait for, now that it is loaded."""
         self._ready = True
         self.view.show()
@@ -180,13 +193,7 @@ class Session:
         self._play()
 
     def _open_link(self, text: str) -> None:
-        """Restore the state that a link describes.
-
-        Raises
-        ------
-        InputError
-            If the link was not made by this program.
-        """
+        """Restore the state that a link describes; refuse a link that this program has not made."""
         try:
             state = json.loads(unquote(text))
             slug, speed, settings = state["view"], state.get("speed", 1), dict(state.get("state", {}))
@@ -202,11 +209,6 @@ class Session:
         if steps:
             self._run(lambda: self._move(steps, self.bridge.speed))
 
-    def _begin_with(self, kind: type[View]) -> None:
-        """Choose the first view, for which the page waits."""
-        _prepare(kind)
-        self.choose(kind.slug)
-
     @property
     def view(self) -> View:
         """The visible view."""
@@ -217,8 +219,7 @@ class Session:
         """Show a view, which is made when it is first chosen, and call `then`."""
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
-        kind = self._kinds[slug]
-        if kind not in PREPARED:
+        if (kind := self._kinds[slug]) not in PREPARED:
             self.say(f"Loading {kind.name} …")
             self.later(_prepare, kind, then=lambda _nothing: self.choose(slug, then))
             return
@@ -392,7 +393,8 @@ class Session:
             self._uploads.drop(path)
 
 
-def _prepare(kind: type[View]) -> None:
+def _prepare(kind: type[View]) -> type[View]:
     if kind not in PREPARED:
         kind.prepare()
         PREPARED.add(kind)
+    return kind

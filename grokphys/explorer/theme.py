@@ -129,7 +129,7 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
         toolbar_location=None,
         tools="",
         background_fill_color=PAPER,
-        border_fill_color="#ffffff",
+        border_fill_color=None,  # the card shows through, by day and by night
         outline_line_color=LINE,
         min_border=4,
         stylesheets=[FIGURE_CSS],

@@ -111,6 +111,19 @@ window.grokphys = (() => {
     setTimeout(() => URL.revokeObjectURL(link.href), 10000)
   }
 
+  // Name controls for those who do not see them: Bokeh writes titles beside them, which do not belong to them.
+  // The arrows of a number field are keys there, and no stops of their own.
+  function nameControls() {
+    for (const root of Bokeh.index.roots) {
+      for (const {shadow_el, model} of root.owner.query(found => found.shadow_el !== undefined)) {
+        for (const control of shadow_el.querySelectorAll(".noUi-handle, input[type=checkbox]")) {
+          control.ariaLabel ??= model.title ?? model.label
+        }
+        for (const arrow of shadow_el.querySelectorAll(".bk-spin-btn")) arrow.tabIndex = -1
+      }
+    }
+  }
+
   // Height of the controls of the view on the stage, which come last on a narrow page.
   function controlsHeight() {
     for (const root of Bokeh.index.roots) {
@@ -183,6 +196,7 @@ window.grokphys = (() => {
     transport()
     tabs()
     command("ready")
+    setInterval(nameControls, 1000)  // they come with their views, and are made anew when their ends change
     seen()
     if (location.hash.length > 1) command("open", location.hash.slice(1))
     else if (!matchMedia("(prefers-reduced-motion: reduce)").matches) command("first")

@@ -1,8 +1,10 @@
 """A run of particles as a film: particles, pair sums, and curves below."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grokphys.explorer.films import parts
 from grokphys.explorer.films.export import Film, Move
@@ -23,6 +25,8 @@ def particle_film(
     run: int = 0,
     modulus: int | None = None,
     plane: str = "axes 1, 2",
+    second: Trajectory | None = None,
+    arrows: Callable[[int], NDArray[np.float64]] | None = None,
 ) -> Film:
     """Return the film of one run of particles.
 
@@ -35,6 +39,10 @@ def particle_film(
         The class of (i, j) is (i + j) mod `modulus`; the number of tokens by default.
     plane : str
         Name of the plane, one of `planes.planes`.
+    second : Trajectory, optional
+        Run from another start, whose particles are drawn beside the others at the same steps.
+    arrows : callable, optional
+        Function that returns the forces (tokens, dim) of a frame, which arrows show.
     """
     positions, steps = trajectory.positions[run].astype(np.float64), trajectory.steps
     operation = ParticleSystem(trajectory.tokens, trajectory.dim, modulus=modulus).operation
@@ -43,12 +51,22 @@ def particle_film(
         for name in ("circle_ratio", "grid_imperfections")
         if name in trajectory.observables
     ]
-    paths = positions @ plane_axes(positions[-1], plane).T
+    axes = plane_axes(positions[-1], plane)
+    paths = positions @ axes.T
     side = parts.extent(paths)
+    beside = None
+    if second is not None:
+        places = second.positions[0].astype(np.float64)
+        places = places[np.searchsorted(second.steps, steps).clip(max=len(places) - 1)]
+        beside = places @ plane_axes(places[-1], plane).T
 
     def begin(figure: "Figure") -> Move:
-        grid = figure.add_gridspec(2 if measured else 1, 2, height_ratios=[3, 1] if measured else [1])
-        left, right = (figure.add_subplot(grid[0, k]) for k in range(2))
+        columns = 2 if beside is None else 3
+        grid = figure.add_gridspec(2 if measured else 1, 6, height_ratios=[3, 1] if measured else [1])
+        width = 6 // columns
+        left, right, *more = (
+            figure.add_subplot(grid[0, width * k : width * (k + 1)]) for k in range(columns)
+        )
         parts.plane(left, side, label="tokens")
         parts.plane(right, 2 * side, label="sums")
         right.set_title("pair sums, by class")
@@ -62,8 +80,14 @@ def particle_film(
                 int(operation.label.max()) + 1,
             ),
         ]
+        if beside is not None:
+            parts.plane(more[0], parts.extent(beside), label="second start")
+            more[0].set_title("the second start")
+            moves.append(parts.tokens(more[0], beside))
+        if arrows is not None:
+            moves.append(parts.arrows(left, paths, lambda frame: arrows(frame) @ axes.T))
         for k, (name, values) in enumerate(measured):
-            ax = figure.add_subplot(grid[1, k], label=name)
+            ax = figure.add_subplot(grid[1, 3 * k : 3 * (k + 1)], label=name)
             ax.set(title=name, xlabel="step", yscale="log" if "ratio" in name else "linear")
             if "ratio" in name:
                 ax.axhline(CIRCLE, color="#c2502f", linestyle="--", linewidth=1)
@@ -71,4 +95,5 @@ def particle_film(
             moves.append(parts.grown(ax, steps, np.where(np.isfinite(values), values, np.nan), "#0b6e99"))
         return parts.together(*moves)
 
-    return Film(len(steps), begin, (8.0, 5.4) if measured else (8.0, 4.2))
+    width = 8.0 if beside is None else 11.0
+    return Film(len(steps), begin, (width, 5.4) if measured else (width, 4.2))

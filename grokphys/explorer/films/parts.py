@@ -104,6 +104,24 @@ def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) ->
     return move
 
 
+def arrows(ax: "Axes", paths: Array, vectors: Callable[[int], Array]) -> Move:
+    """Draw `vectors(frame)` (n, 2) at points of `paths` (frames, n, 2), the longest a sixth of the width."""
+    drawn = moving(
+        ax.quiver(
+            *paths[0].T, *paths[0].T, color="#c2502f", angles="xy", scale_units="xy", scale=1.0, zorder=4
+        )
+    )
+
+    def move(frame: int) -> None:
+        found = vectors(frame)
+        longest = float(np.hypot(*found.T).max(initial=0.0))
+        shown = found * (ax.get_ylim()[1] / 3 / longest if longest > 0 else 0.0)
+        drawn.set_offsets(paths[frame])
+        drawn.set_UVC(*shown.T)
+
+    return move
+
+
 def sums(ax: "Axes", points: Callable[[int], Array], classes: Any, count: int, held_out: Any = None) -> Move:
     """Draw pair sums `points(frame)` (n, 2) with the color and marker of their class; held-out ones open."""
     from matplotlib.markers import MarkerStyle

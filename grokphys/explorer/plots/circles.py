@@ -46,7 +46,7 @@ class SignalPlot:
         )  # fmt: skip
         law = {"line_color": theme.INK, "line_width": 0.9, "line_dash": [5, 3], "line_alpha": 0.7}
         self.figure.multi_line("xs", "ys", source=self._rollouts, **law)
-        theme.quiet_legend(self.figure, 6)
+        theme.quiet_legend(self.figure)
         self._limit = Span(dimension="width", line_color=theme.WARM, line_dash="dotted", line_width=1.5)
         self._now = Span(dimension="height", line_color=theme.INK, line_width=1)
         self.figure.add_layout(self._limit)

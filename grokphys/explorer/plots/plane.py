@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, HoverTool, Span
+from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, DataRange1d, HoverTool, Span
 from numpy.typing import NDArray
 
 from grokphys.explorer import theme
@@ -17,6 +17,10 @@ MOST_POINTS = 300
 """Largest number of points of a curve that are sent."""
 TRAIL = 8
 """Length of a trail in frames."""
+NUMBER = f"bold 11px {theme.FONT}"
+"""Font of the numbers of tokens."""
+TOKEN = "window.grokphys.token(source, font, cb_data)"
+GROW = "window.grokphys.trail(tokens, trails)"
 LONG = 500
 """Largest number of points that are sent as text rather than as an array."""
 
@@ -36,19 +40,16 @@ class TokenPlot:
         self.figure = theme.plot(title, height=height, square=True)
         self.tokens = ColumnDataSource({"x": [], "y": [], "fill": [], "ink": [], "name": []})
         self._trails = ColumnDataSource({"x0": [], "y0": [], "x1": [], "y1": [], "color": [], "alpha": []})
-        self._past: list[Array] = []
         self.figure.segment(
             "x0", "y0", "x1", "y1", source=self._trails, line_color="color", line_alpha="alpha", line_width=2
         )
+        token = CustomJS(args={"source": self.tokens, "font": NUMBER}, code=TOKEN)
         self.disc = self.figure.scatter(
             "x", "y", size=21, source=self.tokens, fill_color="fill", line_color="#444444", line_width=0.8,
-            nonselection_fill_alpha=1.0, nonselection_line_alpha=1.0,
+            nonselection_fill_alpha=1.0, nonselection_line_alpha=1.0, marker="@token", defs={"@token": token},
         )  # fmt: skip
-        self.figure.text(
-            "x", "y", text="name", source=self.tokens, text_color="ink", text_align="center",
-            text_baseline="middle", text_font=value(theme.FONT), text_font_size="11px",
-            text_font_style="bold", nonselection_text_alpha=1.0,
-        )  # fmt: skip
+        grow = CustomJS(args={"tokens": self.tokens, "trails": self._trails}, code=GROW)
+        self.tokens.js_on_change("patching", grow)
         self._arrows = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1", "angle")})
         self.figure.segment(
             "x0", "y0", "x1", "y1", source=self._arrows, line_color=theme.WARM, line_width=1.8
@@ -92,39 +93,32 @@ class TokenPlot:
             "ink": theme.text_colors(fill),
             "name": [str(token) for token in range(count)],
         }
-        self._past = [points] * (TRAIL + 1)
         fading = np.linspace(0.05, 0.6, TRAIL).round(3)
         self._trails.data = {
-            **self._segments(),
+            **_segments(np.repeat(points[None], TRAIL + 1, axis=0)),
             "color": np.tile(fill, TRAIL).tolist(),
             "alpha": np.repeat(fading, count).tolist(),
         }
         theme.zoom(self.figure, np.abs(points).max())
 
     def move(self, points: Array) -> None:
-        """Show the next points (tokens, 2); a trail leads to them."""
+        """Show the next points (tokens, 2); the page lets a trail lead to them."""
         whole = slice(None)
         x, y = points.T
         # They come back and are compared when a point is dragged, so they keep all digits.
         self.tokens.patch({"x": [(whole, x.tolist())], "y": [(whole, y.tolist())]})
-        self._past = [*self._past[1:], points]
-        self._trails.patch({name: [(whole, values)] for name, values in self._segments().items()})
         theme.zoom(self.figure, np.abs(points).max())
 
     def follow(self, path: Array) -> None:
         """Show the last of the points (frames, tokens, 2), with the previous ones as their trail."""
-        past = list(path[-TRAIL - 1 :])
-        self._past = [past[0]] * (TRAIL + 2 - len(past)) + past[:-1]
-        self.move(past[-1])
+        self.move(path[-1])
+        past = path[-TRAIL - 1 :]
+        past = np.concatenate([np.repeat(past[:1], TRAIL + 1 - len(past), axis=0), past])
+        self._trails.patch({name: [(slice(None), values)] for name, values in _segments(past).items()})
 
     def points(self) -> Array:
         """Positions (tokens, 2) of the tokens on screen, to which the user may have dragged them."""
         return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
-
-    def _segments(self) -> dict[str, Any]:
-        past = np.array(self._past)
-        begin, end = _drawn(past[:-1].reshape(-1, 2)), _drawn(past[1:].reshape(-1, 2))
-        return {"x0": begin[0], "y0": begin[1], "x1": end[0], "y1": end[1]}
 
 
 class SumPlot:
@@ -210,6 +204,7 @@ class Curves:
         self.figure = theme.plot(title, height=height, x_axis_label="step", x_range=steps, **options)
         self.figure.xaxis.ticker = BasicTicker(min_interval=1)
         self._source = ColumnDataSource({"step": [0], **{name: [1.0] for name in names}})
+        self._now = ColumnDataSource({"step": [], **{name: [] for name in names}})
         several = len(names) > 1
         for k, name in enumerate(names):
             legend = {"legend_label": name} if several else {}
@@ -217,6 +212,7 @@ class Curves:
                 "step", name, source=self._source, line_width=1.8, color=theme.SERIES[k],
                 line_dash=theme.DASHES[k], **legend,
             )  # fmt: skip
+            self.figure.scatter("step", name, source=self._now, size=7, color=theme.SERIES[k])
         if several:
             theme.quiet_legend(self.figure)
         self.figure.add_tools(HoverTool(mode="vline", tooltips=[(name, f"@{{{name}}}") for name in names]))
@@ -227,12 +223,20 @@ class Curves:
         self.figure.add_layout(line)
 
     def show(self, steps: Any, **values: Any) -> None:
-        """Show curves over steps; infinite values leave a gap."""
+        """Show curves over steps, and dots at their ends; infinite values leave a gap."""
         kept = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), MOST_POINTS)).round().astype(int))
-        self._source.data = {
-            "step": steps[kept],
-            **{name: np.where(np.isfinite(curve), curve, np.nan)[kept] for name, curve in values.items()},
+        shown = {name: np.where(np.isfinite(curve), curve, np.nan)[kept] for name, curve in values.items()}
+        self._source.data = {"step": steps[kept], **shown}
+        self._now.data = {
+            "step": steps[-1:].tolist(),
+            **{name: row[-1:].tolist() for name, row in shown.items()},
         }
+
+
+def _segments(past: Array) -> dict[str, Any]:
+    """Return the columns of trails through points (TRAIL + 1, tokens, 2)."""
+    begin, end = _drawn(past[:-1].reshape(-1, 2)), _drawn(past[1:].reshape(-1, 2))
+    return {"x0": begin[0], "y0": begin[1], "x1": end[0], "y1": end[1]}
 
 
 def _drawn(points: Array) -> Any:

@@ -170,6 +170,15 @@ class ParticleRun:
             },
         )
 
+    def law(self, step: int) -> ParticleSystem:
+        """Return the law under which the step after `step` was taken, or the present one at the end."""
+        taken = 0
+        for segment in self.segments:
+            taken += segment.steps
+            if step < taken:
+                return segment.system
+        return self.system
+
     def _open(self) -> Segment:
         """Return a segment without steps, in which a change can be recorded."""
         last = self.segments[-1]

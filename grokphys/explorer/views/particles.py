@@ -23,7 +23,7 @@ from physics.particles.structures import circle_ratio
 from physics.particles.system import ParticleSystem, forces
 
 Array = NDArray[np.float64]
-FROM_FILE = "file"
+FROM_FILE, TWIN = "file", "second start"
 MANY = 600
 """Number of pair sums above which only every third frame is shown, and kept, during play."""
 NUDGE = 0.06
@@ -157,7 +157,7 @@ class ParticlesView(View):
         few = len(self._run.system.operation.samples) <= MANY
         self._run.advance(steps, keep=few or self._turn == 0)
         if self._twin is not None:
-            self._twin.advance(steps)
+            self._twin.advance(steps, keep=few or self._turn == 0)
 
     def show(self, *, whole: bool = True) -> None:
         """Move particles and pair sums; the curves only with complete updates."""
@@ -221,9 +221,18 @@ class ParticlesView(View):
         return f"{verdicts.shape(E, history.last['imperfections'])[1]} {moves}".strip()
 
     def film(self) -> Film:
-        """Return a film of particles, pair sums and curves."""
-        law, plane = self._run.system, self._plane.value
-        return particle_film(self._run.trajectory(), modulus=law.modulus, plane=plane)
+        """Return a film of particles, pair sums and curves; and of what else the page shows."""
+        kept, run = self._run.trajectory(), self._run
+        laws = [run.law(int(step)) for step in kept.steps]
+        return particle_film(
+            kept,
+            modulus=run.system.modulus,
+            plane=self._plane.value,
+            second=None if self._twin is None else self._twin.trajectory(),
+            arrows=(lambda frame: forces(kept.positions[0, frame], laws[frame]))
+            if self._with_arrows.active
+            else None,
+        )
 
     def python(self) -> str:
         """Return the calls of `physics.simulate`; a second start is named `second`."""
@@ -320,13 +329,16 @@ class ParticlesView(View):
         self._run = ParticleRun(self._system(), self._step_size.value, begin)
         self._twin = self._second() if self._with_twin.active else None
         self._twin_card.visible = self._twin_seed.visible = self._twin is not None
+        self.figures = {name: shown for name, shown in self.figures.items() if name != TWIN}
+        self.figures |= {} if self._twin is None else {TWIN: self._twins.figure}
         self._top.styles = {"--columns": "2" if self._twin is None else "3"}
         self._held = self._chosen = None
         self._particles.ring(None)
         self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))
         self.offer_planes(self._plane, self._dim.value)
         self._shown_law = None
-        self.show()
+        self.show(whole=False)
+        self.session.soon(self.show)  # curves can wait for particles, which follow the slider that is dragged
 
     def _begin(self) -> starts.Start:
         """Return the chosen start; a file also sets the numbers of tokens and dimensions."""

@@ -190,6 +190,69 @@ def test_a_dropped_file_is_looked_at(browser, explorer, tmp_path):
         assert len(loaded(tab.download("save")).final[0]) == 7
 
 
+TRAILS = """() => {
+    for (const view of Bokeh.index.roots) {
+        for (const figure of view.owner.query(found => found.model.type === "Figure")) {
+            const source = figure.model.renderers.find(r => r.data_source.data.alpha?.length > 0)?.data_source
+            if (source !== undefined) return [["x0", "y0"], ["x1", "y1"]].map(
+                ends => ends.map(name => [...source.data[name]]))
+        }
+    }
+}"""
+"""Where the parts of trails begin and end on the page."""
+
+
+def test_trails_grow_on_the_page_and_lead_to_the_tokens(browser, explorer):
+    with opened(browser, explorer) as tab:
+        seen = []
+        for step in range(1, 4):
+            tab.command("step")
+            tab.wait_status("step", f"value === '{step}'")
+            seen.append(loaded(tab.download("save")).final[0])
+        begins, ends = (np.array(found).T.reshape(-1, 17, 2) for found in tab.page.evaluate(TRAILS))
+        np.testing.assert_allclose(ends[-3:], seen, atol=1e-4)
+        np.testing.assert_allclose(begins[-2:], seen[:-1], atol=1e-4)
+        np.testing.assert_array_equal(begins[:-3], ends[:-3])  # nothing has moved before
+
+
+def test_many_marks_of_one_look_are_one_path(browser, explorer):
+    """Fewer paths are filled than there are marks, and the picture is that of marks drawn one by one."""
+    drawn = """() => {
+        const drawing = OffscreenCanvasRenderingContext2D.prototype, fill = drawing.fill
+        let fills = 0
+        drawing.fill = function (...path) { fills++; fill.apply(this, path) }
+        for (const root of Bokeh.index.roots) {
+            for (const figure of root.owner.query(found => found.model.type === "Figure")) {
+                if (!figure.model.name.startsWith("Pair sums")) continue
+                const {glyph} = figure.views.find_one(figure.model.renderers[0])
+                const all = [...Array(glyph.data_size).keys()], {width, height} = figure.frame.bbox
+                const made = [[all], all.map(k => [k])].map(parts => {
+                    const ctx = new OffscreenCanvas(width, height).getContext("2d")
+                    fills = 0
+                    for (const part of parts) glyph.paint(ctx, part)
+                    return [fills, ctx.getImageData(0, 0, width, height).data]
+                })
+                drawing.fill = fill
+                const [[few, one], [each, other]] = made
+                const inked = one.filter((value, k) => k % 4 === 3 && value > 0).length
+                return [few, each, inked, one.filter((value, k) => Math.abs(value - other[k]) > 60).length]
+            }
+        }
+    }"""
+    with opened(browser, explorer) as tab:
+        tab.page.get_by_label("start", exact=True).select_option("circle")
+        tokens = tab.page.get_by_role("slider", name="tokens N")
+        for _ in range(7):
+            tokens.press("ArrowRight")
+        tab.page.wait_for_function("decodeURIComponent(location.hash).includes('\"tokens\":24')")
+        tab.page.wait_for_timeout(300)
+        few, each, inked, differing = tab.page.evaluate(drawn)
+    assert each == 24 * 25 // 2
+    assert 24 <= few < each
+    assert inked > 5000
+    assert differing < 0.1 * inked  # where marks overlap, another may be above
+
+
 def test_two_tabs_are_two_sessions(browser, explorer):
     with opened(browser, explorer) as one, opened(browser, explorer) as other:
         one.command("step")

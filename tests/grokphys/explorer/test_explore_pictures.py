@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.quiver import Quiver
 from PIL import Image
 
 pytest.importorskip("bokeh")
@@ -14,6 +16,7 @@ from bokeh.document import Document
 from grokphys.explorer import session
 from grokphys.explorer.films import export
 from grokphys.explorer.views.tabs import VIEWS
+from physics.particles.system import forces
 
 CIRCLES = VIEWS[3]
 
@@ -55,3 +58,32 @@ def test_a_picture_has_the_limits_and_the_numbers_of_the_screen(kind):
     for name, value in view.status().items():
         assert name.split()[-1] in words
         assert value.split()[-1] in words
+
+
+def test_a_picture_of_particles_holds_the_second_start_and_the_forces():
+    view = opened(VIEWS[0]).view
+    view.restore({"twin": True, "twin_seed": 7, "arrows": True})
+    laws = [view._run.system]
+    view.advance(4)
+    view._law["alignment"].value = 0.0
+    laws.append(view._run.system)
+    view.advance(3)
+    view.show()
+    film, figure, positions = view.still(), Figure(), view._run.positions
+    assert set(film.limits) == set(view.figures) >= {"second start"}
+    move = film.begin(figure)
+    axes = {ax.get_label(): ax for ax in figure.axes}
+    move(film.shown)
+    places = axes["second start"].collections[1].get_offsets()
+    np.testing.assert_allclose(places, view._twin.positions)
+    (drawn,) = (part for part in axes["tokens"].collections if isinstance(part, Quiver))
+    np.testing.assert_allclose(drawn.get_offsets(), positions)
+    for frame, law in ((0, laws[0]), (len(view._run.history) - 1, laws[1])):
+        move(frame)
+        shown, found = np.stack([drawn.U, drawn.V], axis=1), view._run.history["positions"][frame]
+        pulls = forces(found, law)
+        np.testing.assert_allclose(
+            shown / np.abs(shown).max(), pulls / np.abs(pulls).max(), rtol=1e-9, err_msg=str(frame)
+        )
+    view.restore({})
+    assert "second start" not in view.still().limits
