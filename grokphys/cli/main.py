@@ -5,6 +5,7 @@ is 130 after an interrupt, 143 after a termination, and 141 if the reader of the
 """
 
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -123,5 +124,13 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
     _warn(str(message))
 
 
+def command() -> int:
+    """Run the command line as a process. A signal that comes after its work ends it without a traceback."""
+    status = main()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

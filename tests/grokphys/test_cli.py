@@ -726,6 +726,16 @@ def wait_for_frames(path, process, count):
             frames = physics.load(path).frames
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_end_ends_the_process_without_a_traceback(number):
+    code = (
+        "import atexit, os, sys; from grokphys.cli.main import command; sys.argv = ['grokphys']; "
+        f"atexit.register(lambda: os.kill(os.getpid(), {int(number)})); sys.exit(command())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (-number, "")
+
+
 def test_the_console_script_and_the_kill(tmp_path):
     """A real process: progress goes to stderr, and a kill in mid-run leaves a file that `info` reads."""
     script = [sys.executable, "-m", "grokphys.cli.main"]
