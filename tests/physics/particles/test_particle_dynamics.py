@@ -332,3 +332,17 @@ def test_a_state_too_large_for_its_squares_overflows_and_is_not_taken_for_zero(o
         physics.simulate(system, initial=1e200 * random_positions(5, system.dim))
     with pytest.raises(InputError, match="positions must be at most 1e\\+150 in size, got 2"):
         physics.forces(2e200 * np.ones((5, system.dim)), system)
+
+
+def test_every_frame_after_the_first_has_zero_mean_and_unit_variance():
+    final = physics.simulate(ParticleSystem(9, 3), steps=5, runs=3).positions[:, 1:]
+    np.testing.assert_allclose(final.mean(axis=2), 0, atol=1e-14)
+    np.testing.assert_allclose(final.std(axis=2), 1, atol=1e-14)
+
+
+def test_an_axis_without_extent_stays_without():
+    x = random_positions(5, 2)
+    x[:, 1] = 0.0
+    trajectory = physics.simulate(ParticleSystem(5), steps=4, initial=x)
+    assert np.isfinite(trajectory.positions).all()
+    assert not trajectory.final[..., 1].any()
