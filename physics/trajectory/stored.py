@@ -33,6 +33,8 @@ LARGEST_RATIO = 1100
 LARGEST_CHUNK = 2**26
 """Largest chunk that is accepted, because chunks are unpacked as a whole, unless its data are larger."""
 BLOCK = 2**20
+READ = ("schema", "schema_version", "code_version", "config", "libraries", "identity", "complete")
+"""Attributes that are read; those that others have added to a file are left alone."""
 
 
 class StoredTrajectory(Trajectory):
@@ -272,7 +274,7 @@ def _nothing_there(path: FilePath) -> FileNotFoundError:
 def _attributes(path: FilePath, file: h5py.File) -> Mapping[str, Any]:
     """Return the attributes of a file that is ours and not newer than this code."""
     group = _item(file, "parameters") if _has(file, "parameters") else None
-    attributes = {name: _attribute(group, name) for name in group.attrs} if group is not None else {}
+    attributes = {name: _attribute(group, name) for name in READ if group is not None and name in group.attrs}
     name = attributes.get("schema")
     if not isinstance(name, bytes) or "schema_version" not in attributes:
         kind = "an H5MD file of another program" if _has(file, "h5md") else "an HDF5 file"

@@ -460,6 +460,16 @@ def test_strings_of_variable_length_are_refused_or_not_read(stored, place):
         assert content(stored)["observable alive"].dtype == bool
 
 
+def test_what_others_have_written_beside_our_attributes_is_not_read(stored, tmp_path):
+    before = content(stored)
+    with h5py.File(stored, "r+") as file:
+        file["parameters"].attrs["note"] = "a string of variable length"
+    np.testing.assert_equal(content(stored), before)
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file.create_group("parameters").attrs["note"] = "a string of variable length"
+    refused(tmp_path / "other.h5", "is an HDF5 file, not a GrokPhys trajectory")
+
+
 RUN = """
 import pathlib, resource, sys
 sys.path.insert(0, sys.argv[2])
