@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from physics.errors import OutputError
+from physics.trajectory.locks import replace_as_a_whole
 from physics.trajectory.provenance import plain
 
 if TYPE_CHECKING:
@@ -94,13 +95,7 @@ def save_figure(figure: "Figure", path: Path, *, dpi: float | None = None) -> Pa
 
 def write_bytes(path: Path, content: bytes) -> Path:
     """Write a file in one atomic step, or raise an error that says why that is impossible."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    replace_as_a_whole(path, lambda file: file.write(content))
     return path
 
 

@@ -1,17 +1,17 @@
 """Checkpoints, from which a killed run can be resumed to the same bits."""
 
-import contextlib
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.errors import FileFormatError, OutputError
+from physics.errors import FileFormatError
+from physics.trajectory.locks import replace_as_a_whole
 from physics.trajectory.writer import FileRecorder
 
 SECONDS = 30.0
@@ -107,25 +107,3 @@ def remove(checkpoint: Path) -> None:
     """Remove a checkpoint, and the part of one that a killed process left."""
     for path in (checkpoint, checkpoint.with_name(checkpoint.name + ".partial")):
         path.unlink(missing_ok=True)
-
-
-def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Replace the file `path`; the old file stays until the new one is complete and on disk.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written.
-    """
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except (OSError, RuntimeError) as error:  # PyTorch raises the latter if the disk is full
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or error
-        raise OutputError(f"cannot write the checkpoint {path}: {reason}") from None

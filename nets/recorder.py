@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nets.checkpoint import SECONDS, remove, replace_as_a_whole
+from nets.checkpoint import SECONDS, remove
 from nets.recording import due
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout, observable_name
+from physics.trajectory.locks import replace_as_a_whole
 from physics.trajectory.log import Log, is_log
 from physics.trajectory.writer import FileRecorder
 

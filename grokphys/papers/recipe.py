@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval
 from physics.errors import InputError
+from physics.trajectory.locks import replace_as_a_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -262,10 +263,7 @@ class Run:
         if not path.exists():
             made = {key: np.asarray(value) for key, value in make().items()}
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(path.name + ".partial")
-            with partial.open("wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **made)
-            partial.replace(path)
+            replace_as_a_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **made))
         with np.load(path, allow_pickle=False) as stored:
             return dict(stored)
 

@@ -1,13 +1,13 @@
-"""Locks that let one process write a file, and signals that wait until a write is finished."""
+"""Locks that let one process write a file, signals that wait, and files that are replaced as a whole."""
 
 import contextlib
 import errno
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from physics.errors import OutputError
 
@@ -75,3 +75,31 @@ def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: boo
             thread.join(0.1)
             if waiting:
                 cancelled.set()
+
+
+def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Replace the file `path`; the old file stays until the new one is complete and on disk.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(_remove, partial)
+            with partial.open("wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+            undo.pop_all()
+    except (OSError, RuntimeError) as error:  # PyTorch raises the latter if the disk is full
+        reason = getattr(error, "strerror", None) or error
+        raise OutputError(f"cannot write {path}: {reason}") from None
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)

@@ -215,8 +215,6 @@ def test_bench_does_not_replace_what_is_there_unasked(tmp_path, capsys, monkeypa
 
 
 def test_make_demo_can_be_run_twice():
-    from pathlib import Path
-
     makefile = (Path(__file__).parents[2] / "Makefile").read_text()
     assert re.search(r"^\t\S*grokphys demo --overwrite$", makefile, re.MULTILINE)
 
@@ -360,17 +358,32 @@ def test_a_sweep_greets_the_scheduler_before_it_writes(tmp_path, capsys, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
-def test_a_full_disk_leaves_the_old_file_and_no_part_of_the_new_one(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "seen", "sentence"),
+    [
+        (
+            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+            OutputError,
+            r"cannot write .*t\.json: No space left",
+        ),
+        (KeyboardInterrupt("here"), KeyboardInterrupt, "here"),
+    ],
+    ids=["a full disk", "Ctrl-C"],
+)
+def test_what_stops_a_write_leaves_the_old_file_and_no_part_of_the_new_one(
+    error, seen, sentence, tmp_path, monkeypatch
+):
+    """The content reaches the disk (`fsync`) before the new file takes the name of the old one."""
     path = write_json(tmp_path / "t.json", {"x": 1})
     before = path.read_bytes()
 
-    def full(place, content):
-        with place.open("wb") as file:
-            file.write(content[:4])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def stopped(descriptor):
+        assert os.fstat(descriptor).st_size > 0
+        assert path.read_bytes() == before
+        raise error
 
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OutputError, match=r"cannot write .*t\.json: No space left on device"):
+    monkeypatch.setattr(os, "fsync", stopped)
+    with pytest.raises(seen, match=sentence):
         write_json(path, {"x": 2})
     assert [one.name for one in tmp_path.iterdir()] == ["t.json"]
     assert path.read_bytes() == before

@@ -552,7 +552,7 @@ except OutputError as error:
     ("what", "record", "width", "message"),
     [
         ("frames", 1, 20, "cannot write {path}: File too large; the frames written before are in"),
-        ("checkpoint", 1500, 3000, "cannot write the checkpoint {path}.checkpoint: File too large"),
+        ("checkpoint", 1500, 3000, "cannot write {path}.checkpoint: File too large"),
     ],
 )
 def test_a_full_disk(tmp_path, what, record, width, message):
