@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.engines import first_layer, functions
+from nets.engines import activations, first_layer, losses, optimizers
 from nets.engines.first_layer import (
     BLOCK,
     CONCATENATE,
@@ -84,19 +84,19 @@ def functions_for(
     activation: str, even: float, entropy: bool, matrix: Array, row: Array, labels: Integers, betas: Array
 ) -> Calls:
     """Compile what both kinds of network call."""
-    errors = functions.cross_entropy_gradient if entropy else functions.squared_error_gradient
-    loss = functions.cross_entropy if entropy else functions.squared_error
+    errors = losses.cross_entropy_gradient if entropy else losses.squared_error_gradient
+    loss = losses.cross_entropy if entropy else losses.squared_error
     calls = Calls(
         product=address_of(add_product, matrix, True, matrix, matrix, 0),
-        activate=address_of(functions.ACTIVATION[activation], row, row, 0),
+        activate=address_of(activations.ACTIVATION[activation], row, row, 0),
         errors=address_of(errors, matrix, labels, matrix, labels, 0, 1, 0, matrix),
         loss=address_of(loss, matrix, labels, matrix, row, 0, betas),
-        update=address_of(functions.adamw, row, row, row, row, 0, 1, betas, betas),
+        update=address_of(optimizers.adamw, row, row, row, row, 0, 1, betas, betas),
     )
     if activation in ("silu", "tanh") or even > 0 or entropy:
-        calls = calls._replace(exp=address_of(functions.exponential, row))
+        calls = calls._replace(exp=address_of(activations.exponential, row))
     if even > 0:
-        even_part = address_of(functions.with_even_part, 0, row, row, 0.0, row, row, 0)
+        even_part = address_of(activations.with_even_part, 0, row, row, 0.0, row, row, 0)
         calls = calls._replace(even_part=even_part)
     return calls
 

@@ -8,7 +8,7 @@ import torch
 
 import nets
 from grokphys.bench.nets import PlainNetwork, multiply_adds
-from nets.engines import functions, products
+from nets.engines import activations, optimizers, products
 from nets.engines.choice import choose_engine, optimiser
 from nets.engines.ensemble import batches, draw
 from physics.jit import address_of
@@ -163,30 +163,30 @@ def test_float32_functions(name, bound):
     x = np.concatenate([np.linspace(-86, 87, 10001), small, -small]).astype(np.float32)
     found = x.copy()
     if name == "exponential":
-        functions.exponential(found)
+        activations.exponential(found)
         exact = np.exp(x.astype(np.float64))
     elif name == "hyperbolic tangent":
-        functions.hyperbolic_tangent(found, np.empty_like(x), address_of(functions.exponential, x))
+        activations.hyperbolic_tangent(found, np.empty_like(x), address_of(activations.exponential, x))
         exact = np.tanh(x.astype(np.float64))
     else:
-        functions.inverse_hyperbolic_sine(found)
+        activations.inverse_hyperbolic_sine(found)
         exact = np.arcsinh(x.astype(np.float64))
     assert (np.abs(found - exact) <= bound * np.abs(exact)).all()
 
 
 def test_the_exponential_ends_where_float32_does():
     x = np.array([-1e30, -88, 89, 1e30, 0], np.float32)
-    functions.exponential(x)
+    activations.exponential(x)
     assert np.isfinite(x).all()
     assert x[0] <= 2e-38
     assert x[4] == 1
 
 
 def activate(activation, states, slopes, even=0.0):
-    kernel, exp = functions.ACTIVATION[activation], address_of(functions.exponential, states)
+    kernel, exp = activations.ACTIVATION[activation], address_of(activations.exponential, states)
     if even:
         room = np.empty((2, len(states)), states.dtype)
-        functions.with_even_part(address_of(kernel, states, slopes, exp), states, slopes, even, *room, exp)
+        activations.with_even_part(address_of(kernel, states, slopes, exp), states, slopes, even, *room, exp)
     else:
         kernel(states, slopes, exp)
 
@@ -273,7 +273,7 @@ def test_the_step_of_the_kernel_is_pytorchs():
     for number, gradient in enumerate(gradients, 1):
         parameter.grad = torch.tensor(gradient)
         theirs.step()
-        functions.adamw(values, gradient, first, second, 20, number, rates, betas)
+        optimizers.adamw(values, gradient, first, second, 20, number, rates, betas)
         np.testing.assert_allclose(values, parameter.detach().numpy(), rtol=1e-13)
 
 

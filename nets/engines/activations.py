@@ -1,4 +1,4 @@
-"""Functions of arrays in place: activations, losses and their gradients, and a step of AdamW."""
+"""Activations and the functions they need, of arrays in place."""
 
 import math
 from typing import Any
@@ -8,10 +8,9 @@ from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
 
-from physics.jit import call, kernel, matrix, piece, primitive
+from physics.jit import call, kernel, primitive
 
 Array = NDArray[Any]
-Integers = NDArray[Any]
 
 F = np.float32
 LOG2E, LN2_HIGH, LN2_LOW = F(1.44269504088896341), F(0.693359375), F(-2.12194440e-4)
@@ -210,149 +209,3 @@ def inverse_hyperbolic_sine(x: Array) -> None:
         square = x[i] * x[i]
         near = (((LAST_SINE * square + s2) * square + s1) * square + s0) * square * x[i] + x[i]
         x[i] = near if abs(x[i]) < HALF else far * (x[i] / abs(x[i]))  # NaN and infinity become NaN
-
-
-# -- losses: what they add to `sums`, and their gradients --------------------------------------------------
-
-
-@kernel(reorder=True)
-def cross_entropy(
-    logits: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
-) -> None:
-    """Add the cross-entropies to `sums`, and how often the (first) largest logit is correct."""
-    rows, width = logits.shape
-    powers = matrix(room, 0, rows, width)
-    total, hits = 0.0, 0
-    for n in range(rows):
-        largest = logits[n, 0]
-        for j in range(width):
-            largest = max(largest, logits[n, j])
-        for j in range(width):
-            powers[n, j] = logits[n, j] - largest
-        first = 0
-        while first < labels[n] and powers[n, first] < 0:
-            first += 1
-        hits += first == labels[n] and powers[n, first] == 0
-        total -= powers[n, labels[n]]
-    call(exp, (piece(room, 0, rows * width),))
-    for n in range(rows):
-        norm = 0.0
-        for j in range(width):
-            norm += powers[n, j]
-        total += math.log(norm)
-    sums[0] += total
-    sums[1] += hits
-
-
-@kernel(reorder=True)
-def squared_error(
-    outputs: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
-) -> None:
-    """Add the squared errors to `sums`, and how often the (first) nearest target is correct."""
-    rows, width = outputs.shape
-    total, hits = 0.0, 0
-    for n in range(rows):
-        best, nearest = 0, np.inf
-        for c in range(len(targets)):
-            distance = 0.0
-            for j in range(width):
-                difference = outputs[n, j] - targets[c, j]
-                distance += difference * difference
-            if distance < nearest:
-                best, nearest = c, distance
-            if c == labels[n]:
-                total += distance / width
-        hits += best == labels[n]
-    sums[0] += total
-    sums[1] += hits
-
-
-@kernel(reorder=True)
-def squared_error_gradient(
-    outputs: Array,
-    labels: Integers,
-    targets: Array,
-    batch: Integers,
-    start: int,
-    total: int,
-    exp: int,
-    out: Array,
-) -> None:
-    """Gradient of the mean squared error over `total` examples, with respect to the outputs from `start`."""
-    rows, width = outputs.shape
-    share = outputs.dtype.type(2 / (total * width))
-    for n in range(rows):
-        example = batch[start + n] if len(batch) else start + n
-        target = targets[labels[example]]
-        for j in range(width):
-            out[n, j] = share * (outputs[n, j] - target[j])
-
-
-@kernel(reorder=True)
-def cross_entropy_gradient(
-    logits: Array,
-    labels: Integers,
-    targets: Array,
-    batch: Integers,
-    start: int,
-    total: int,
-    exp: int,
-    out: Array,
-) -> None:
-    """Gradient of the mean cross-entropy over `total` examples, with respect to the logits from `start`."""
-    rows, width = logits.shape
-    for n in range(rows):
-        largest = logits[n, 0]
-        for j in range(width):
-            largest = max(largest, logits[n, j])
-        for j in range(width):
-            out[n, j] = logits[n, j] - largest
-    call(exp, (piece(out, 0, rows * width),))
-    for n in range(rows):
-        example = batch[start + n] if len(batch) else start + n
-        norm = logits.dtype.type(0)
-        for j in range(width):
-            norm += out[n, j]
-        norm = 1 / (norm * total)
-        for j in range(width):
-            out[n, j] *= norm
-        out[n, labels[example]] -= logits.dtype.type(1 / total)
-
-
-@kernel(reorder=True)
-def adamw(
-    values: Array,
-    gradient: Array,
-    first: Array,
-    second: Array,
-    head: int,
-    number: int,
-    rates: Array,
-    betas: Array,
-) -> None:
-    """Take step `number` of decoupled AdamW, in PyTorch's order; the scalars are computed in float64.
-
-    `rates` (4,) are learning rate and weight decay of the first `head` values, the encoder, and then of the
-    others. At a rate of 0, the values stay and the moments change, as in PyTorch. An epsilon of 0 stands for
-    SGD, whose weight decay shrinks the values as in AdamW.
-    """
-    real = values.dtype.type
-    for start, end, part in ((0, head, 0), (head, len(values), 2)):
-        rate, decay = rates[part], rates[part + 1]
-        size = end - start
-        x, slope = piece(values, start, size), piece(gradient, start, size)
-        mean, square = piece(first, start, size), piece(second, start, size)
-        if betas[2] == 0:
-            for i in range(size):
-                x[i] = real(1 - rate * decay) * x[i] - real(rate) * slope[i]
-            continue
-        keep1, take1 = real(betas[0]), real(1 - betas[0])
-        keep2, take2 = real(betas[1]), real(1 - betas[1])
-        shrink, reach = real(1 - rate * decay), real(rate / (1 - betas[0] ** number))
-        root, epsilon = real(1 / math.sqrt(1 - betas[1] ** number)), real(betas[2])
-        for i in range(size):  # from 0: from `start`, where an index could be negative, is not vectorized
-            g = slope[i]
-            m = keep1 * mean[i] + take1 * g
-            v = keep2 * square[i] + take2 * (g * g)
-            mean[i], square[i] = m, v
-            x[i] = shrink * x[i] - reach * (m / (np.sqrt(v) * root + epsilon))

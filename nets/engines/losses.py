@@ -1,0 +1,116 @@
+"""Losses, which are added to `sums`, and their gradients."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.jit import call, kernel, matrix, piece
+
+Array = NDArray[Any]
+Integers = NDArray[Any]
+
+
+@kernel(reorder=True)
+def cross_entropy(
+    logits: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
+) -> None:
+    """Add the cross-entropies to `sums`, and how often the (first) largest logit is correct."""
+    rows, width = logits.shape
+    powers = matrix(room, 0, rows, width)
+    total, hits = 0.0, 0
+    for n in range(rows):
+        largest = logits[n, 0]
+        for j in range(width):
+            largest = max(largest, logits[n, j])
+        for j in range(width):
+            powers[n, j] = logits[n, j] - largest
+        first = 0
+        while first < labels[n] and powers[n, first] < 0:
+            first += 1
+        hits += first == labels[n] and powers[n, first] == 0
+        total -= powers[n, labels[n]]
+    call(exp, (piece(room, 0, rows * width),))
+    for n in range(rows):
+        norm = 0.0
+        for j in range(width):
+            norm += powers[n, j]
+        total += math.log(norm)
+    sums[0] += total
+    sums[1] += hits
+
+
+@kernel(reorder=True)
+def squared_error(
+    outputs: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
+) -> None:
+    """Add the squared errors to `sums`, and how often the (first) nearest target is correct."""
+    rows, width = outputs.shape
+    total, hits = 0.0, 0
+    for n in range(rows):
+        best, nearest = 0, np.inf
+        for c in range(len(targets)):
+            distance = 0.0
+            for j in range(width):
+                difference = outputs[n, j] - targets[c, j]
+                distance += difference * difference
+            if distance < nearest:
+                best, nearest = c, distance
+            if c == labels[n]:
+                total += distance / width
+        hits += best == labels[n]
+    sums[0] += total
+    sums[1] += hits
+
+
+@kernel(reorder=True)
+def squared_error_gradient(
+    outputs: Array,
+    labels: Integers,
+    targets: Array,
+    batch: Integers,
+    start: int,
+    total: int,
+    exp: int,
+    out: Array,
+) -> None:
+    """Gradient of the mean squared error over `total` examples, with respect to the outputs from `start`."""
+    rows, width = outputs.shape
+    share = outputs.dtype.type(2 / (total * width))
+    for n in range(rows):
+        example = batch[start + n] if len(batch) else start + n
+        target = targets[labels[example]]
+        for j in range(width):
+            out[n, j] = share * (outputs[n, j] - target[j])
+
+
+@kernel(reorder=True)
+def cross_entropy_gradient(
+    logits: Array,
+    labels: Integers,
+    targets: Array,
+    batch: Integers,
+    start: int,
+    total: int,
+    exp: int,
+    out: Array,
+) -> None:
+    """Gradient of the mean cross-entropy over `total` examples, with respect to the logits from `start`."""
+    rows, width = logits.shape
+    for n in range(rows):
+        largest = logits[n, 0]
+        for j in range(width):
+            largest = max(largest, logits[n, j])
+        for j in range(width):
+            out[n, j] = logits[n, j] - largest
+    call(exp, (piece(out, 0, rows * width),))
+    for n in range(rows):
+        example = batch[start + n] if len(batch) else start + n
+        norm = logits.dtype.type(0)
+        for j in range(width):
+            norm += out[n, j]
+        norm = 1 / (norm * total)
+        for j in range(width):
+            out[n, j] *= norm
+        out[n, labels[example]] -= logits.dtype.type(1 / total)
