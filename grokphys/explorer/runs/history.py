@@ -37,11 +37,9 @@ class History:
             self._rows.append(row)
         self._seen += 1
         if len(self._rows) >= self._limit:
-            kept = self._rows[::2]
+            last = len(self._rows) - 1
+            self._rows = [*self._rows[:last:2], self._rows[last]]
             self._stride *= 2
-            if (self._seen - 1) % self._stride:
-                kept.append(self._rows[-1])
-            self._rows = kept
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -1,0 +1,249 @@
+"""The tables and sentences of a comparison: each cell is recomputed from the numbers that it shows."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from analysis.compare.onsets import OnsetDifference, Onsets
+from analysis.stats.effects import Difference
+from analysis.stats.intervals import Interval
+from grokphys.report import side_by_side as tables
+from grokphys.report.conclusion import conclusion
+from grokphys.report.wording import median_time, p_value, terms_of
+
+NONE = Interval(math.nan, math.nan, math.nan, 0)
+
+
+def difference(name, first, second, *, low=None, effect="Cliff's delta", p=0.01, adjusted=None):
+    """A difference whose interval begins at `low`, by default beside 0, and contains it if `low` is below."""
+    gap = first - second
+    low = gap - abs(gap) / 2 if low is None else low
+    return Difference(
+        name,
+        (np.full(9, first), np.full(9, second)),
+        Interval(first, first - 1, first + 1, 9),
+        Interval(second, second - 1, second + 1, 9),
+        Interval(gap, low, 2 * gap - low, 9),
+        {effect: Interval(0.5, 0.25, 0.75, 9), "Hedges' g": Interval(2.0, 1.0, 3.0, 9)},
+        p,
+        "a test",
+        p if adjusted is None else adjusted,
+    )
+
+
+def comparison(*distributions, **others):
+    """What the tables read of a comparison."""
+    parts = {"motion": None, "shapes": None, "onsets": {}, "accuracy": None, "notes": ()}
+    return SimpleNamespace(
+        names=("simulated", "trained"),
+        runs=(9, 8),
+        tests=5,
+        distributions={one.name: one for one in distributions},
+        **(parts | others),
+    )
+
+
+def onset(name, first, second, ratio, p=0.01, reached=True):
+    both = [Onsets(np.asarray(times, float), np.full(len(times), reached)) for times in (first, second)]
+    return OnsetDifference(name, *both, p, ratio, NONE, p)
+
+
+# -- tables -------------------------------------------------------------------------------------------------
+
+
+def test_a_row_of_final_states_shows_both_sides_the_difference_and_the_answer():
+    found = tables.distribution_table(
+        comparison(
+            difference("circles", 0.5, 0.25, effect="Cohen's h"),
+            difference("train loss", 3.0, 1.0),
+        )
+    )
+    assert found.header == [
+        "quantity", "simulated", "trained", "difference", "effect", "adjusted p", "different?"
+    ]  # fmt: skip
+    circles, loss = found.rows
+    assert circles[:3] == ["circles, %", "50.0 [-50.0, 150.0]", "25.0 [-75.0, 125.0]"]
+    assert circles[3:5] == ["25.0 [12.5, 37.5]", "h = 0.50 [0.25, 0.75]"]
+    assert loss[:3] == ["train loss", "3.00 [2.00, 4.00]", "1.00 [0.00, 2.00]"]
+    assert loss[3:] == ["2.00 [1.00, 3.00]", "δ = 0.50 [0.25, 0.75]", "0.010", "yes"]
+    assert "of 9 simulated and 8 trained runs" in found.caption
+    assert "all 5 tests" in found.caption
+    assert "simulated minus trained" in found.caption
+
+
+@pytest.mark.parametrize(
+    ("size", "digits"), [(0.004, 3), (0.04, 3), (0.4, 3), (4.0, 2), (40.0, 1), (4000.0, 1), (math.inf, 2)]
+)
+def test_digits_follow_the_larger_of_both_sides(size, digits):
+    for both in ((size, 1e-9), (-1e-9, -size)):
+        one = SimpleNamespace(first=Interval(both[0], 0, 0, 9), second=Interval(both[1], 0, 0, 9))
+        assert tables._digits(one) == digits
+
+
+@pytest.mark.parametrize(
+    ("low", "p", "adjusted", "answer"),
+    [
+        (1.0, 0.01, 0.04, "yes"),
+        (1.0, 0.01, 0.06, "unclear"),  # the interval excludes 0, and the test does not reject
+        (-1.0, 0.01, 0.04, "unclear"),  # the other way round
+        (-1.0, 0.3, 0.6, "no"),
+        (math.nan, 0.01, 0.04, "unknown"),
+        (1.0, math.nan, math.nan, "unknown"),
+    ],
+)
+def test_the_answer_needs_both_the_test_and_the_interval(low, p, adjusted, answer):
+    one = difference("x", 3.0, 1.0, low=low, p=p, adjusted=adjusted)
+    assert tables.distribution_table(comparison(one)).rows[0][-1] == answer
+
+
+def test_a_row_of_onsets_shows_when_each_side_reaches_the_threshold():
+    fast = onset("train_accuracy", [10] * 5, [30] * 4, Interval(3.0, 2.5, 3.5, 9))
+    never = onset("quality", [50] * 5, [50] * 4, Interval(0.5, 0.0, math.inf, 1), p=0.5, reached=False)
+    found = tables.onset_table(comparison(onsets={"train_accuracy": fast, "quality": never}))
+    assert found.header[:3] == ["threshold", "simulated: reached by, %", "simulated: median time"]
+    assert found.header[3:6] == ["trained: reached by, %", "trained: median time", "ratio of times"]
+    row = found.rows[0]
+    assert row[0] == "train accuracy"
+    assert (row[1], row[3]) == (fast.first.fraction.format(0, 100), fast.second.fraction.format(0, 100))
+    assert (row[2], row[4]) == (median_time(fast.first.median), median_time(fast.second.median))
+    assert row[1].startswith("100 [")
+    assert row[2].startswith("10.0")
+    assert row[4].startswith("30.0")
+    assert row[5:] == ["3.00 [2.50, 3.50]", "0.010", "yes"]
+    assert found.rows[1][1].startswith("0 [0, ")
+    assert found.rows[1][2] == "reached by fewer than half"
+    assert found.rows[1][5:] == ["0.500 (one pair)", "0.50", "no"]
+    assert "multiplied by 1/τ" not in found.caption
+    moved = tables.onset_table(comparison(onsets={"train_accuracy": fast}, motion=SimpleNamespace()))
+    assert "trained runs, times of simulated multiplied by 1/τ" in moved.caption
+    one_side = onset("train_accuracy", [10] * 5, [30] * 4, Interval(1.2, 0.9, 1.5, 9))
+    assert tables.onset_table(comparison(onsets={"x": one_side})).rows[0][-1] == "unclear"
+
+
+def test_a_row_of_shapes_has_the_quartiles_of_the_finite_distances():
+    distances = {"simulated, final": [0.1, 0.2, 0.3, 0.4, 0.5, math.nan], "other trained": [math.nan]}
+    shapes = SimpleNamespace(
+        distances=lambda names: {name: np.array(values) for name, values in distances.items()},
+        symmetry=type("Named", (), {"name": "rotations", "__len__": lambda self: 34})(),
+    )
+    found = tables.shape_table(comparison(shapes=shapes))
+    assert found.rows == [
+        ["simulated, final", "0.300", "0.200 to 0.400"],
+        ["other trained", "nan", "nan to nan"],
+    ]
+    assert "34 relabelings of the tokens (rotations)" in found.caption
+    assert "each final trained shape" in found.caption
+
+
+def test_the_errors_of_the_motion_and_of_the_predicted_accuracy_are_those_that_were_measured():
+    numbers = [Interval(k + 0.5, k + 0.25, k + 0.75, 9) for k in range(4)]
+    motion = SimpleNamespace(
+        pairs=np.zeros((6, 2)), times=np.arange(11.0), scale=numbers[1], mean_error=numbers[2],
+        chance_error=numbers[3], paired=False,
+    )  # fmt: skip
+    found = tables.motion_table(comparison(motion=motion), "Before. ")
+    assert found.caption.startswith("Before. Means over 6 pairs of runs and 11 times")
+    assert [row[1] for row in found.rows] == [
+        "1.50 [1.25, 1.75]", "2.500 [2.250, 2.750]", "3.500 [3.250, 3.750]"
+    ]  # fmt: skip
+    assert found.rows[0][0] == "time factor τ, time of simulated in a unit of time of trained"
+    assert found.rows[2][0] == "mean error of two simulated runs that end alike"
+    motion.paired = True
+    assert tables.motion_table(comparison(motion=motion)).rows[2][0] == "mean error of runs paired at random"
+    accuracy = SimpleNamespace(
+        predicted=np.zeros(7), bias=numbers[0], error=numbers[1], correlation=numbers[2], slope=numbers[3]
+    )
+    found = tables.accuracy_table(comparison(accuracy=accuracy))
+    assert found.rows == [
+        ["0.500 [0.250, 0.750]", "1.500 [1.250, 1.750]", "2.50 [2.25, 2.75]", "3.50 [3.25, 3.75]"]
+    ]
+    assert found.header == [
+        "measured minus predicted", "root mean square of that", "correlation", "slope"
+    ]  # fmt: skip
+    assert "of 7 runs" in found.caption
+
+
+# -- sentences ----------------------------------------------------------------------------------------------
+
+
+def test_findings_name_what_differs_what_does_not_and_what_is_unknown():
+    higher, lower = difference("loss", 3.0, 1.0), difference("quality", 1.0, 3.0)
+    lower = replace(lower, difference=Interval(-2.0, -3.0, -1.0, 9))
+    alike = difference("size", 3.0, 1.0, low=-1.0)
+    few = difference("bias", 3.0, 1.0, low=math.nan)
+    assert tables.findings(comparison(higher, lower, alike, few)) == (
+        "The ensembles differ in loss (higher in simulated, Cliff's delta 0.50 [0.25, 0.75]) and quality "
+        "(lower in simulated, Cliff's delta 0.50 [0.25, 0.75]). No difference is shown in size. There are "
+        "too few runs for an interval of bias. A difference counts as shown where the adjusted p among the 5 "
+        "tests of this comparison is below 0.05 and no 95 % interval of the difference contains 0."
+    )
+    assert tables.findings(comparison(few)) == "There are too few runs for an interval of bias."
+    assert tables.findings(comparison(alike)).startswith("No difference is shown in size. A difference")
+    assert tables.findings(comparison()) == "The ensembles can only be compared by their final frames."
+
+
+@pytest.mark.parametrize(
+    ("alignment", "said"),
+    [
+        ("none", "Times are compared as they are."),
+        ("ends", "scaled so that both end together."),
+        ("scaling", "The time of the simulated runs is scaled by the factor with the least error, 2.00."),
+        ("train_loss", "at equal train loss; in one unit of time of the trained runs, 2.00 units pass in"),
+    ],
+)
+def test_the_motion_says_how_times_and_runs_correspond(alignment, said):
+    motion = SimpleNamespace(alignment=alignment, paired=True, scale=Interval(2.0, math.nan, math.nan, 1))
+    who, how = tables._motion_text(comparison(motion=motion))
+    assert said in how
+    assert "1 - R²" in how
+    assert "run k of the other" in who
+    motion.paired = False
+    who, how = tables._motion_text(comparison(motion=motion, shapes=SimpleNamespace()))
+    assert "Each trained run is compared with the simulated run" in who
+    assert "Procrustes disparity" in how
+
+
+def test_a_conclusion_falls_back_from_onsets_to_accuracy_to_the_numbers_of_runs():
+    late = onset("train_accuracy", [10] * 5, [30] * 4, Interval(3.0, 2.5, 3.5, 9))
+    unclear = onset("quality", [10] * 5, [30] * 4, Interval(3.0, 0.5, 9.0, 9))
+    endless = replace(late, ratio=Interval(math.inf, 2.0, math.inf, 9))
+    bias = SimpleNamespace(bias=Interval(-0.12, -0.2, -0.1, 9))
+    last = [
+        conclusion(comparison(onsets={"a": late, "b": unclear}, accuracy=bias))[2],
+        conclusion(comparison(onsets={"a": unclear, "b": endless}, accuracy=bias))[2],
+        conclusion(comparison(onsets={"a": unclear}, accuracy=SimpleNamespace(bias=NONE)))[2],
+        conclusion(comparison())[2],
+    ]
+    assert last == [
+        "The trained runs take longer or shorter to reach a threshold: train accuracy 3.0 times as long as "
+        "the simulated ones.",
+        "The measured accuracy lies 12 percentage points below what the final embeddings predict, on "
+        "average.",
+        "No difference is shown in when the simulated and the trained runs reach their thresholds.",
+        "This rests on 9 simulated and 8 trained runs.",
+    ]
+    shapes = SimpleNamespace(nearest=np.array([0.1, 0.2, 0.9, math.nan]))
+    assert (
+        "median Procrustes disparity of 0.20 to the nearest simulated one"
+        in (conclusion(comparison(shapes=shapes))[1])
+    )
+    shapes.nearest[:] = math.nan
+    assert conclusion(comparison(shapes=shapes))[1].endswith("cannot be compared.")
+    motion = SimpleNamespace(chance_error=NONE, mean_error=NONE, paired=True)
+    assert conclusion(comparison(motion=motion))[1].endswith("cannot be compared.")
+    assert conclusion(comparison())[0].endswith("have no measured quantity in common.")
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(math.nan, "-"), (0.0009, "< 0.001"), (0.001, "0.0010"), (0.99, "0.99"), (0.991, "> 0.99")],
+)
+def test_small_and_large_p_values_are_bounds(p, text):
+    assert p_value(p) == text
+
+
+def test_terms_are_listed_once_in_alphabetical_order():
+    assert list(terms_of(["RQI and Lasso", "Lasso of circles", "nothing"])) == ["circles", "Lasso", "RQI"]

@@ -1,0 +1,202 @@
+"""Tables of Musat's numbers beside ours, of the fits, and of survival: every cell has its own source."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import physics
+from analysis.circles.signals import Circles
+from analysis.circles.structures import structures
+from analysis.stats.intervals import Interval, correlation, mean, proportion
+from grokphys.report import musat, survival
+from grokphys.report.circles import forward_sentence, score_table
+from grokphys.report.demo import _agreement
+from grokphys.report.page import Section, Table
+
+
+def test_a_verdict_says_where_the_papers_number_lies():
+    ours = Interval(10.0, 8.0, 12.0, 9)
+    paper = {
+        12.0: "covered", 12.1: "not covered", Interval(13.0, 12.0, 14.0, 100): "intervals meet",
+        Interval(7.0, 6.0, 8.0, 100): "intervals meet", Interval(7.0, 6.0, 7.9, 100): "not covered",
+        Interval(14.0, 12.1, 15.0, 100): "not covered", math.nan: "not in the paper",
+    }  # fmt: skip
+    for theirs, word in paper.items():
+        assert musat.verdict(ours, theirs) == word, theirs
+    assert musat.verdict(Interval(math.nan, math.nan, math.nan, 0), 12.0) == "none here"
+
+
+@pytest.fixture(scope="module")
+def particles():
+    return physics.simulate(physics.ParticleSystem(alignment=2.0), runs=12, steps=80, seed=3)
+
+
+def test_table_2_shows_circles_and_imperfections_of_the_runs_that_are_no_circles(particles):
+    section = musat.table_2({2.0: particles})
+    found = structures(particles.final)
+    circles = proportion(int(found.circle.sum()), 12).map(lambda part: 100 * part)
+    rest = mean(found.imperfections[~found.circle])
+    (row,) = section.tables[0].rows
+    paper = musat.TABLE_2[2.0]
+    assert row[:4] == ["2", "12", str(paper.circles), circles.format()]
+    assert row[4] == musat.verdict(circles, proportion(paper.circles, 100).map(lambda part: 100 * part))
+    assert row[5:] == [paper.imperfections.format(), rest.format(), musat.verdict(rest, paper.imperfections)]
+    assert "There are 12 runs each here and 100 in the paper" in section.tables[0].caption
+
+
+def test_table_1_relates_accuracy_to_the_structures_of_the_same_runs(particles):
+    accuracy = np.random.default_rng(0).uniform(0.2, 0.9, (12, particles.frames))
+    trained = physics.Trajectory(
+        particles.positions, particles.steps, observables={"validation_accuracy": accuracy}
+    )
+    found = structures(trained.final)
+    round_ = found.circle
+    assert 0 < round_.sum() < 12
+    last = 100 * accuracy[:, -1]
+    expected = {
+        "circles, %": found.circles.map(lambda part: 100 * part).format(1),
+        "accuracy of circles, %": mean(last[round_]).within(0, 100).format(1),
+        "accuracy of the rest, %": mean(last[~round_]).within(0, 100).format(1),
+        "grid imperfections of the rest": mean(found.imperfections[~round_]).format(1),
+        "correlation of imperfections and accuracy": correlation(
+            found.imperfections[~round_], last[~round_]
+        ).format(2),
+    }
+    section = musat.table_1({0.3: trained})
+    rows = section.tables[0].rows
+    assert {row[1]: row[3] for row in rows} == expected
+    assert {row[0] for row in rows} == {"0.3"}
+    assert [row[2] for row in rows] == ["1.0", "77.4", "34.8", "72.7", "-0.90"]
+    assert "for 80 epochs" in section.text[0]
+
+
+def test_typical_runs_are_the_roundest_circle_the_best_grid_and_the_median_one(particles):
+    found = SimpleNamespace(
+        circle=np.array([True, False, True, False, False, False]),
+        imperfections=np.array([0, 30, 1, 10, 20, 10]),
+    )
+    ratios = physics.circle_ratio(particles.final[:6])
+    chosen = musat.typical_runs(particles, found)
+    assert chosen == {"circle": 0 if ratios[0] < ratios[2] else 2, "grid": 3, "imperfect grid": 4}
+    found = SimpleNamespace(circle=np.array([False]), imperfections=np.array([7]))
+    assert musat.typical_runs(particles, found) == {"grid": 0}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["covered"] * 3, "contain all 3 numbers"),
+        (["covered", "intervals meet"], "for these settings; for 1 more, the interval of the paper"),
+        (["covered", "not covered"], "for these settings; 1 differs."),
+        (["not covered", "not covered", "none here"], "contain 0 of the 2 numbers"),
+        (["intervals meet", "not covered"], "overlaps with ours; 1 differs."),
+    ],
+)  # fmt: skip
+def test_the_agreement_counts_verdicts(words, said):
+    assert said in _agreement([Section("s", (), [Table("t", ["verdict"], [[word] for word in words])])])
+
+
+# -- fits ---------------------------------------------------------------------------------------------------
+
+
+def scored(forward=None, across=()):
+    """What a table reads of scores."""
+    means = {"derivative": 0.25, "rollout": -3.0, "survivors": 0.5} if across else {}
+    inside = SimpleNamespace(derivative=0.75, rollout=math.inf)
+    return SimpleNamespace(
+        law=None, in_sample=inside, forward=forward, across=across,
+        median=lambda name: means.get(name, math.nan), mean=lambda name: means.get(name, math.nan),
+    )  # fmt: skip
+
+
+def test_a_row_of_scores_keeps_their_order_and_leaves_out_what_nobody_has():
+    later = SimpleNamespace(derivative=0.125, rollout=-0.5)
+    short = score_table({"fit": scored()}, "w")
+    assert short.header == ["fit", "R² in sample: changes", "R² in sample: rollout"]
+    assert short.rows == [["fit", "0.7500", "overflow"]]
+    whole = score_table({"a": scored(later, (1,)), "b": scored()}, "steps 0 to 9")
+    assert whole.rows[0] == ["a", "0.7500", "overflow", "0.1250", "-0.5000", "0.2500", "-3.00", "0.5000"]
+    assert whole.rows[1] == ["b", "0.7500", "overflow", *["-"] * 5]
+    assert whole.header[-1] == "survivors found"
+    assert "Across runs" in whole.caption
+    assert "Across runs" not in short.caption
+    assert ", steps 0 to 9." in whole.caption
+
+
+def test_laws_that_predict_no_later_step_are_named():
+    good, bad = (scored(SimpleNamespace(derivative=0, rollout=value)) for value in (0.0, -0.1))
+    assert "also predict the second half" in forward_sentence({"a": good, "b": scored()})
+    assert "and scored" not in forward_sentence({"a": good})
+    assert "first half of the steps, b predicts the" in forward_sentence({"a": good, "b": bad})
+    assert "first half of the steps, a and b predict the" in forward_sentence({"a": bad, "b": bad})
+
+
+# -- survival -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def read():
+    """Two files of three runs with five circles each."""
+    rng = np.random.default_rng(1)
+    files = []
+    for file in ("a.h5", "b.h5"):
+        signals = rng.uniform(0.5, 1.5, (3, 6, 5))
+        signals[:, -1] = np.where(signals[:, 0] > 0.9, 4.0, 0.1)
+        steps = 10 * np.arange(6)
+        whole = Circles(steps, signals, signals[:, -1] > 1.0)
+        names = [
+            {"file": file, "run": run, "tokens": 11, "dim": 2, "parameter.weight_decay": 0.5}
+            for run in range(3)
+        ]
+        files.append((names, whole, rng.normal(size=(3, 5))))
+    return files
+
+
+def test_a_row_of_survival_belongs_to_one_circle(read):
+    rows = survival.rows(read)
+    assert len(rows) == 30
+    for n, row in enumerate(rows):
+        names, circles, gradient = read[n // 15]
+        run, k = n // 5 % 3, n % 5
+        assert (row["file"], row["run"], row["frequency"]) == (names[run]["file"], run, k + 1)
+        assert row["initial_signal"] == circles.initial[run, k]
+        assert row["final_signal"] == circles.final[run, k]
+        assert row["initial_gradient"] == gradient[run, k]
+        assert row["survived"] == (circles.final[run, k] > 1.0)
+
+
+def test_groups_are_files_or_runs_with_the_same_start():
+    columns = [{"file": "a"}, {"file": "a"}, {"file": "b"}]
+    initial = np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 2.0]])
+    assert survival.group_labels(columns, initial, "file") == ["a", "a", "b"]
+    by_run = survival.group_labels(columns, initial, "run")
+    assert by_run[0] == by_run[2] != by_run[1]
+
+
+def test_the_report_counts_circles_by_size_and_weight_decay(read):
+    read[1][0][0]["parameter.weight_decay"] = 1.0
+    table = survival.counts_table([one for names, _, _ in read for one in names], [one for _, one, _ in read])
+    assert table.header == ["p", "d", "weight decay", "runs", "circles"]
+    counts = np.concatenate([circles.survived.sum(axis=1) for _, circles, _ in read])
+    assert table.rows == [
+        ["11", "2", "0.5", "5", mean(np.delete(counts, 3)).format(2)],
+        ["11", "2", "1.0", "1", mean(counts[[3]]).format(2)],
+    ]
+    steps = np.concatenate([circles.decided() for _, circles, _ in read])
+    decided = steps[np.isfinite(steps)]
+    assert f"were decided in {len(decided)} of 6 runs" in table.caption
+    assert not len(decided) or f", median step {np.median(decided):.0f}." in table.caption
+
+
+def test_the_report_says_which_limit_decided(read):
+    by_value = "\n".join(survival.report(read, "run", 2, 1.0, 2.0))
+    by_factor = "\n".join(survival.report(read, "file", 2, None, 2.0))
+    assert "(final signal above 1) by initial signal, with 95 % intervals over 6 groups" in by_value
+    assert "(final signal above 2 times the mean) by initial gradient, with" in by_factor
+    assert "intervals over 2 groups" in by_factor
+    pooled = np.concatenate([circles.initial for _, circles, _ in read])
+    assert f"{pooled.min():.4g} to " in by_value
+    read[0][0][0]["tokens"] = 13
+    assert "(p = 11, d = 2, p = 13, d = 2)" in list(survival.report(read, "run", 2, None, 2.0))[-1]
