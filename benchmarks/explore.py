@@ -2,11 +2,11 @@
 
 Usage: python benchmarks/explore.py [--minutes N]
 
-Measures the first page after the command (warm disk caches), without a file and with one, frames a second of
-17 particles at several steps a frame and of 64 in eight dimensions, whether that rate stays over a minute, a
-slider's effect on the screen, a trained run of p = 59, d = 128 and 200 steps from its upload to the first
-frame that the slider chooses, a film of each view, the memory of the server after all this, and with
---minutes that of server and page over so many minutes of play (the target is ten).
+Measures the first page after the command (warm caches on disk), without a file and with one, frames a second
+of 17 particles at several steps per frame and of 64 in eight dimensions, whether that rate stays over a
+minute, a slider's effect on the screen, a trained run of p = 59, d = 128 and 200 steps from its upload to
+the first frame that the slider chooses, a film of each view, the memory of the server after all this, and
+with --minutes that of server and page over so many minutes of play (the target is ten).
 
 Behind each time stands what the processor took for it: seconds of the server, and of the page's main thread,
 which work side by side; where it plays in milliseconds a frame. On a machine that does other work, as the
@@ -45,12 +45,17 @@ with socket.socket() as probe:  # one port for all servers: the browser's cache 
     PORT = str(probe.getsockname()[1])
 PATIENCE = 300_000
 """Milliseconds to wait on a machine that does much else."""
+BYTECODE = tempfile.TemporaryDirectory()
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+ENVIRONMENT["PYTHONPYCACHEPREFIX"] = BYTECODE.name
+"""The compiled modules are kept, as they are where the package is installed; the first start writes them."""
 COMMAND = [sys.executable, "-m", "grokphys.cli.main", "explore", "--no-browser", "--port", PORT]
 
 
 def start(*files: Path) -> tuple[subprocess.Popen[str], str]:
     """Start a server; return it and its address."""
-    server = subprocess.Popen([*COMMAND, *map(str, files)], stdout=subprocess.PIPE, text=True)
+    command = [*COMMAND, *map(str, files)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     atexit.register(server.terminate)
     assert server.stdout is not None
     for line in server.stdout:
@@ -148,7 +153,7 @@ PLAYED = """() => {
 def frames_a_second(
     page: Page, pid: int, speed: int, seconds: float = 8.0, *, reset: bool = True
 ) -> tuple[float, str]:
-    """Frames that the page has drawn, a second, at so many steps a frame, and what they cost."""
+    """Frames that the page has drawn, a second, at so many steps per frame, and what they cost."""
     speeds = page.get_attribute("#speed", "data-speeds").split()
     page.evaluate(f"document.getElementById('speed').value = {speeds.index(str(speed))}")
     page.dispatch_event("#speed", "input")
@@ -273,7 +278,7 @@ def main() -> None:
         page.wait_for_selector("#status-step")
         for speed in (1, 5, 20):
             found, cost = frames_a_second(page, server.pid, speed)
-            _line(f"17 particles, {speed} steps a frame", f"{found:.1f} fps", "25 fps", found >= 25, cost)
+            _line(f"17 particles, {speed} steps per frame", f"{found:.1f} fps", "25 fps", found >= 25, cost)
         first, before = frames_a_second(page, server.pid, 1, 5.0)
         page.click("#play")
         page.wait_for_timeout(60_000)

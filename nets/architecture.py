@@ -1,7 +1,7 @@
 """Networks of one family: an embedding, a way to combine two tokens, dense layers."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -25,6 +25,15 @@ Initialisation = Literal["pytorch", "kaiming_uniform", "kaiming_normal", "xavier
 
 ODD = ("tanh", "asinh")
 """Activations that are odd functions, to which an even part may be added."""
+ACTIVATIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "quadratic": np.square,
+    "silu": lambda x: x / 2 * (1 + np.tanh(x / 2)),  # x / (1 + exp(-x)) overflows
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "abs": np.abs,
+}
+"""Activations of NumPy arrays."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,18 @@ class Architecture:
         for name, (inputs, outputs) in zip(self.layers, pairwise(self.sizes), strict=True):
             drawn |= draw_layer(name, initialisation, inputs, outputs, generator)
         return drawn
+
+    def decoded(self, parameters: Mapping[str, NDArray[Any]], states: NDArray[Any]) -> NDArray[Any]:
+        """Outputs (examples, outputs) of one member for inputs (examples, sizes[0]) of the first dense layer.
+
+        They are computed without PyTorch, which takes seconds to import.
+        """
+        for name in self.layers:
+            if name != self.layers[0]:
+                even = self.even * states / 2 * np.tanh(states / 2) if self.even else 0
+                states = ACTIVATIONS[self.activation](states) + even
+            states = states @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
+        return states
 
     def hidden(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
         """Return the activations (runs, examples, width) of the last hidden layer."""

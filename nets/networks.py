@@ -105,6 +105,7 @@ class Networks:
         changed = {**self.parameters, EMBEDDING: np.broadcast_to(array, shape).astype(self.dtype)}
         return dataclasses.replace(self, ensemble=dataclasses.replace(self.ensemble, parameters=changed))
 
+    @one_blas_thread
     def classify(self, points: Any) -> NDArray[np.int64]:
         """Return the class that each member assigns to points of its embedding space.
 
@@ -135,8 +136,9 @@ class Networks:
                 f"points must have the shape (points, {self.model.dim}), or (runs, points, "
                 f"{self.model.dim}), got {array.shape}"
             )
-        direct = dataclasses.replace(layers, combine="data")
-        outputs = self._each("points", array.astype(self.dtype), direct.outputs)
+        own = self._per_run("points", array.astype(self.dtype))
+        members = ({name: value[run] for name, value in self.parameters.items()} for run in range(self.runs))
+        outputs = np.stack([layers.decoded(member, own[run]) for run, member in enumerate(members)])
         targets = self.ensemble.targets
         if targets is not None:
             outputs = outputs @ targets.transpose(0, 2, 1) - (targets**2).sum(-1)[:, None] / 2
@@ -203,16 +205,19 @@ class Networks:
         """Apply a function to the parameters and the values of each member in turn, and stack the results."""
         import torch
 
-        if values.ndim == 3 and len(values) != self.runs:
-            raise InputError(f"{name} must be the same for all runs, or {self.runs}, got {len(values)}")
-        own = torch.as_tensor(values).expand(self.runs, *values.shape[-2:])
-        parameters = {name: torch.tensor(value) for name, value in self.parameters.items()}
+        own = self._per_run(name, values)
         found = []
         with torch.no_grad():
             for run in range(self.runs):
-                member = {name: value[run : run + 1] for name, value in parameters.items()}
-                found.append(compute(member, own[run : run + 1]))
+                member = {name: torch.tensor(value[run : run + 1]) for name, value in self.parameters.items()}
+                found.append(compute(member, torch.tensor(own[run : run + 1])))
         return torch.cat(found).numpy()
+
+    def _per_run(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (runs, ...), which may have been given once for all runs."""
+        if values.ndim == 3 and len(values) != self.runs:
+            raise InputError(f"{name} must be the same for all runs, or {self.runs}, got {len(values)}")
+        return np.broadcast_to(values, (self.runs, *values.shape[-2:]))
 
     def _engine(self) -> Any:
         """Engine with these networks that evaluates losses as in training; its optimizer takes no step."""

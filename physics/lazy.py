@@ -1,9 +1,28 @@
-"""Public names of a package that are imported when they are first used."""
+"""Modules, and public names of a package, that are imported when they are first used."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
+
+
+class LazyModule:
+    """A module that is imported when one of its names is first used, such as one with kernels.
+
+    Importing Numba takes a third of a second, and a system can be built, checked and drawn without it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        vars(self)[name] = found = getattr(import_module(self._name), name)
+        return found
+
+
+def lazy_modules(package: str, *names: str) -> Iterator[LazyModule]:
+    """Return modules of a package that are imported when they are first used."""
+    return (LazyModule(f"{package}.{name}") for name in names)
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -18,7 +18,7 @@ class Bridge(DataModel):
     frame: Any = Int(default=0, help="From the session: the last frame that was sent.")
     view: Any = String(default="", help="From the session: the view on the stage.")
     playing: Any = Int(default=0, help="From the session: 1 while it plays.")
-    speed: Any = Int(default=1, help="From the session: steps a frame.")
+    speed: Any = Int(default=1, help="From the session: steps per frame.")
     status: Any = List(AnyValue, default=[], help="From the session: [name, words] of its state.")
     verdict: Any = String(default="", help="From the session: what is on screen, in a sentence.")
     watch: Any = String(default="", help="From the session: what to watch for.")

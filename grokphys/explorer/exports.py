@@ -59,16 +59,16 @@ class Exports:
 
     def _film(self, ending: str, kind: str, make: Callable[..., bytes]) -> None:
         """Make a film, report its progress, and allow the page to cancel it."""
-        self._cancel.clear()
+        cancel = self._cancel = threading.Event()  # its own: another film may still have to notice the last
         session, name, told = self._session, f"{self._view.slug}.{ending}", 0.0
 
         def progress(done: int, whole: int) -> None:
             nonlocal told
-            if self._cancel.is_set() or session.closed:
+            if cancel.is_set() or session.closed:
                 raise Canceled(f"{name} was canceled.")
             if monotonic() - told > TELL_EVERY:
                 told = monotonic()
-                words = f"Making {name}: {done} of {whole} pictures"
+                words = f"Making {name}: {done} of {whole} frames"
                 session.document.add_next_tick_callback(lambda: session.say(words, "progress"))
 
         self._make(ending, kind, partial(make, self._view.film(), progress=progress), "progress")

@@ -105,7 +105,7 @@ class FileChooser:
 
         self.files = FileList(view, opened, prompt="choose …")
         self._run = theme.number("run", 0, 0)
-        self._frame = theme.number("frame (-1: the last)", 0, -1)
+        self._frame = theme.number("frame (-1: last)", 0, -1)
         self.panel = theme.column(*self.files.panel, self._run, self._frame, visible=False)
         view.connect(other, self._run, self._frame)
 

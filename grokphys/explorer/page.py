@@ -12,7 +12,7 @@ from bokeh.document import Document
 from bokeh.models import CustomJS
 
 from grokphys.explorer.guard import guard
-from grokphys.explorer.session import SPEEDS, Session
+from grokphys.explorer.session import SPEEDS, WORK, Session
 from grokphys.explorer.uploads import LARGEST_UPLOAD, Uploads
 from grokphys.explorer.views.view import View
 
@@ -20,6 +20,8 @@ CONNECT = "window.grokphys.connect(bridge)"
 LOST = "window.grokphys.lost()"
 HEAD_START = 30
 """Milliseconds for the frame of a page to be sent; its first view is made while the browser reads scripts."""
+AFTERWARDS = 250
+"""Milliseconds for the first view to be sent; its kernels are loaded while the browser draws it."""
 
 
 def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -> Callable[[Document], None]:
@@ -42,12 +44,18 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
         session = Session(document, kinds, paths, uploads, begin=False)
         guard(document, session.fail)
         document.on_session_destroyed(lambda _context: session.close())
+
+        def begin() -> None:
+            session.begin()
+            if not session.closed:
+                document.add_timeout_callback(lambda: WORK.submit(session.view.warm), AFTERWARDS)
+
         document.template = template
         document.template_variables.update(fixed)
         document.config.update(reconnect_session=False, notify_connection_status=False)  # page.js does this
         session.stage.update(name="stage", tags=[session.bridge])
         document.add_root(session.stage)
-        document.add_timeout_callback(session.begin, HEAD_START)
+        document.add_timeout_callback(begin, HEAD_START)
         document.js_on_event("document_ready", CustomJS(args={"bridge": session.bridge}, code=CONNECT))
         document.js_on_event("connection_lost", CustomJS(code=LOST))
 

@@ -249,7 +249,7 @@ class Session:
 
     def _set_speed(self, value: Any) -> None:
         if value not in SPEEDS:
-            raise InputError(f"steps a frame must be one of {', '.join(map(str, SPEEDS))}, got {value!r}")
+            raise InputError(f"steps per frame must be one of {', '.join(map(str, SPEEDS))}, got {value!r}")
         self.bridge.speed = SPEEDS[SPEEDS.index(value)]
 
     def _take(self, key: str) -> None:
@@ -368,7 +368,7 @@ class Session:
         text = sentence(error)
         if not isinstance(error, EXPECTED):
             traceback.print_exception(error, file=sys.stderr)
-            text = f"A mistake of the program, not yours: {type(error).__name__}: {error}"
+            text = f"This is an error in GrokPhys, not in your input: {type(error).__name__}: {error}"
         self.bridge.playing = 0
         self.say(text, "error")
 

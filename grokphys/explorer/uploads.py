@@ -100,7 +100,7 @@ def named(path: Path, name: str) -> Iterator[None]:
     except (FileFormatError, OSError) as error:
         if str(path) == name:
             raise
-        raise FileFormatError(str(error).replace(str(path), name)) from None
+        raise FileFormatError(sentence(error).replace(str(path), name)) from None
 
 
 @stream_request_body

@@ -1,14 +1,19 @@
 """Circles and grids: tests for the structures of an embedding (Musat, Appendix A)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import number, point_sets
-from physics.particles import structure_kernels as kernels
+from physics.lazy import LazyModule
 from physics.theory.operations import class_rule
+
+if TYPE_CHECKING:
+    from physics.particles import structure_kernels as kernels
+else:
+    kernels = LazyModule("physics.particles.structure_kernels")
 
 OUT_OF_PLANE = 0.01
 """Largest fraction of the sum of squared distances to the origin that a circle may have outside its plane."""

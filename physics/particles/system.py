@@ -5,22 +5,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import choice, flag, number, point_sets, whole_number
 from physics.errors import InputError
-from physics.particles import convolution, lanes
-from physics.particles import direct as kernels
+from physics.lazy import lazy_modules
 from physics.particles.adaptive import checked_tolerance, integrate
-from physics.particles.pair_sums import class_layout, pair_layout
-from physics.particles.potential import clustering
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.system import careful_step
 from physics.theory.groups import as_group
 from physics.theory.operations import Mask, Operation, class_rule, tokens_of
 from physics.values import Value, read_only
+
+if TYPE_CHECKING:
+    from physics.particles import convolution, lanes, pair_sums, potential
+    from physics.particles import direct as kernels
+else:
+    convolution, kernels, lanes, pair_sums, potential = lazy_modules(
+        "physics.particles", "convolution", "direct", "lanes", "pair_sums", "potential"
+    )
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "adaptive"]
@@ -249,19 +253,18 @@ class ParticleSystem(Value):
         # Products of eight squares must not overflow.
         safe = self.softening > 1e-19 and self.dim * np.ptp(sums, axis=2).max() ** 2 < 1e38
         partial = np.empty((len(positions), 16, 2))
-        clustering(sums, layout.label, law.softening_squared, 8 if safe else 1, partial)
+        potential.clustering(sums, layout.label, law.softening_squared, 8 if safe else 1, partial)
         pull, logarithms = partial.sum(axis=1).T
-        return np.asarray(
-            law.attraction * pull - (0.5 * law.repulsion * logarithms if law.repulsion else 0.0)
-        )
+        push = 0.5 * law.repulsion * logarithms if law.repulsion else 0.0
+        return np.asarray(law.attraction * pull - push)
 
     @cached_property
-    def _classes(self) -> lanes.Classes:
-        return class_layout(self.operation, self.mask)
+    def _classes(self) -> "lanes.Classes":
+        return pair_sums.class_layout(self.operation, self.mask)
 
     @cached_property
-    def _layout(self) -> kernels.Pairs:
-        return pair_layout(self.operation, self.mask)
+    def _layout(self) -> "kernels.Pairs":
+        return pair_sums.pair_layout(self.operation, self.mask)
 
     @property
     def _may_be_fast(self) -> bool:
@@ -280,7 +283,7 @@ class ParticleSystem(Value):
                 )
         return same, diff
 
-    def _law(self) -> kernels.Law:
+    def _law(self) -> "kernels.Law":
         same, diff = self.weights
         return kernels.Law(
             self.attraction * same,
@@ -292,23 +295,24 @@ class ParticleSystem(Value):
         )
 
     def _normalise(self, positions: Array) -> None:
-        if self.normalise:
-            for position in positions:
-                kernels.move(position, np.zeros_like(position), 0.0, True)
+        for position in positions if self.normalise else ():
+            kernels.move(position, np.zeros_like(position), 0.0, True)
 
     def _direct(self, positions: Array, step_size: float, steps: int, forces: Array) -> None:
+        from numba import get_num_threads
+
         law, P = self._law(), self.pair_count
         if self.dim == 2 and P < LANES_BELOW and not law.apart:
             lanes.advance(positions, self._classes, law, step_size, steps, self.normalise, forces)
             return
         layout, calls = self._layout, kernels.calls_of(self._layout, law, self.dim)
         options = (positions, layout, law, step_size, steps, self.normalise, _tasks(P), forces, True, calls)
-        if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
+        if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= get_num_threads()):
             kernels.advance_runs(*options)
         else:
             kernels.advance_rows(*options)
 
-    def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
+    def _fast(self, positions: Array, chosen: "convolution.Plan", forces: Array) -> None:
         layout, law = self._layout, self._law()._replace(apart=False)
         tasks = _tasks(self.pair_count)
         calls = kernels.calls_of(layout, law, self.dim)
@@ -329,7 +333,7 @@ def _tasks(pair_count: int) -> int:
 
 def _in_parts(
     positions: Array, system: ParticleSystem, method: str, tolerance: float
-) -> list[tuple[slice, convolution.Plan | None]]:
+) -> "list[tuple[slice, convolution.Plan | None]]":
     """Cut an ensemble into slices with the grid of their fast sum, or None for the direct sum."""
     if method == "direct" or (method == "auto" and not system._may_be_fast):
         return [(slice(None), None)]
@@ -391,7 +395,6 @@ def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tole
     size = np.abs(array).max(initial=0.0)
     if size > LARGEST:
         raise InputError(f"positions must be at most {LARGEST:g} in size, got {size:g}")
-    if tolerance < SHARPEST:
-        method = "direct"
+    method = "direct" if tolerance < SHARPEST else method
     result = system.forces(array.reshape(-1, *expected), method=method, tolerance=min(tolerance, 1e-2))
     return result.reshape(array.shape)

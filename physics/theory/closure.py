@@ -3,17 +3,22 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import whole_number
 from physics.errors import InputError
+from physics.lazy import lazy_modules
 from physics.seeds import Seed
-from physics.theory import closure_kernels as linear
-from physics.theory import deduction_kernels as deduction
 from physics.theory.operations import Mask, Operation, operation_of, random_orders
+
+if TYPE_CHECKING:
+    from physics.theory import closure_kernels as linear
+    from physics.theory import deduction_kernels as deduction
+else:
+    linear, deduction = lazy_modules("physics.theory", "closure_kernels", "deduction_kernels")
 
 LARGEST_PRIME = 2**26
 """Upper bound of the primes: the kernels keep residues in float64, whose products are exact below it."""

@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, point_sets
 from physics.errors import InputError
-from physics.theory import parallelogram_kernels as kernels
+from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures
 from physics.theory.operations import Mask, Operation, operation_of
 from physics.trajectory import Trajectory
 from physics.values import read_only
 
 if TYPE_CHECKING:
+    from physics.theory import parallelogram_kernels as kernels
     from physics.theory.system import EffectiveTheory
+else:
+    kernels = LazyModule("physics.theory.parallelogram_kernels")
 
 BLOCK_BYTES = 2**26
 """Memory that the sums of a block of states may take; states are compared block by block."""

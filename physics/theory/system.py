@@ -11,11 +11,16 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
-from physics.theory import flow_kernels as kernels
+from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Mask, Operation, operation_of
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
 from physics.values import Value, read_only
+
+if TYPE_CHECKING:
+    from physics.theory import flow_kernels as kernels
+else:
+    kernels = LazyModule("physics.theory.flow_kernels")
 
 Array = NDArray[np.float64]
 BATCH_BYTES = 2**26

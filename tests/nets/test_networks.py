@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
@@ -150,6 +151,20 @@ def test_the_plane_of_pair_sums_is_classified_as_the_pairs_are(name):
     part = np.take_along_axis(hits, revived.examples("validation"), 1)
     np.testing.assert_allclose(part.mean(1), revived.accuracy("validation"))
     np.testing.assert_array_equal(revived.classify(sums[1])[1], expected[1])
+
+
+@pytest.mark.parametrize("even", [0.0, 0.7])
+@pytest.mark.parametrize("activation", ["relu", "silu", "tanh", "asinh"])
+def test_layers_without_pytorch_are_those_of_pytorch(activation, even):
+    layers = nets.Architecture("data", (3, 6, 5, 4), activation, "cross_entropy", even=even)
+    generator = np.random.default_rng(0)
+    parameters = layers.draw("pytorch", generator)
+    states = 20 * generator.standard_normal((9, 3))
+    tensors = {name: torch.tensor(value)[None] for name, value in parameters.items()}
+    expected = layers.outputs(tensors, torch.tensor(states)[None])[0].numpy()
+    np.testing.assert_allclose(layers.decoded(parameters, states), expected, rtol=1e-12, atol=1e-12)
+    single = {name: value.astype(np.float32) for name, value in parameters.items()}
+    assert layers.decoded(single, states.astype(np.float32)).dtype == np.float32
 
 
 def test_another_embedding_for_the_same_layers():

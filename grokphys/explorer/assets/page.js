@@ -147,7 +147,7 @@ window.grokphys = (() => {
     const largest = Number(at("stage").dataset.largestUpload)
     if (file.size > largest) {
       say("error", `${file.name} must have at most ${largest} bytes to be uploaded, got ${file.size}; ` +
-        "start the explorer with the file instead")
+        "start the explorer with the file as an argument instead")
       return
     }
     say("note", `Uploading ${file.name} …`)
@@ -166,13 +166,13 @@ window.grokphys = (() => {
   // The session has gone with its server, or with the connection: say so, and begin anew when the server is
   // back. One that was started again has another token, and answers to another link.
   function lost() {
-    say("error", "The connection to the server is lost. This page begins anew as soon as the server is back.")
+    say("error", "The connection to the server is lost. This page reloads as soon as the server is back.")
     document.body.classList.add("lost")
     bridge = null
     const asking = setInterval(() => fetch(location.href, {method: "HEAD", cache: "no-store"}).then(answer => {
       clearInterval(asking)
       if (answer.status !== 403) location.reload()
-      else say("error", "The server was started again: open the link that it has printed.")
+      else say("error", "The server was restarted: open the link that it has printed.")
     }, () => {}), 1000)
   }
 
@@ -195,6 +195,7 @@ window.grokphys = (() => {
     readouts()
     transport()
     tabs()
+    if (bridge.message[2] !== "") say(bridge.message[1], bridge.message[2])  // of a file that could not be opened
     command("ready")
     setInterval(nameControls, 1000)  // they come with their views, and are made anew when their ends change
     seen()
@@ -226,8 +227,8 @@ window.grokphys = (() => {
     for (const button of document.querySelectorAll("[data-upload]")) button.addEventListener("click", upload)
     at("link").addEventListener("click", () => {
       const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject()
-      copied.then(() => say("note", "The link is copied. It opens this state where this server is reached."),
-                  () => say("note", "Copy the address of this page: it holds this state."))
+      copied.then(() => say("note", "The link is copied. It opens this state as long as this server runs."),
+                  () => say("note", "Copy the address of this page: it contains this state."))
     })
     at("stage").addEventListener("keydown", event => {
       if (event.target !== at("stage") || event.ctrlKey || event.metaKey || event.altKey) return
@@ -251,7 +252,7 @@ window.grokphys = (() => {
     const speed = at("speed"), speeds = speed.dataset.speeds.split(" ").map(Number)
     speed.addEventListener("input", () => command("speed", speeds[speed.value]))
     document.addEventListener("keydown", event => {
-      const typing = event.composedPath()[0]?.matches?.("input, select, textarea, button, [tabindex]")
+      const typing = event.composedPath()[0]?.matches?.("input, select, textarea, button, summary, [tabindex]:not(#stage)")
       if (typing || event.ctrlKey || event.metaKey || event.altKey) return
       if (event.key === " ") { event.preventDefault(); at("play").click() }
       if (event.key === ".") at("step").click()

@@ -29,7 +29,7 @@ class PairGrid:
 
     def __init__(self, clicked: Callable[[int, int], None]) -> None:
         self.figure = theme.plot(
-            "Training set: click pairs in or out", height=436, x_axis_label="i", y_axis_label="j",
+            "Training set (click to add or remove pairs)", height=436, x_axis_label="i", y_axis_label="j",
             x_range=(0, 1), y_range=(0, 1),
         )  # fmt: skip
         self.figure.grid.visible = False

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 import nets
 from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.scripts import arguments, constructed
+from nets.architecture import ACTIVATIONS
 from physics.errors import SimulationError
 from physics.neurons.lottery import FourierLottery
 from physics.neurons.spectrum import NeuronSpectrum, neuron_spectrum
@@ -167,12 +168,3 @@ class NeuronRun:
             train_loss=float(loss[0]),
             train_accuracy=float(accuracy[0]),
         )
-
-
-ACTIVATIONS: dict[str, Any] = {
-    "relu": lambda x: np.maximum(x, 0.0),
-    "quadratic": np.square,
-    "silu": lambda x: x / (1.0 + np.exp(-x)),
-    "tanh": np.tanh,
-    "abs": np.abs,
-}

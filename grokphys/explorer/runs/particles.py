@@ -87,6 +87,11 @@ class ParticleRun:
         self._history.clear()
         self._measured = self._passing = False
 
+    def warm(self) -> None:
+        """Load the kernels by a step of a copy; importing Numba alone takes a third of a second."""
+        self.system.advance(self.positions[None].copy(), self.step_size, 1)
+        grid_imperfections(self.positions, modulus=self.system.modulus)
+
     def advance(self, steps: int, *, keep: bool = True) -> None:
         """Take steps, and `keep` where they led: many pair sums take as long to measure as to move.
 

@@ -70,17 +70,17 @@ def learning(steps: Sequence[int], train: Sequence[float], held_out: Sequence[fl
     """Describe what a network has learned by its accuracies over time; `held_out` may be None."""
     memorized = _first(steps, train)
     if held_out is None:
-        return "Learning." if memorized is None else f"It has learned the whole table, by step {memorized}."
+        return "Learning." if memorized is None else f"It has learned the whole table by step {memorized}."
     generalized = _first(steps, held_out)
     now, apart = train[-1], held_out[-1]
     if apart >= LEARNED and now >= LEARNED and memorized is not None and generalized is not None:
         if generalized <= memorized:
-            return f"Generalizes since step {generalized}."
-        return f"It groks: memorized by step {memorized}, generalizes since step {generalized}."
+            return f"Generalizes from step {generalized}."
+        return f"It groks: memorizes by step {memorized}, generalizes by step {generalized}."
     if now >= LEARNED:
-        parts = f"{100 * now:.0f} % of its own pairs, {100 * apart:.0f} % of others"
-        return f"Memorized, does not generalize: {parts}."
-    return f"Learning: {100 * now:.0f} % of its own pairs, {100 * apart:.0f} % of those held out."
+        parts = f"{100 * now:.0f} % of the training pairs, {100 * apart:.0f} % of the held-out pairs"
+        return f"Memorized, but does not generalize: {parts}."
+    return f"Learning: {100 * now:.0f} % of the training pairs, {100 * apart:.0f} % of the held-out pairs."
 
 
 def flow(pairs: int, free: int, ideal: float, quality: float) -> str:
@@ -102,11 +102,15 @@ def flow(pairs: int, free: int, ideal: float, quality: float) -> str:
     if free > 2:
         return (
             f"Memorizes only: these pairs leave {free - 2} more degree{'s' if free > 3 else ''} of freedom "
-            f"than one representation has, and even an ideal model answers {100 * ideal:.0f} %."
+            "than one representation has, so that even an ideal model answers only "
+            f"{100 * ideal:.0f} % of all pairs."
         )
     if quality > 0.99:
-        return f"It groks: the one representation is reached, which answers {100 * ideal:.0f} %."
-    return f"These pairs determine one representation; {100 * quality:.0f} % of its parallelograms are there."
+        return (
+            f"It groks: the unique representation is reached, which answers {100 * ideal:.0f} % of all pairs."
+        )
+    satisfied = f"{100 * quality:.0f} % of its parallelograms are satisfied"
+    return f"These pairs determine one representation; {satisfied}."
 
 
 def octave(frequency: int, tokens: int) -> tuple[int, int]:
@@ -137,7 +141,7 @@ def survival(
     below = np.flatnonzero(signals[:, frequency - 1] < limit)
     words += f" Circle {frequency} is lost" + (f" by step {steps[below[0]]}" if len(below) else "")
     near = [k for k in octave(frequency, 2 * count + 1) if k in survivors]
-    return words + (f"; its octave {near[0]} stays." if near else ".")
+    return words + (f"; its octave {near[0]} survives." if near else ".")
 
 
 def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chosen: int) -> str:
@@ -154,14 +158,16 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
     single = (spectrum.kind == "single").mean()
     mine = int(spectrum.frequency[chosen])
     aligned = np.degrees(np.nanmedian(np.abs(spectrum.misalignment)))
-    sent, flow = "", ""
+    followed, flow = "", ""
     if predicted is not None:
-        sent = f"; {100 * (spectrum.frequency == predicted).mean():.0f} % are where the flow sends them"
+        share = 100 * (spectrum.frequency == predicted).mean()
+        followed = f"{share:.0f} % of neurons have the frequency that the flow predicts. "
         foreseen = int(predicted[chosen])
         flow = ", as the exact flow predicts" if mine == foreseen else f"; the exact flow predicts {foreseen}"
     return (
-        f"{100 * single:.0f} % of neurons are of one frequency, phases are aligned to {aligned:.0f}° "
-        f"(median){sent}. Neuron {chosen} {f'is at frequency {mine}' if mine else 'is dead'}{flow}."
+        f"Neuron {chosen} {f'has frequency {mine}' if mine else 'is dead'}{flow}. {followed}"
+        f"{100 * single:.0f} % of neurons have a single frequency. "
+        f"Phases are aligned to within {aligned:.0f}° (median)."
     )
 
 

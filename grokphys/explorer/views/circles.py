@@ -23,10 +23,11 @@ from grokphys.explorer.uploads import named
 from grokphys.explorer.views.view import FrameView, Preset
 from grokphys.files import embedded_trajectory
 from physics.checks import whole_number
+from physics.errors import FileFormatError
 from physics.trajectory import Trajectory
 
 FOLLOW_MILLISECONDS = 1000
-FACTOR, THRESHOLD = "times the mean signal", "an absolute signal"
+FACTOR, THRESHOLD = "a multiple of the mean signal", "an absolute signal"
 
 
 class CirclesView(FrameView):
@@ -39,33 +40,33 @@ class CirclesView(FrameView):
     presets = (
         Preset(
             "circles survive",
-            "Watch a cloud turn into the strongest circle, while most of the others die.",
+            "Watch a cloud of tokens turn into the strongest circle, while most other circles die out.",
             {},
             3,
         ),
         Preset(
             "an octave is lost",
-            "Circle 22 is among the strongest at first, and yet it dies: 11, of half its frequency, stays.",
+            "Circle 22 is among the strongest at first, yet it dies out; circle 11, its octave, survives.",
             {"plane": "frequency 22"},
             3,
         ),
     )
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session, theme.slider("time, as a frame", 0, 1, 0))
+        super().__init__(session, theme.slider("frame", 0, 1, 0))
         real = embedded_trajectory()
         files = {**session.files, real: str(real)}
         self._file = FileList(self, lambda path, name: self._open(path, name, 0), {real: str(real)})
         self._index = theme.number("run", 0, 0)
         self._plane = theme.chooser("plane", ["-"])
-        self._rule = theme.chooser("a circle survives above", [FACTOR, THRESHOLD])
+        self._rule = theme.chooser("survival limit given as", [FACTOR, THRESHOLD])
         self._limit = theme.number("limit", 2.0, mode="float", step=0.5)
         self._recipe = theme.chooser("fit", list(RECIPES))
         self._first = theme.number("from step", 0, 0)
         self._last = theme.number("to step", 1000, 1)
         self._fit = theme.control(Button, "Fit the linear ODE")
-        self._rollout = theme.control(Checkbox, "rollout over the signals", active=True)
-        self._tokens = TokenPlot("Tokens on a plane of the last frame", height=400)
+        self._rollout = theme.control(Checkbox, "show the rollout", active=True)
+        self._tokens = TokenPlot("Tokens, projected on a plane", height=400)
         self._signals = SignalPlot()
         self._coefficients, self._scores = CoefficientPlot(), theme.heading("")
         self._map = theme.card(self._coefficients.figure)
@@ -103,7 +104,7 @@ class CirclesView(FrameView):
             theme.heading("File"),
             *self._file.panel,
             self._index,
-            theme.heading("Look", terms=("plane", "survivors", "limit")),
+            theme.heading("Display", terms=("plane", "survivors", "limit")),
             self._plane,
             self._rule,
             self._limit,
@@ -211,7 +212,9 @@ class CirclesView(FrameView):
         self._show_signals()
         self._show_fit()
         self._look()
-        self.session.say(f"Every {run.every}th frame of {name} is shown." if run.every > 1 else "")
+        self.session.say(
+            f"{name} is long: one of every {run.every} frames is shown." if run.every > 1 else ""
+        )
 
     def _reopen(self, index: int) -> None:
         """Read another run of the file."""
@@ -244,8 +247,12 @@ class CirclesView(FrameView):
         if self._reading:
             return
         stored = self._stored
-        if not stored.refresh() and not stored.complete:
-            return
+        try:
+            if not stored.refresh() and not stored.complete:
+                return
+        except (FileFormatError, OSError):
+            self._watch(leave=True)  # what was read stays on the page, and one sentence is enough
+            raise
         self._reading = True
         place = Path(getattr(stored, "path", self._path or ""))  # replaced once it is complete
         name = self._run.name if place == self._path else self._run.name.removesuffix(".partial")

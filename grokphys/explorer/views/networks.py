@@ -34,7 +34,7 @@ class NetworksView(View):
     """A network's embedding, its pair sums over the map of the classifier, and curves; particles in step."""
 
     slug, name = "networks", "Networks"
-    needs = ("nets", "torch")
+    needs = ("grokphys.explorer.runs.networks",)
     terms = (
         *("tokens N", "dimensions D", "hidden units", "pair sum", "learning rate", "weight decay"),
         *("train loss", "train accuracy", "validation accuracy", "circle ratio", "imperfections"),
@@ -43,25 +43,25 @@ class NetworksView(View):
     presets = (
         Preset(
             "a circle forms",
-            "Watch the network's 17 numbers (above) come to a circle, and the particles below do it faster.",
+            "Watch the network place its 17 numbers on a circle (above). The particles (below) are faster.",
             {"seed": 0},
             8,
         ),
         Preset(
             "an imperfect grid",
-            "Another start: this network ends as a grid with imperfections.",
+            "Another start: the embedding of this network ends as a grid with imperfections.",
             {"seed": 1},
             8,
         ),
         Preset(
             "it groks",
-            "It answers its own pairs by step 750; those held out follow some hundred steps later.",
+            "It has learned its training pairs by step 750, and the held-out ones some hundred steps later.",
             TOY_SETTING | {"seed": 1, "decay": 2.0},
             8,
         ),
         Preset(
             "memorizes only",
-            "Without weight decay it learns its own pairs by heart, and never those held out.",
+            "Without weight decay it memorizes its training pairs and never learns the held-out ones.",
             TOY_SETTING | {"seed": 0, "decay": 0.0},
             8,
         ),
@@ -77,9 +77,9 @@ class NetworksView(View):
         self._rate = theme.control(CategoricalSlider, "learning rate", categories=RATES, value="0.01")
         self._decay = theme.slider("weight decay", 0, 5, 1.0, 0.05)
         self._alignment = theme.slider("alignment fₐ", 0, 4, 1.0, 0.05)
-        self._ratio = theme.slider("optimizer steps for one of theirs", 1, 100, 20)
+        self._ratio = theme.slider("optimizer steps per particle step", 1, 100, 20)
         self._plane = theme.chooser("plane", planes(2))
-        self._numbers = theme.chooser("classes as", ["markers", "numbers"])
+        self._numbers = theme.chooser("show classes as", ["markers", "numbers"])
 
         self._embedding = TokenPlot("Network: embedding", height=HEIGHT)
         self._sums = SumPlot("Network: pair sums over its classifier", height=HEIGHT)
@@ -125,11 +125,11 @@ class NetworksView(View):
         controls = [
             theme.heading("Network", terms=("tokens N", "dimensions D", "hidden units")),
             *(self._kind, self._tokens, self._dim, self._hidden, self._seed),
-            theme.heading("AdamW, while it trains", terms=("learning rate", "weight decay")),
+            theme.heading("Optimizer (AdamW)", terms=("learning rate", "weight decay")),
             *(self._rate, self._decay),
             theme.heading("Particles", terms=("alignment fₐ", "particle step")),
             *(self._alignment, self._ratio),
-            theme.heading("Look", "Hollow marks are held out from training.", terms=("plane", "pair sum")),
+            theme.heading("Display", "Hollow marks are held-out pairs.", terms=("plane", "pair sum")),
             *(self._plane, self._numbers),
         ]
         plots = (

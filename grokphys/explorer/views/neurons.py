@@ -37,7 +37,7 @@ class NeuronsView(View):
         ),
         Preset(
             "pure waves",
-            "With rectified neurons under AdamW, each comes to a single frequency, and their votes add up.",
+            "With ReLU and AdamW, each neuron ends with one frequency, and their contributions add up.",
             {"activation": "relu", "optimizer": "AdamW", "rate": 0.005},
             5,
         ),
@@ -52,16 +52,18 @@ class NeuronsView(View):
         self._rate = theme.number("learning rate", 2.0, 0.0001, 100.0, mode="float", step=0.5)
         self._scale = theme.slider("scale of the start", 0.02, 0.5, 0.1, 0.02)
         self._seed = theme.number("seed", 0, 0, 10**6)
-        self._neuron = theme.number("neuron to look at", 0, 0, 47)
+        self._neuron = theme.number("selected neuron", 0, 0, 47)
         self._count = theme.slider("neurons summed", 1, 48, 48)
 
-        self._phases = TokenPlot("Phase 2φ − ψ of every neuron: aligned ones lie to the right", height=HEIGHT)
+        self._phases = TokenPlot("Phase 2φ − ψ of each neuron (aligned: right)", height=HEIGHT)
         self._phases.figure.on_event(Tap, session.reaction(self._tap))
-        self._place = FlowCurves("Its weights, by token", ("reads", "writes"), x_axis_label="token")
+        self._place = FlowCurves(
+            "Weights of the selected neuron, by token", ("reads", "writes"), x_axis_label="token"
+        )
         self._place.figure.select_one(Span).visible = False  # the axis of this figure is the token, not time
-        self._bars = Bars("Its weights, by frequency")
-        self._race = FlowCurves("The race of its frequencies; dashed: the exact flow", x_axis_label="step")
-        self._logits = HeatMap("Logits: rows are a + b, columns answers", HEIGHT)
+        self._bars = Bars("Weights of the selected neuron, by frequency")
+        self._race = FlowCurves("Race of its frequencies (dashed: exact flow)", x_axis_label="step")
+        self._logits = HeatMap("Logits (rows: a + b, columns: answers)", HEIGHT)
         self._accuracy = Curves("Accuracy", ["accuracy"], height=210, y_range=(-0.04, 1.04))
         self.figures = {
             "phases": self._phases.figure,
@@ -91,9 +93,7 @@ class NeuronsView(View):
             *(self._tokens, self._hidden, self._activation, self._scale, self._seed),
             theme.heading("Training", terms=("learning rate",)),
             *(self._optimizer, self._rate),
-            theme.heading(
-                "Look", "Click a neuron, or choose it by its number.", terms=("phase misalignment",)
-            ),
+            theme.heading("Display", "Click a neuron, or enter its number.", terms=("phase misalignment",)),
             *(self._neuron, self._count),
         ]
         plots = (self._phases, self._logits, self._race, self._place, self._bars, self._accuracy)

@@ -41,20 +41,20 @@ class ParticlesView(View):
         *("softening ε", "step η", "modulus", "circle ratio", "imperfections"),
     )
     presets = (
-        Preset("a circle forms", "Watch 17 particles close to a circle; the ratio falls below 1.2.", {}),
+        Preset("a circle forms", "Watch 17 particles form a circle: the circle ratio falls below 1.2.", {}),
         Preset(
             "an imperfect grid",
-            "Another start under the same law: sums gather on a lattice, and some stay in a wrong place.",
+            "Another start, the same forces: pair sums gather on a lattice, some of them in the wrong place.",
             {"seed": 7},
         ),
         Preset(
             "two starts, one law",
-            "Only the start differs: the left one closes to a circle, the right one ends as a grid.",
+            "Only the starts differ: the left one ends as a circle, the right one as a grid.",
             {"twin": True, "twin_seed": 7},
         ),
         Preset(
             "pull it apart",
-            "Drag a particle off the circle, or choose one by the arrow keys: arrows show the forces.",
+            "Drag a particle off the circle, or select it with the arrow keys. Arrows show the forces.",
             {"kind": "circle", "noise": 0.05, "arrows": True},
         ),
     )
@@ -68,24 +68,24 @@ class ParticlesView(View):
             "softening": theme.slider("softening ε", 0, 0.5, 0.1, 0.01, format="0.00"),
         }
         sweeps = {"nothing": "", **{widget.title: name for name, widget in self._law.items()}}
-        self._sweep = theme.chooser("sweep while it plays", sweeps)
+        self._sweep = theme.chooser("sweep during play", sweeps)
         self._upwards, self._beat, self._turn = True, 0, 0
         self._step_size = theme.slider("step η", 0.001, 0.1, 0.02, 0.001, format="0.000")
-        self._modulus = theme.number("modulus (0: the tokens)", 0, 0, 200)
+        self._modulus = theme.number("modulus (0: tokens N)", 0, 0, 200)
         self._tokens = theme.slider("tokens N", 3, 64, 17)
         self._dim = theme.slider("dimensions D", 1, 8, 2)
         kinds = {kind: kind for kind in starts.KINDS} | {"from a file": FROM_FILE}
         self._kind = theme.chooser("start", kinds)
         self._seed = theme.number("seed", 0, 0, 10**6)
-        self._noise = theme.slider("noise of the start", 0, 1, 0.1, 0.01, visible=False)
+        self._noise = theme.slider("noise added to the start", 0, 1, 0.1, 0.01, visible=False)
         self._file = FileChooser(self, self._renew)
-        self._with_twin = theme.control(Checkbox, "a second start next to it", active=False)
-        self._twin_seed = theme.number("seed of the second", 7, 0, 10**6, visible=False)
+        self._with_twin = theme.control(Checkbox, "show a second start", active=False)
+        self._twin_seed = theme.number("seed of the second start", 7, 0, 10**6, visible=False)
         self._plane = theme.chooser("plane", planes(2))
-        self._numbers = theme.chooser("classes as", ["markers", "numbers"])
-        self._with_arrows = theme.control(Checkbox, "force arrows", active=False)
+        self._numbers = theme.chooser("show classes as", ["markers", "numbers"])
+        self._with_arrows = theme.control(Checkbox, "show forces as arrows", active=False)
 
-        self._particles = TokenPlot("Particles, drag them")
+        self._particles = TokenPlot("Particles (drag to move)")
         self._sums = SumPlot("Pair sums, by class")
         self._twins = TokenPlot("The second start")
         self._ratio = Curves("Circle ratio (circle below 1.2)", ["ratio"], y_axis_type="log")
@@ -138,7 +138,7 @@ class ParticlesView(View):
             theme.heading("Start", terms=("tokens N", "dimensions D")),
             *(self._tokens, self._dim, self._kind, self._file.panel, self._seed, self._noise),
             *(self._with_twin, self._twin_seed),
-            theme.heading("Look", terms=("plane", "pair sum")),
+            theme.heading("Display", terms=("plane", "pair sum")),
             *(self._plane, self._numbers, self._with_arrows),
         ]
         self._twin_card = theme.card(self._twins.figure)

@@ -30,16 +30,18 @@ class TheoryView(FrameView):
     )
     presets = (
         Preset(
-            "it groks", "45 of 55 pairs leave one representation: watch the numbers come to even places.", {}
+            "it groks",
+            "Watch the ten numbers become evenly spaced: 45 of the 55 pairs are enough for that.",
+            {},
         ),
         Preset(
             "memorizes only",
-            "16 pairs leave six ways to move: the flow ends, and hardly a parallelogram is there.",
+            "16 pairs leave six degrees of freedom: at the end, few parallelograms are satisfied.",
             {"size": 16},
         ),
         Preset(
             "in the plane",
-            "The same pairs with room in the plane: the numbers still come to a line.",
+            "The same pairs, with embeddings in the plane: the numbers still end on a line.",
             {"dim": 2},
         ),
     )
@@ -52,18 +54,18 @@ class TheoryView(FrameView):
             _ = chosen.measures, chosen.quality, chosen.accuracy, chosen.follows, chosen.diagonals
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session, theme.slider("time, as a frame", 0, FRAMES - 1, 0))
+        super().__init__(session, theme.slider("frame", 0, FRAMES - 1, 0))
         self._tokens = theme.slider("symbols p", 3, LARGEST, 10)
         self._modulus = theme.number("modulus (0: plain addition)", 0, 0)
         self._dim = theme.chooser("embeddings", {"on a line": 1, "in the plane": 2})
         self._size = theme.slider("pairs drawn at random", 0, 55, 45)
         self._seed = theme.number("seed", 3, 0, 10**6)
-        self._pair = theme.control(TextInput, "pair in or out", placeholder="i, j and Enter")
-        self._all, self._none = theme.control(Button, "All pairs"), theme.control(Button, "No pair")
+        self._pair = theme.control(TextInput, "add or remove a pair", placeholder="i, j, then Enter")
+        self._all, self._none = theme.control(Button, "All pairs"), theme.control(Button, "No pairs")
         react = session.reaction
         self._grid = PairGrid(react(self._click))
         self._shape = ParallelogramPlot()
-        self._embedding = FlowCurves("Embeddings E against time, a curve a symbol")
+        self._embedding = FlowCurves("Embeddings E against time, one curve per symbol")
         self._quality = FlowCurves("Quality and predicted accuracy, δ = 0.01", ("RQI", "accuracy"))
         self.figures = {
             "tokens": self._shape.figure,
@@ -98,8 +100,8 @@ class TheoryView(FrameView):
             self._dim,
             theme.heading(
                 "Training set",
-                "Click pairs on the grid. Framed ones follow from the filled; those without a number do not. "
-                "Picked pairs stay until you draw others at random.",
+                "Click pairs on the grid. Filled pairs are trained, framed pairs follow from them, and empty "
+                "pairs do not. Your choice stays until you draw pairs at random.",
                 terms=("pairs", "parallelograms", "ground states"),
             ),
             self._size,

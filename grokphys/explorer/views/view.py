@@ -152,12 +152,16 @@ class View(ABC):
     def panel(self) -> Any:
         """Return the Bokeh model of the view, which is created once; see `theme.stage`."""
 
+    def warm(self) -> None:
+        """Let the run, if it can, load what its first step needs; in the worker, as `advance`."""
+        getattr(self._run, "warm", lambda: None)()
+
     @abstractmethod
     def advance(self, steps: int) -> None:
         """Advance the state by `steps` steps, for a frame of play or a single step; touch no model."""
 
     def replay(self, steps: int, stride: int) -> None:
-        """Advance as play does, by `stride` steps a frame or more, so that curves have their past."""
+        """Advance as play does, by `stride` steps per frame or more, so that curves have their past."""
         stride = max(stride, -(-steps // REPLAYED))
         for taken in range(0, steps, stride):
             self.advance(min(stride, steps - taken))

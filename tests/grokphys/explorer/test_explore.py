@@ -53,10 +53,13 @@ def colours(picture):
 
 def test_the_first_page_loads_nothing_that_it_does_not_need(python):
     code = (
-        "import sys, grokphys.explorer.page, grokphys.explorer.views.tabs\n"
-        "print({'torch', 'sklearn', 'pandas', 'matplotlib', 'scipy.stats', 'sympy'} & set(sys.modules))"
+        "import sys, grokphys.explorer.page\nfrom bokeh.document import Document\n"
+        "from grokphys.explorer.session import Session\nfrom grokphys.explorer.views.tabs import VIEWS\n"
+        "page = Session(Document(), VIEWS)\nheavy = {'torch', 'sklearn', 'pandas', 'matplotlib', 'scipy', "
+        "'sympy', 'numba'}\nprint(len(page.view._particles.points()), heavy & set(sys.modules))\n"
+        "page.view.warm()\nprint('numba' in sys.modules)"
     )
-    assert python(code).stdout == "set()\n"
+    assert python(code).stdout == "17 set()\nTrue\n"
 
 
 def test_circles_of_a_file_need_no_estimator(python):
@@ -67,6 +70,17 @@ def test_circles_of_a_file_need_no_estimator(python):
         "print({'sklearn', 'pandas', 'matplotlib', 'scipy.stats'} & set(sys.modules))"
     )
     assert python(code).stdout == "set()\n"
+
+
+def test_a_network_that_trains_on_the_page_needs_no_pytorch(python):
+    code = (
+        "import sys, nets\nfrom grokphys.explorer.runs.networks import NetworkRun\n"
+        "from grokphys.explorer.views.networks import NetworksView\nNetworksView.prepare()\n"
+        "from physics.particles.system import ParticleSystem\nlaw = ParticleSystem(5, 1, modulus=9)\n"
+        "run = NetworkRun(nets.ToyAddition(5, 1, (8, 8)), 0, 0.01, 0.0, law, 20)\n"
+        "run.advance(3, (-1.0, 1.0, -1.0, 1.0))\nprint(run.map.shape, 'torch' in sys.modules)"
+    )
+    assert python(code).stdout == "(72, 72) False\n"
 
 
 # -- runs and their scripts ------------------------------------------------------------------------------
@@ -380,7 +394,7 @@ def test_a_session_says_what_is_wrong_and_lives_on(page):
     view._modulus.value = 5
     assert view._run.system.modulus == 5
     page._command("speed", 7)
-    assert "steps a frame must be one of 1, 2, 3" in page.bridge.message[2]
+    assert "steps per frame must be one of 1, 2, 3" in page.bridge.message[2]
     page._command("view", "attic")
     assert "view must be one of particles, got 'attic'" in page.bridge.message[2]
     page._command("unknown", None)
@@ -392,7 +406,9 @@ def test_a_session_says_what_is_wrong_and_lives_on(page):
 
 def test_an_unforeseen_error_is_said_to_be_ours(page, capsys):
     page.reaction(lambda: 1 / 0)()
-    assert page.bridge.message[2].startswith("A mistake of the program, not yours: ZeroDivisionError")
+    assert page.bridge.message[2].startswith(
+        "This is an error in GrokPhys, not in your input: ZeroDivisionError"
+    )
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 

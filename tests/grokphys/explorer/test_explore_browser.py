@@ -288,7 +288,7 @@ def test_a_network_trains(browser, explorer):
 
 def test_a_value_out_of_range_is_a_sentence(browser, explorer):
     with opened(browser, explorer, width=390, height=844) as tab:
-        field = tab.page.get_by_label("modulus (0: the tokens)")
+        field = tab.page.get_by_label("modulus (0: tokens N)")
         field.fill("1")
         field.press("Enter")
         tab.wait_message("modulus must be at least 2, got 1")
@@ -320,7 +320,7 @@ def test_a_server_that_dies_and_returns(browser):
         server.kill()
         tab.wait_message("The connection to the server is lost")
         again = Server(port=server.port)
-        tab.wait_message("The server was started again: open the link that it has printed.")
+        tab.wait_message("The server was restarted: open the link that it has printed.")
         tab.page.goto(again.link)
         tab.page.wait_for_selector("body.ready:not(.lost)")
         tab.wait_status("step", "value === '0'")

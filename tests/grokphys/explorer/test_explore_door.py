@@ -336,13 +336,13 @@ def test_only_given_files_are_opened(server, given, secret):
 
 
 WRONG = [
-    (Slider, "time, as a frame", 6, "time, as a frame must be a whole number from 0 to 5, got 6"),
-    (Slider, "time, as a frame", -1, "from 0 to 5, got -1"),
-    (Slider, "time, as a frame", 1.5, "from 0 to 5, got 1.5"),
-    (Slider, "time, as a frame", float("nan"), "from 0 to 5, got nan"),
-    (Slider, "time, as a frame", True, "from 0 to 5, got True"),
-    (Slider, "time, as a frame", "1", "from 0 to 5, got '1'"),
-    (Slider, "time, as a frame", {"type": "number", "value": "inf"}, "from 0 to 5, got {"),
+    (Slider, "frame", 6, "frame must be a whole number from 0 to 5, got 6"),
+    (Slider, "frame", -1, "from 0 to 5, got -1"),
+    (Slider, "frame", 1.5, "from 0 to 5, got 1.5"),
+    (Slider, "frame", float("nan"), "from 0 to 5, got nan"),
+    (Slider, "frame", True, "from 0 to 5, got True"),
+    (Slider, "frame", "1", "from 0 to 5, got '1'"),
+    (Slider, "frame", {"type": "number", "value": "inf"}, "from 0 to 5, got {"),
     (Spinner, "run", 10**400, "run must be a whole number from 0 to 1e+12, got 1000"),
     (Spinner, "run", -1, "from 0 to 1e+12, got -1"),
     (Spinner, "run", None, "from 0 to 1e+12, got nothing"),
@@ -440,7 +440,7 @@ def test_other_orders_change_nothing(server, secret):
 
     before, document = with_client(server, attack)
     assert state(document) == before
-    assert said(document) == "rollout over the signals must be on or off, got 'yes'"
+    assert said(document) == "show the rollout must be on or off, got 'yes'"
 
 
 def test_every_widget_of_every_view_has_a_check(given, tmp_path):
@@ -473,7 +473,7 @@ def test_every_widget_of_every_view_has_a_check(given, tmp_path):
             found.append((kind, title, said(document).startswith(f"{title} must be ")))
     assert {kind for kind, _, _ in found} == set(values)
     titles = [title for _, title, _ in found]
-    assert {"alignment fₐ", "learning rate", "pair in or out", "limit", "neurons summed"} <= set(titles)
+    assert {"alignment fₐ", "learning rate", "add or remove a pair", "limit", "neurons summed"} <= set(titles)
     assert [title for _, title, refused in found if not refused] == []
     assert state(document) == before
     widgets = [model for model in document.models if isinstance(model, Widget)]

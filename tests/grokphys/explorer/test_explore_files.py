@@ -48,7 +48,7 @@ def test_clicked_pairs_read_back_as_the_theory_says(tab):
     pairs = {tuple(pair) for pair in executed(tab.python())["pairs"]}
     for i, j, count in [(8, 9, 46), (0, 0, 45), (9, 9, 44)]:
         tab.page.wait_for_timeout(350)  # two taps at once would be a double tap
-        click(tab, "Training set: click pairs in or out", i, j)
+        click(tab, "Training set (click to add or remove pairs)", i, j)
         tab.wait_status("pairs", f"value === '{count} of 55'")
         pairs ^= {(i, j)}
     theory = physics.EffectiveTheory(10, pairs=sorted(pairs))
@@ -70,7 +70,7 @@ def test_clicked_pairs_read_back_as_the_theory_says(tab):
     file = io.BytesIO(tab.download("save"))
     assert file.getvalue()[1:4] == b"HDF"
     assert Image.open(io.BytesIO(tab.download("png"))).format == "PNG"
-    tab.page.get_by_label("pair in or out").fill("3, 10")
+    tab.page.get_by_label("add or remove a pair").fill("3, 10")
     tab.page.keyboard.press("Enter")
     tab.wait_message("pairs must hold symbols from 0 to 9, got (3, 10)")
 

@@ -1,9 +1,12 @@
 """The explorer's fifth view: neurons in training beside the exact flow of their frequencies."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
 import nets
+from nets.architecture import Neuron
 from physics.errors import SimulationError
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
@@ -13,7 +16,7 @@ from bokeh.document import Document
 from grokphys.explorer import session
 from grokphys.explorer.films import export
 from grokphys.explorer.films.neurons import neuron_film
-from grokphys.explorer.runs import neurons, verdicts
+from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.neurons import NeuronRun
 from grokphys.explorer.views.neurons import NeuronsView
 
@@ -52,7 +55,7 @@ def test_a_network_of_small_weights_follows_the_exact_flow():
     assert np.isfinite(run.blowup).all()
 
 
-@pytest.mark.parametrize("activation", sorted(neurons.ACTIVATIONS))
+@pytest.mark.parametrize("activation", get_args(Neuron))
 def test_the_sum_over_all_neurons_is_what_the_network_says(activation):
     run = small(activation, "adamw", 0.01)
     run.advance(30)
@@ -73,7 +76,8 @@ def test_neurons_go_where_the_flow_sends_them():
     run = view._run
     followed = (run.spectrum.frequency == run.predicted()).mean()
     assert followed > 0.6, "chance is 1 in 11"
-    assert f"{100 * followed:.0f} % are where the flow sends them. Neuron 0 is at frequency" in view.verdict()
+    said = f"{100 * followed:.0f} % of neurons have the frequency that the flow predicts"
+    assert said in view.verdict()
     assert run.history.last["train_accuracy"] == 1.0
     page._command("key", "ArrowRight")
     assert (view._chosen, view.status()["neuron"]) == (1, "1")

@@ -87,14 +87,16 @@ def test_what_a_network_has_learned():
     steps = [0, 10, 20, 30]
     said = verdicts.learning
     assert said(steps, [0, 0.5, 0.9, 1], [0, 0, 0.1, 0.95]) == (
-        "It groks: memorized by step 20, generalizes since step 30."
+        "It groks: memorizes by step 20, generalizes by step 30."
     )
     assert said(steps, [0, 0.5, 1, 1], [0, 0, 0.1, 0.2]) == (
-        "Memorized, does not generalize: 100 % of its own pairs, 20 % of others."
+        "Memorized, but does not generalize: 100 % of the training pairs, 20 % of the held-out pairs."
     )
-    assert said(steps, [0, 0.9, 1, 1], [0, 0.9, 1, 1]) == "Generalizes since step 10."
-    assert said(steps[:2], [0, 0.5], [0, 0.25]) == "Learning: 50 % of its own pairs, 25 % of those held out."
-    assert said(steps, [0, 0, 0.9, 1], None) == "It has learned the whole table, by step 20."
+    assert said(steps, [0, 0.9, 1, 1], [0, 0.9, 1, 1]) == "Generalizes from step 10."
+    assert said(steps[:2], [0, 0.5], [0, 0.25]) == (
+        "Learning: 50 % of the training pairs, 25 % of the held-out pairs."
+    )
+    assert said(steps, [0, 0, 0.9, 1], None) == "It has learned the whole table by step 20."
 
 
 def test_octaves_fold_at_half_of_the_tokens():
@@ -147,7 +149,7 @@ def test_an_octave_is_lost_and_its_half_stays():
     page = opened(CIRCLES)
     assert shown(page, "circles survive").verdict() == "5 of 29 circles survive: 7, 8, 11, 13, 25."
     view = shown(page, "an octave is lost")
-    assert re.search(r"Circle 22 is lost by step \d+; its octave 11 stays\.$", view.verdict())
+    assert re.search(r"Circle 22 is lost by step \d+; its octave 11 survives\.$", view.verdict())
     steps, signals = view._run.signals
     early = signals[(steps > 20) & (steps < 80)].mean(axis=0)
     assert early[21] >= np.sort(early)[-4], "it is among the strongest at first"
@@ -159,8 +161,8 @@ def test_an_octave_is_lost_and_its_half_stays():
     [
         ("a circle forms", r"Circle, step \d"),
         ("an imperfect grid", r"Grid, \d+ imperfections\."),
-        ("it groks", r"It groks: memorized by step \d+, generalizes since step \d+\."),
-        ("memorizes only", r"Memorized, does not generalize"),
+        ("it groks", r"It groks: memorizes by step \d+, generalizes by step \d+\."),
+        ("memorizes only", r"Memorized, but does not generalize"),
     ],
 )
 def test_a_network_does_what_its_preset_says(preset, words):
@@ -238,7 +240,7 @@ def test_a_link_brings_back_the_past_too(speed):
     [
         ("nonsense", "link must be one that this page has made"),
         ({"view": "attic"}, "view must be one of particles, got 'attic'"),
-        ({"view": "particles", "speed": 7}, "steps a frame must be one of 1, 2, 3"),
+        ({"view": "particles", "speed": 7}, "steps per frame must be one of 1, 2, 3"),
         ({"view": "particles", "state": {"tokens": 10**9}}, "tokens N must be a whole number from 3 to 64"),
         ({"view": "particles", "state": {"kind": "attic"}}, "start must be one of normal, circle, grid"),
         ({"view": "particles", "state": {"step": 10**9}}, "step must be at most 20000 in a link"),
