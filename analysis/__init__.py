@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from analysis.laws.resampling import Resampled, resample_coefficients
     from analysis.laws.scores import HonestScores, Law, RegressorLaw, Score, fit_law, honest_scores
     from analysis.phases.axes import Axis
+    from analysis.phases.cells import Cell
     from analysis.phases.classification import PHASES, Majority, classify_phases
-    from analysis.phases.diagram import Cell, PhaseDiagram, Refinement, phase_diagram
+    from analysis.phases.diagram import PhaseDiagram, Refinement, phase_diagram
     from analysis.stats.calibration import Calibration, calibrate
     from analysis.stats.effects import (
         Difference,
@@ -188,7 +189,7 @@ HOMES = {
     "Axis": "analysis.phases.axes",
     "BatchFit": "analysis.laws.ode",
     "Calibration": "analysis.stats.calibration",
-    "Cell": "analysis.phases.diagram",
+    "Cell": "analysis.phases.cells",
     "Circles": "analysis.circles.signals",
     "Comparison": "analysis.compare.comparison",
     "Difference": "analysis.stats.effects",

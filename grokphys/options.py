@@ -41,8 +41,22 @@ def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -
     hints = get_type_hints(kind)
     added = {name: Annotated[hints[name], each] for name, each in (said or {}).items()}
     build.__annotations__ = hints | added
+    build.__doc__ = unwrapped(kind.__doc__ or "")
     del build.__wrapped__  # otherwise tyro would use the type hints of the class
     return build
+
+
+def unwrapped(documentation: str) -> str:
+    """Return a docstring whose arguments are described in one line each, because tyro keeps line breaks."""
+    least = 4 if "\nParameters\n" in (text := inspect.cleandoc(documentation)) else 8
+    lines = [""]
+    for line in text.splitlines():
+        depth, before = (len(one) - len(one.lstrip()) for one in (line, lines[-1]))
+        if line.strip() and depth >= least and before >= 4:
+            lines[-1] += f" {line.strip()}"
+        else:
+            lines.append(line)
+    return "\n".join(lines[1:])
 
 
 def given_otherwise(default: str, metavar: str, text: str | None = None) -> Any:
@@ -56,13 +70,14 @@ OutFile = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 Directory = Annotated[Path, tyro.conf.arg(metavar="DIRECTORY")]
 Overwrite = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse)")]
 Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: start again)")]
-Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...")]
+Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...", help_behavior_hint="")]
+OneFile = Annotated[str, tyro.conf.arg(metavar="FILE|'PATTERN'")]
 Figures = Annotated[
     FigureFormat,
     tyro.conf.arg(help="Format of the figures: png in pixels, svg or pdf as vector graphics for a paper."),
 ]
 ModelName = Annotated[str, tyro.conf.arg(metavar="MODEL")]
-Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...", help_behavior_hint="")]
 
 
 def check_names(names: Sequence[str], known: Collection[str], budget: str) -> None:

@@ -2,17 +2,20 @@
 
 import ast
 import contextlib
+import inspect
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import tyro
 
+from grokphys.options import unwrapped
 from physics.errors import InputError
 
 Command = Callable[..., int]
@@ -29,6 +32,8 @@ RENAMED: dict[str, dict[str, str]] = {
     "demo": {"--out": "--directory"},
 }
 """Options that were renamed; the old names are still understood, with a warning."""
+SPELLED: dict[str, dict[str, str]] = {"fit-ode": {"kind": "--form"}}
+"""Options that have another name than the argument of the library that they are for."""
 KINDS = {"INT": "a whole number", "FLOAT": "a number"}
 
 
@@ -112,6 +117,43 @@ class Commands(MutableMapping[str, Command]):
         return self[name].__doc__
 
 
+def in_options(text: str, name: str, command: Command) -> str:
+    """Return a message of the library in the words of a command, so that users read what they can type.
+
+    The argument that the message begins with, arguments with a value (``kind="generator"``) and names that
+    are no words of English (``step_size``) become options, as far as the command has them. Where the library
+    names an option, as in "pass overwrite (--overwrite)", the option alone is left.
+    """
+    options = {**_options(command), **SPELLED.get(name, {})}
+
+    def option(found: re.Match[str]) -> str:
+        value = (found["value"] or "").strip("\"'")
+        spelled = options.get(found["name"])
+        return found[0] if spelled is None else f"{spelled} {value}".rstrip().removesuffix(" True")
+
+    text = re.sub(r"\b\w+(?: '\w+')? \((--[\w-]+)\)", r"\1", text)
+    text = re.sub(r"^(?P<name>\w+)(?P<value>)(?= (must|needs)\b)", option, text)
+    return re.sub(
+        r"(?<![\w./'\"=-])(?:(?P<name>\w+)=(?P<value>\"[^\"]*\"|'[^']*'|True)|(?P<other>\w+_\w+)(?![\w./'\"=-]))",
+        lambda found: option(found) if found["name"] else options.get(found["other"], found[0]),
+        text,
+    )
+
+
+def _options(command: Command) -> dict[str, str]:
+    """Return the options of a command by the names of their arguments, also those of its objects."""
+    found: dict[str, str] = {}
+    hints = get_type_hints(command, include_extras=True)
+    for name in inspect.signature(command).parameters:
+        kind, metadata = hints.get(name), getattr(hints.get(name), "__metadata__", ())
+        inner = getattr(kind, "__origin__", kind)
+        if is_dataclass(inner):
+            found |= {field.name: field.name for field in fields(inner)}
+        elif tyro.conf.Positional not in metadata:
+            found[name] = name
+    return {name: f"--{option.strip('_').replace('_', '-')}" for name, option in found.items()}
+
+
 def _stand_in(
     name: str, commands: Mapping[str, Command], words: Sequence[str]
 ) -> Callable[..., Callable[[], int]]:
@@ -122,7 +164,9 @@ def _stand_in(
     def command() -> Callable[[], int]:
         return commands[name]
 
-    command.__doc__ = commands.documentation(name)
+    command.__doc__ = (commands.documentation(name) or "").partition("\n\n")[
+        0
+    ]  # a line in the list of commands
     return command
 
 
@@ -133,6 +177,9 @@ def _later(command: Command) -> Callable[..., Callable[[], int]]:
     def call(*arguments: Any, **options: Any) -> Callable[[], int]:
         return partial(command, *arguments, **options)
 
+    call.__doc__ = unwrapped(command.__doc__ or "")
+    call.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
+    del call.__wrapped__  # otherwise tyro would read the docstring of the command
     return call
 
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 import nets
 from analysis.phases.axes import Axis
+from analysis.phases.cells import Point
 from analysis.phases.classification import DELAY
-from analysis.phases.diagram import PhaseDiagram, Point, Refinement, phase_diagram
+from analysis.phases.diagram import PhaseDiagram, Refinement, phase_diagram
 from analysis.stats.intervals import Interval
 from grokphys.models import PER_MEMBER
 from grokphys.output import directory_to_fill, write_csv

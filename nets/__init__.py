@@ -20,8 +20,9 @@ from nets.models import (
 )
 from nets.networks import Networks, networks, training_sets
 from nets.recording import recording_steps
+from nets.stepping import Training
 from nets.tasks import Task
-from nets.training import Training, train
+from nets.training import train
 from physics.lazy import lazy
 
 if TYPE_CHECKING:

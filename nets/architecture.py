@@ -82,10 +82,23 @@ class Architecture:
     ) -> None:
         """Refuse an architecture that does not fit the shapes of the parameters of a model.
 
+        Parameters
+        ----------
+        kind : str
+            Name of the model, which messages begin with.
+        parameters : mapping of str to tuple of int
+            Shape of each parameter of one member, in their order.
+        embedding : pair of int
+            Numbers of tokens and of dimensions of the embedding.
+        features : int
+            Length of an input of a model that reads data.
+        loss : str
+            Loss of the model.
+
         Raises
         ------
         InputError
-            If it does not fit; the message begins with the name `kind` of the model.
+            If the architecture does not fit.
         """
         neurons = self.combine == "neurons"
         activations = Neuron if neurons else Activation
@@ -113,7 +126,19 @@ class Architecture:
     def draw(
         self, initialisation: Initialisation, generator: np.random.Generator
     ) -> dict[str, NDArray[np.float64]]:
-        """Draw the weights (inputs, outputs) and biases (1, outputs) of the dense layers, in this order."""
+        """Draw the weights and biases of the dense layers, in their order.
+
+        Parameters
+        ----------
+        initialisation : str
+            Distribution of the weights, as in `ConstantAttention`.
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        dict of ndarray of float64
+            "NAME.weight" (inputs, outputs) and "NAME.bias" (1, outputs) for each layer.
+        """
         drawn: dict[str, NDArray[np.float64]] = {}
         for name, (inputs, outputs) in zip(self.layers, pairwise(self.sizes), strict=True):
             drawn |= draw_layer(name, initialisation, inputs, outputs, generator)
@@ -132,14 +157,36 @@ class Architecture:
         return states
 
     def hidden(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
-        """Return the activations (runs, examples, width) of the last hidden layer."""
+        """Return the activations of the last hidden layer.
+
+        Parameters
+        ----------
+        parameters : dict of Tensor
+            Parameters by name, each with a first axis of length runs.
+        inputs : Tensor, shape (runs, examples, 2) or (runs, examples, features)
+            Pairs of tokens, or data.
+
+        Returns
+        -------
+        Tensor, shape (runs, examples, width)
+        """
         states = self._combined(parameters, inputs)
         for name in self.layers[:-1]:
             states = self.activate(dense(parameters, name, states))
         return states
 
     def activate(self, states: "Tensor") -> "Tensor":
-        """Apply the activation to each number."""
+        """Apply the activation to each number.
+
+        Parameters
+        ----------
+        states : Tensor
+            Values of any shape.
+
+        Returns
+        -------
+        Tensor, the shape of `states`
+        """
         import torch
 
         functions: dict[str, Any] = {"silu": torch.nn.functional.silu, "quadratic": torch.square}
@@ -150,7 +197,17 @@ class Architecture:
         return activated
 
     def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
-        """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
+        """Return the outputs of the last layer.
+
+        Parameters
+        ----------
+        parameters, inputs
+            As in `hidden`.
+
+        Returns
+        -------
+        Tensor, shape (runs, examples, outputs)
+        """
         return dense(parameters, "output", self.hidden(parameters, inputs))
 
     def _combined(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
-from nets.engines.ensemble import PARAMETER, Ensemble, Optimizer, draw
+from nets.engines.ensemble import Ensemble, Optimizer
 from nets.models import Model
-from nets.provenance import model_of, seed_of
+from nets.neurons import all_logits, neuron_weights
+from nets.provenance import ensemble_of
 from physics.blas import one_blas_thread
 from physics.checks import choice, finite_array
 from physics.errors import InputError
@@ -51,7 +52,23 @@ class Networks:
         return self.ensemble.parameters
 
     def examples(self, part: str) -> NDArray[np.int64]:
-        """Numbers (runs, examples) of the examples of the task in the set "train" or "validation"."""
+        """Return the examples of the task that belong to a set.
+
+        Parameters
+        ----------
+        part : {"train", "validation"}
+            Which set.
+
+        Returns
+        -------
+        ndarray of int64, shape (runs, examples)
+            Numbers of the examples.
+
+        Raises
+        ------
+        InputError
+            If `part` is neither "train" nor "validation".
+        """
         return self.ensemble.train if _part(part) == "train" else self.ensemble.validation
 
     def outputs(self, inputs: Any = None) -> NDArray[Any]:
@@ -76,11 +93,43 @@ class Networks:
         return self._each("inputs", self._inputs(inputs), self.model.outputs)
 
     def loss(self, part: str) -> NDArray[np.float64]:
-        """Mean loss (runs,) on the set "train" or "validation", as `train` records it."""
+        """Return the mean loss on a set, as `train` records it.
+
+        Parameters
+        ----------
+        part : {"train", "validation"}
+            Which set.
+
+        Returns
+        -------
+        ndarray of float64, shape (runs,)
+            Loss in nats or mean squares.
+
+        Raises
+        ------
+        InputError
+            If `part` is neither "train" nor "validation".
+        """
         return self._engine().losses(_part(part))[0]
 
     def accuracy(self, part: str) -> NDArray[np.float64]:
-        """Fraction of right answers (runs,) on the set "train" or "validation", as `train` records it."""
+        """Return the fraction of right answers on a set, as `train` records it.
+
+        Parameters
+        ----------
+        part : {"train", "validation"}
+            Which set.
+
+        Returns
+        -------
+        ndarray of float64, shape (runs,)
+            From 0 to 1; NaN where the loss is not finite.
+
+        Raises
+        ------
+        InputError
+            If `part` is neither "train" nor "validation".
+        """
         loss, accuracy = self._engine().losses(_part(part))
         return np.where(np.isfinite(loss), accuracy, np.nan)
 
@@ -91,6 +140,11 @@ class Networks:
         ----------
         E : array_like, shape (tokens, dim) or (runs, tokens, dim)
             For instance ``keep_frequencies(networks.parameters["embedding"], [3, 7], mean=True)``.
+
+        Returns
+        -------
+        Networks
+            New networks; these keep their embedding.
 
         Raises
         ------
@@ -145,7 +199,17 @@ class Networks:
         return outputs.argmax(-1)
 
     def member(self, run: int) -> "Networks":
-        """Return the network number `run` alone, as an ensemble of one."""
+        """Return one network as an ensemble of one.
+
+        Parameters
+        ----------
+        run : int
+            Index of the member, from 0 to runs - 1.
+
+        Returns
+        -------
+        Networks
+        """
         of = self.ensemble
         own = slice(run, run + 1)
         alone = dataclasses.replace(
@@ -159,11 +223,29 @@ class Networks:
         return dataclasses.replace(self, ensemble=alone)
 
     def neuron_weights(self) -> dict[str, NDArray[Any]]:
-        """Return the arguments of `analysis.neuron_spectrum` by name; see the function `neuron_weights`."""
+        """Return the effective weights of the first hidden layer, for `analysis.neuron_spectrum`.
+
+        Returns
+        -------
+        dict of ndarray
+            Arguments of `analysis.neuron_spectrum` by name: "W_in" (runs, tokens, hidden), "second" of the
+            same shape if the second token has separate weights, and "W_out" (runs, hidden, tokens) if there
+            is only one hidden layer.
+
+        Raises
+        ------
+        InputError
+            If the model has no such neurons.
+        """
         return neuron_weights(self.model, self.parameters)
 
     def logits(self) -> NDArray[Any]:
-        """Logits (runs, tokens, tokens, tokens) of all ordered pairs, for `analysis.logit_spectrum`.
+        """Return the logits of all ordered pairs of tokens, for `analysis.logit_spectrum`.
+
+        Returns
+        -------
+        ndarray, shape (runs, tokens, tokens, tokens)
+            The axes are the run, both tokens, and the class.
 
         Raises
         ------
@@ -173,7 +255,16 @@ class Networks:
         return all_logits(self.model, self.parameters)
 
     def activations(self, inputs: Any = None) -> NDArray[Any]:
-        """Activations of the last hidden layer, (runs, examples, width), for `inputs` as in `outputs`.
+        """Return the activations of the last hidden layer.
+
+        Parameters
+        ----------
+        inputs : array_like, optional
+            As in `outputs`.
+
+        Returns
+        -------
+        ndarray, shape (runs, examples, width)
 
         Raises
         ------
@@ -230,74 +321,6 @@ class Networks:
         return BatchedEngine(self.ensemble, optimiser, self.dtype, device("cpu"), None)
 
 
-def has_neurons(model: Model) -> bool:
-    """Return whether the model has hidden neurons that read two tokens and adds modulo their number."""
-    layers = model.architecture
-    return adds(model) and layers is not None and layers.combine in ("sum", "concatenate", "neurons")
-
-
-def adds(model: Model) -> bool:
-    """Return whether the model has a logit for each class of an addition modulo the number of its tokens."""
-    theory = model.theory
-    modular = theory is not None and theory.modulus == model.tokens == model.task.classes
-    return modular and model.loss == "cross_entropy"
-
-
-@one_blas_thread
-def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the effective weights of the first hidden layer, as arguments of `analysis.neuron_spectrum`.
-
-    Parameters
-    ----------
-    model : Model
-    parameters : mapping of str to ndarray, shape (runs, ...) each
-
-    Returns
-    -------
-    dict of ndarray
-        "W_in" (runs, tokens, hidden), the embedding times the first layer; "second", of the same shape, if
-        the second token has separate weights; "W_out" (runs, hidden, tokens), if there is only one hidden
-        layer.
-
-    Raises
-    ------
-    InputError
-        If the model has no such neurons.
-    """
-    if not has_neurons(model):
-        raise InputError(
-            f"model must add two embeddings, or concatenate them, and learn addition modulo its tokens to "
-            f"have neurons that read them, got {_name(model)}"
-        )
-    layers, E = model.architecture, parameters[EMBEDDING]
-    assert layers is not None
-    names = list(layers.layers)
-    if layers.combine in ("sum", "concatenate"):
-        first = parameters[f"{names.pop(0)}.weight"]
-        found = {"W_in": np.matmul(E, first[:, : model.dim])}
-        if layers.combine == "concatenate":
-            found["second"] = np.matmul(E, first[:, model.dim :])
-    else:
-        found = {"W_in": E}
-    return found if len(names) > 1 else {**found, "W_out": parameters[f"{names[0]}.weight"]}
-
-
-def all_logits(model: Model, parameters: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the logits (runs, tokens, tokens, tokens) of all ordered pairs; see `Networks.logits`."""
-    import torch
-
-    if not adds(model):
-        raise InputError(f"model must learn addition modulo its tokens by cross-entropy, got {_name(model)}")
-    p = model.tokens
-    pairs = torch.as_tensor(np.indices((p, p)).reshape(2, -1).T.copy())[None]
-    tensors = {name: torch.as_tensor(value) for name, value in parameters.items()}
-    runs = len(next(iter(parameters.values())))
-    with torch.no_grad():
-        members = ({name: value[run : run + 1] for name, value in tensors.items()} for run in range(runs))
-        found = [model.outputs(member, pairs) for member in members]
-    return torch.cat(found).reshape(runs, p, p, p).numpy()
-
-
 def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     """Restore the networks of a recorded training.
 
@@ -320,11 +343,12 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     FileFormatError
         If the model learned data from files that cannot be read or have changed.
     """
-    ensemble = _drawn(trajectory)
+    ensemble = ensemble_of(trajectory)
     names = [name for name in trajectory.observables if name.startswith(LAYERS)]
     if not names:
         raise InputError(
-            "trajectory must hold the layers to restore its networks; train with observables=(..., 'layers')"
+            "trajectory must hold the layers of its networks to restore them, got none; record the "
+            "observable 'layers' during the training"
         )
     positions = trajectory.frame(frame)
     parameters = {name.removeprefix(LAYERS): trajectory.observables[name][:, frame] for name in names}
@@ -359,37 +383,8 @@ def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
     InputError, FileFormatError
         As in `networks`.
     """
-    ensemble = _drawn(trajectory)
+    ensemble = ensemble_of(trajectory)
     return ensemble.model, ensemble.train
-
-
-def _drawn(trajectory: Trajectory) -> Ensemble:
-    """Return an ensemble as it was before training, as stored or drawn again from the same streams."""
-    made = trajectory.parameters
-    if made.get("program") != "nets.train":
-        raise InputError(
-            f"trajectory must be made by nets.train to restore its networks, got "
-            f"{made.get('program', 'no')!r}"
-        )
-    model, start = model_of(made["model"]), trajectory.start
-    if "train_examples" in start:
-        parameters = {
-            name.removeprefix(PARAMETER): v for name, v in start.items() if name.startswith(PARAMETER)
-        }
-        train, targets = start["train_examples"], start.get("targets")
-        validation = start.get("validation_examples", train[:, :0])
-        return Ensemble(model, parameters, train, validation, targets, [])
-    return draw(
-        model,
-        runs=trajectory.runs,
-        seed=seed_of(made["seed"]),
-        first_run=made["first_run"],
-        run_numbers=made.get("run_numbers"),
-        train_fraction=made["train_fraction"],
-        train_examples=made["train_examples"],
-        validation_examples=made["validation_examples"],
-        shared=made["shared"],
-    )
 
 
 def _part(part: str) -> str:

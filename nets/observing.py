@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.engines.choice import Engine
 from nets.engines.ensemble import Ensemble
-from nets.networks import adds, all_logits, has_neurons, neuron_weights
+from nets.neurons import adds, all_logits, has_neurons, neuron_weights
 from physics.checks import number
 from physics.errors import InputError
 from physics.neurons.logits import excluded_loss, logit_spectrum, restricted_loss

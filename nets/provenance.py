@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from nets.engines.choice import Engine
-from nets.engines.ensemble import Ensemble
+from nets.engines.ensemble import PARAMETER, Ensemble, draw
 from nets.models import Model
 from physics.errors import InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
+from physics.trajectory import Trajectory
 from physics.trajectory.provenance import fields, plain
 
 RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
@@ -80,3 +81,32 @@ def _digest(value: Any) -> str:
     """Return a fingerprint of given initial parameters, to check that a resumed run has the same ones."""
     array = np.ascontiguousarray(value, dtype=np.float64)
     return "sha256:" + hashlib.sha256(array.tobytes()).hexdigest()
+
+
+def ensemble_of(trajectory: Trajectory) -> Ensemble:
+    """Return an ensemble as it was before training, as stored or drawn again from the same streams."""
+    made = trajectory.parameters
+    if made.get("program") != "nets.train":
+        raise InputError(
+            "trajectory must be made by nets.train to restore its networks, got one made by "
+            f"{made.get('program', 'an unknown program')}"
+        )
+    model, start = model_of(made["model"]), trajectory.start
+    if "train_examples" in start:
+        parameters = {
+            name.removeprefix(PARAMETER): v for name, v in start.items() if name.startswith(PARAMETER)
+        }
+        train, targets = start["train_examples"], start.get("targets")
+        validation = start.get("validation_examples", train[:, :0])
+        return Ensemble(model, parameters, train, validation, targets, [])
+    return draw(
+        model,
+        runs=trajectory.runs,
+        seed=seed_of(made["seed"]),
+        first_run=made["first_run"],
+        run_numbers=made.get("run_numbers"),
+        train_fraction=made["train_fraction"],
+        train_examples=made["train_examples"],
+        validation_examples=made["validation_examples"],
+        shared=made["shared"],
+    )

@@ -155,7 +155,17 @@ class Recorder:
         self._written = monotonic()
 
     def result(self) -> Trajectory:
-        """Open the finished file."""
+        """Open the finished file.
+
+        Returns
+        -------
+        Trajectory
+
+        Raises
+        ------
+        FileNotFoundError
+            If the recording is not complete yet.
+        """
         return Trajectory.open(self._path)
 
     def __enter__(self) -> Self:
@@ -224,7 +234,9 @@ class Recorder:
                 unknown = {name: np.full_like(values, np.nan) for name, values in measured.items()}
                 frames.append(0, 0.0, self._first, **unknown)
         elif self.at == 0 and not np.array_equal(frames.frame(0), self._first):
-            raise InputError("parameter must equal the start of the unfinished run to resume it")
+            raise InputError(
+                "parameter must equal the start of the unfinished run to resume it, got other values"
+            )
         self._first = None
 
     def _append(self) -> None:

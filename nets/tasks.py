@@ -54,7 +54,22 @@ class Task:
         return len(self.labels)
 
     def training_size(self, fraction: float) -> int:
-        """Return the number of training examples: `fraction` of all, rounded down."""
+        """Return the number of training examples.
+
+        Parameters
+        ----------
+        fraction : float
+            Fraction of all examples that are not held out, from 0 to 1; the number is rounded down.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        InputError
+            If no training example or no validation example would be left.
+        """
         fraction = number("train_fraction", fraction, above=0.0)
         size = int(fraction * (len(self) - len(self.held_out)) + 1e-9)
         if self.whole and fraction == 1:
@@ -67,14 +82,43 @@ class Task:
         return size
 
     def split(self, fraction: float, generator: np.random.Generator) -> Split:
-        """Draw the training examples, and the validation examples, as indices in increasing order."""
+        """Draw a training set; the other examples, or those that are held out, are for validation.
+
+        Parameters
+        ----------
+        fraction : float
+            Fraction of the examples to train on, from 0 to 1.
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        tuple of ndarray of int64, shape (examples,)
+            Numbers of the training examples and of the validation examples, each in increasing order.
+
+        Raises
+        ------
+        InputError
+            If no training example or no validation example would be left.
+        """
         free = np.setdiff1d(np.arange(len(self)), self.held_out)
         order = generator.permutation(free)
         size = self.training_size(fraction)
         return np.sort(order[:size]), np.sort(order[size:] if not len(self.held_out) else self.held_out)
 
     def given_split(self, train: Any, validation: Any = None) -> Split:
-        """Return a split with given training examples; the held-out or all other examples are for validation.
+        """Check a training set, and return it with its validation set.
+
+        Parameters
+        ----------
+        train : sequence of int
+            Numbers of the training examples.
+        validation : sequence of int, optional
+            Numbers of the validation examples. By default they are those that are held out, or all others.
+
+        Returns
+        -------
+        tuple of ndarray of int64, shape (examples,)
+            Numbers of the training examples and of the validation examples, each in increasing order.
 
         Raises
         ------

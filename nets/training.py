@@ -1,23 +1,18 @@
-"""`Training`, the loop that trains an ensemble, and `train`, which records it and stops members."""
+"""`train`: an ensemble is trained by `Training`, recorded, and stopped member by member."""
 
-import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from time import monotonic
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from nets.checkpoint import Checkpoint
-from nets.engines.choice import choose_engine, optimiser
-from nets.engines.ensemble import batch_size_of, batches, draw
-from nets.models import ConstantAttention, Model
-from nets.networks import Networks
+from nets.models import Model
 from nets.observing import LOSSES, TRAINING, Observer, checked_names, checked_thresholds
-from nets.provenance import RATES, described
+from nets.provenance import described
 from nets.recording import recording_steps
+from nets.stepping import Training
 from physics.checks import number, whole_number
 from physics.errors import InputError
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
@@ -27,156 +22,7 @@ from physics.trajectory.header import Layout
 from physics.trajectory.recording import recorder
 from physics.trajectory.writer import FileRecorder
 
-BATCH_BYTES = 2**26
 StopRule = Callable[[int, NDArray[Any], Mapping[str, NDArray[Any]]], Any]
-
-
-class Training:
-    """Training of an ensemble that is advanced step by step, and whose rates may be changed in between.
-
-    While the rates do not change, the result has the same bits as that of `train`, however the steps are
-    divided among calls.
-
-    Parameters
-    ----------
-    model : Model, optional
-        `ConstantAttention()` by default.
-    learning_rate, weight_decay, embedding_learning_rate, embedding_weight_decay
-        Initial rates: a number, or one for each member; see `train`.
-    runs, seed, and all others
-        Number, initialization and training of the members; see `train`.
-
-    Attributes
-    ----------
-    ensemble : nets.engines.ensemble.Ensemble
-        Initial parameters of the members, and the training examples of each.
-    machine : nets.engines.choice.Engine
-        Engine that trains them.
-    step : int
-        Number of optimizer steps taken so far.
-
-    Raises
-    ------
-    InputError
-        If an argument has the wrong type or shape, or is out of its range.
-
-    Examples
-    --------
-    >>> import nets
-    >>> training = nets.Training(seed=3, weight_decay=0.3)
-    >>> training.advance(400)
-    >>> training.set_rates(weight_decay=1.0)
-    >>> training.advance(100)
-    >>> training.step, training.embeddings.shape
-    (500, (1, 17, 2))
-    """
-
-    def __init__(
-        self,
-        model: Model | None = None,
-        *,
-        runs: int = 1,
-        seed: Seed = 0,
-        first_run: int = 0,
-        run_numbers: Sequence[int] | None = None,
-        learning_rate: float | Sequence[float] = 0.01,
-        weight_decay: float | Sequence[float] = 1.0,
-        embedding_learning_rate: float | Sequence[float] | None = None,
-        embedding_weight_decay: float | Sequence[float] | None = None,
-        freeze_embedding: bool = False,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
-        optimizer: str = "adamw",
-        batch_size: int | None = None,
-        train_fraction: float = 0.8,
-        train_examples: Any = None,
-        validation_examples: Any = None,
-        shared: Sequence[str] = (),
-        initial: Mapping[str, Any] | None = None,
-        layer_scale: float | Sequence[float] = 1.0,
-        embedding_scale: float | Sequence[float] = 1.0,
-        dtype: str = "float32",
-        engine: str = "auto",
-        device: str = "auto",
-        chunk: int | None = None,
-    ) -> None:
-        model = ConstantAttention() if model is None else model
-        given = dict(locals())
-        self.ensemble = draw(**{name: given[name] for name in signature(draw).parameters})
-        self._fixed: dict[str, Any] = {"betas": betas, "epsilon": epsilon, "kind": optimizer}
-        self._rates = {name: given[name] for name in RATES}
-        if freeze_embedding:
-            for name in RATES[2:]:
-                if self._rates[name] is not None:
-                    raise InputError(
-                        f"{name} must be left out if freeze_embedding keeps the initial embedding, "
-                        f"got {self._rates[name]!r}"
-                    )
-                self._rates[name] = 0.0
-        runs = self.ensemble.runs
-        settings = optimiser(runs, **self._rates, **self._fixed)
-        self.batch_size = batch_size_of(batch_size, self.ensemble.train.shape[1])
-        self.machine = choose_engine(engine, self.ensemble, settings, dtype, device, chunk)
-        self._dtype, self._pace, self.step = dtype, 1, 0
-        self._most = 10**9 if self.batch_size is None else max(1, BATCH_BYTES // (4 * runs * self.batch_size))
-
-    @property
-    def model(self) -> Model:
-        """The architecture of all members."""
-        return self.ensemble.model
-
-    def advance(self, steps: int) -> None:
-        """Take `steps` optimizer steps.
-
-        Raises
-        ------
-        InputError
-            If `steps` is less than 1.
-        """
-        for _ in self.pieces(self.step + whole_number("steps", steps, 1)):
-            pass
-
-    def pieces(self, until: int) -> Iterator[int]:
-        """Take steps up to number `until` in pieces of about a second; yield the end of each piece."""
-        while self.step < until:
-            count, began = min(until - self.step, self._pace, self._most), monotonic()
-            drawn = batches(self.ensemble, self.batch_size, self.step, count)
-            self.machine.advance(self.step, count, drawn)
-            self.step += count
-            took = monotonic() - began
-            if took > 2.0:
-                self._pace = max(1, self._pace // 2)
-            elif took < 0.5 and count == self._pace:
-                self._pace *= 2
-            yield self.step
-
-    def set_rates(self, **rates: Any) -> None:
-        """Change any of the rates of the constructor, and keep the moments of the optimizer.
-
-        Raises
-        ------
-        InputError
-            If there is no such rate, or its value is out of range. The old rates are kept then.
-        """
-        for name in rates:
-            if name not in RATES:
-                raise InputError(f"rates must be among {', '.join(RATES)}, got {name!r}")
-        self.machine.set_rates(optimiser(self.ensemble.runs, **(self._rates | rates), **self._fixed))
-        self._rates |= rates
-
-    @property
-    def embeddings(self) -> NDArray[Any]:
-        """Return a copy of the embeddings, (runs, tokens, dim)."""
-        return self.machine.point_sets()
-
-    def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean loss and accuracy (runs,) on the set "train" or "validation", as `train` records them."""
-        return self.machine.losses(part)
-
-    def networks(self) -> Networks:
-        """Return the networks in their present state, with their training and validation sets."""
-        parameters = self.machine.parameters()
-        return Networks(dataclasses.replace(self.ensemble, parameters=parameters), self._dtype)
 
 
 def train(
@@ -345,7 +191,7 @@ def train(
     if stop is not None and stop != "thresholds" and not callable(stop):
         raise InputError(f"stop must be 'thresholds', a callable or None, got {stop!r}")
     if stop == "thresholds" and not thresholds:
-        raise InputError("stop 'thresholds' needs thresholds, got none")
+        raise InputError("stop 'thresholds' (--stop-at-thresholds) needs thresholds (--threshold), got none")
     check_hooks(callback, progress)
     training = Training(**{name: given[name] for name in signature(Training).parameters})
     model, ensemble, machine = training.model, training.ensemble, training.machine

@@ -8,11 +8,12 @@ from physics.simulate import simulate
 
 if TYPE_CHECKING:
     from physics.examples import example
-    from physics.flows import AffineFlow, LinearNetwork
+    from physics.flows import AffineFlow
     from physics.neurons.lottery import FourierLottery
     from physics.pair_forces import PairForces
+    from physics.particles.forces import forces
     from physics.particles.structures import circle_ratio, grid_imperfections, is_circle
-    from physics.particles.system import ParticleSystem, forces
+    from physics.particles.system import ParticleSystem
     from physics.system import System
     from physics.theory.closure import Closures, closures, critical_sizes
     from physics.theory.groups import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         quaternion,
         symmetric,
     )
+    from physics.theory.linear_network import LinearNetwork
     from physics.theory.operations import Operation, random_training_sets
     from physics.theory.quality import (
         augmented_training_set,
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
         predicted_accuracy,
         representation_quality,
     )
-    from physics.theory.system import EffectiveTheory, grokking_rates
+    from physics.theory.rates import grokking_rates
+    from physics.theory.system import EffectiveTheory
     from physics.trajectory import Trajectory, load
 
 __all__ = [
@@ -83,7 +86,7 @@ HOMES = {
     "EffectiveTheory": "physics.theory.system",
     "FiniteGroup": "physics.theory.groups",
     "FourierLottery": "physics.neurons.lottery",
-    "LinearNetwork": "physics.flows",
+    "LinearNetwork": "physics.theory.linear_network",
     "Operation": "physics.theory.operations",
     "PairForces": "physics.pair_forces",
     "ParticleSystem": "physics.particles.system",
@@ -98,10 +101,10 @@ HOMES = {
     "dihedral": "physics.theory.groups",
     "direct_product": "physics.theory.groups",
     "example": "physics.examples",
-    "forces": "physics.particles.system",
+    "forces": "physics.particles.forces",
     "from_permutations": "physics.theory.groups",
     "grid_imperfections": "physics.particles.structures",
-    "grokking_rates": "physics.theory.system",
+    "grokking_rates": "physics.theory.rates",
     "ideal_accuracy": "physics.theory.quality",
     "ideal_quality": "physics.theory.quality",
     "is_circle": "physics.particles.structures",

@@ -104,7 +104,9 @@ class PairForces(Value):
             modulus, group = modulus and operation.modulus, operation.group
         for name, value in (("modulus", modulus), ("group", group)):
             if value is not None and self.on == "tokens":
-                raise InputError(f"{name} needs on='pair sums', as tokens have no classes")
+                raise InputError(
+                    f"{name} must be left out unless on is 'pair sums', because tokens have no classes"
+                )
         self._set(
             tokens=tokens,
             dim=whole_number("dim", self.dim, 1),
@@ -117,17 +119,34 @@ class PairForces(Value):
         _factor(self.function, self.on, len(self.parameters))
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start (tokens, dim) from the standard normal distribution."""
+        """Draw a start from the standard normal distribution.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, dim)
+        """
         return generator.standard_normal((self.tokens, self.dim))
 
     def forces(self, positions: Any) -> Array:
-        """Return the forces on positions (tokens, dim) or (runs, tokens, dim), in the same shape.
+        """Return the force on every point.
+
+        Parameters
+        ----------
+        positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
+            NaN is allowed here; `simulate` reports where a state overflowed.
+
+        Returns
+        -------
+        ndarray of float64, the shape of `positions`
 
         Raises
         ------
         InputError
-            If `positions` are not real numbers of that shape. NaN is allowed here; `simulate` reports where a
-            state overflowed.
+            If `positions` are not real numbers of that shape.
         """
         array = np.asarray(positions)
         one = (self.tokens, self.dim)
@@ -150,7 +169,21 @@ class PairForces(Value):
         return forces.reshape(array.shape)
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move `positions` (runs, tokens, dim) in place by `steps` steps."""
+        """Move an ensemble in place.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+        step_size : float
+            Length of a step, in units of time.
+        steps : int
+            Number of steps.
+
+        Raises
+        ------
+        SimulationError
+            If the adaptive integrator cannot meet its tolerance.
+        """
         if self.integrator == "adaptive":
             integrate(self.forces, positions, step_size * steps, self.relative_tolerance)
             return
@@ -159,7 +192,19 @@ class PairForces(Value):
                 positions += step_size * self.forces(positions)
 
     def largest_step_size(self, positions: Array) -> float:
-        """Return a step size with which no point moves far; 0 if the forces overflow."""
+        """Return a step size to suggest where a step overflows.
+
+        No point moves farther with it than a tenth of the largest distance from the origin.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+
+        Returns
+        -------
+        float
+            Step size in units of time; 0 if the forces overflow.
+        """
         return careful_step(positions, self.forces(positions))
 
     @property
@@ -168,7 +213,16 @@ class PairForces(Value):
         return {"mean_force": self.mean_force}
 
     def mean_force(self, positions: Array) -> Array:
-        """Return the mean length (runs,) of the forces on positions (runs, tokens, dim)."""
+        """Return the mean length of the forces on the points of each run.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+
+        Returns
+        -------
+        ndarray of float64, shape (runs,)
+        """
         return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
 
     @cached_property

@@ -139,7 +139,9 @@ def simulate(
         at = 0
         if record.frames:
             if not np.array_equal(record.frame(0), positions):
-                raise InputError("initial must equal the start of the unfinished run to resume it")
+                raise InputError(
+                    "initial must equal the start of the unfinished run to resume it, got other positions"
+                )
             at = record.last_step
             positions = record.frame(-1)
         with shown(progress, steps, at, "simulate") as tell:

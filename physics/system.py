@@ -46,10 +46,36 @@ class System(Protocol):
         """Dimension of the space."""
 
     def start(self, generator: np.random.Generator) -> Any:
-        """Draw a start (tokens, dim)."""
+        """Draw the start of one run.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            Generator of this run, which determines the start.
+
+        Returns
+        -------
+        array_like of float, shape (tokens, dim)
+            Finite positions.
+        """
 
     def advance(self, positions: Array, step_size: float, steps: int) -> Any:
-        """Move `positions` (runs, tokens, dim) by `steps` steps, either in place or by returning new ones."""
+        """Move an ensemble by some steps, either in place or by returning new positions.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+            Positions before the first step.
+        step_size : float
+            Length of a step, in units of time.
+        steps : int
+            Number of steps, at least 1.
+
+        Returns
+        -------
+        None or ndarray, shape (runs, tokens, dim)
+            None if `positions` has been changed in place, otherwise the new positions.
+        """
 
 
 def size_of(system: Any, initial: Any) -> tuple[int, int]:

@@ -157,7 +157,18 @@ class PrincipalComponents:
     fractions: Array
 
     def frequency(self, pair: int) -> int:
-        """Return the frequency with the largest signal in the plane of components 2·pair and 2·pair + 1."""
+        """Return the frequency with the largest Fourier signal in the plane of two successive components.
+
+        Parameters
+        ----------
+        pair : int
+            Number of the plane, from 0: it is spanned by the components 2·pair and 2·pair + 1.
+
+        Returns
+        -------
+        int
+            Frequency, from 1.
+        """
         return int(fourier_signals(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
 
 

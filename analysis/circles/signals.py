@@ -67,9 +67,17 @@ class Circles:
         return self.survived.sum(axis=1)
 
     def gradient(self, at: int = 4) -> Array:
-        """Return the change of the signals (runs, K) per step in the recorded interval that ends at `at`.
+        """Return the change of the signals per step in the recorded interval that ends at a step.
 
-        If that step is not recorded, the next recorded step is used.
+        Parameters
+        ----------
+        at : int, default 4
+            Step at which the interval ends, at least 1. If it is not recorded, the next recorded step is
+            used.
+
+        Returns
+        -------
+        ndarray of float64, shape (runs, K)
 
         Raises
         ------
@@ -83,7 +91,18 @@ class Circles:
         return np.asarray(change / (self.steps[place] - self.steps[place - 1]))
 
     def decided(self, rule: StoppingRule | None = None) -> Array:
-        """Return the step (runs,) at which a rule decides the survivors of each run, or NaN."""
+        """Return the step at which a rule decides which circles of a run survive.
+
+        Parameters
+        ----------
+        rule : StoppingRule, optional
+            The default `StoppingRule()` if it is not given.
+
+        Returns
+        -------
+        ndarray of float64, shape (runs,)
+            Recorded steps; NaN for a run that the rule does not decide.
+        """
         rule = rule or StoppingRule()
         first = [rule.first(self.steps, run) for run in self.signals]
         return np.array([np.nan if step is None else step for step in first], np.float64)

@@ -134,8 +134,13 @@ class StoppingRule:
         Parameters
         ----------
         steps : array_like of int, shape (frames,)
+            Increasing.
         signals : array_like, shape (frames, K)
             Norms, recorded at `steps`.
+
+        Returns
+        -------
+        bool
         """
         clock, x = np.asarray(steps), np.asarray(signals, np.float64)
         if not len(clock) or clock[-1] - clock[0] < self.hold:
@@ -144,7 +149,20 @@ class StoppingRule:
         return bool(self._clear(recent).all() and (self._alive(recent) == self._alive(recent[-1:])).all())
 
     def first(self, steps: Any, signals: Any) -> int | None:
-        """Return the first recorded step at which the survivors are decided, or None."""
+        """Return the first recorded step at which the survivors are decided.
+
+        Parameters
+        ----------
+        steps : array_like of int, shape (frames,)
+            Increasing.
+        signals : array_like, shape (frames, K)
+            Norms, recorded at `steps`.
+
+        Returns
+        -------
+        int or None
+            None if the survivors are never decided.
+        """
         clock, x = np.asarray(steps), np.asarray(signals, np.float64)
         clear, alive = self._clear(x), self._alive(x)
         since = 0

@@ -72,7 +72,11 @@ class Comparison:
     def table(self) -> list[dict[str, Any]]:
         """Return every estimate as a row of a table.
 
-        Columns: part, quantity, statistic, estimate, low, high, count, p_value, adjusted_p_value, test.
+        Returns
+        -------
+        list of dict
+            Each row has the columns part, quantity, statistic, estimate, low, high, count, p_value,
+            adjusted_p_value and test. Missing p-values are NaN.
         """
         rows: list[dict[str, Any]] = []
 
@@ -113,7 +117,13 @@ class Comparison:
         return sum(math.isfinite(one.p_value) for one in tests)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers except large matrices in a form for JSON; NaN is null, infinity is "inf"."""
+        """Return all numbers except large matrices in a form that JSON can hold.
+
+        Returns
+        -------
+        dict
+            NaN is None, and infinity is "inf".
+        """
         found = _plain(self)
         if self.shapes is not None:
             for name in ("disparity", "relabelling"):
@@ -123,7 +133,13 @@ class Comparison:
         return dict(found)
 
     def to_json(self) -> str:
-        """Return the result of `to_dict` as JSON text."""
+        """Return the result of `to_dict` as text.
+
+        Returns
+        -------
+        str
+            JSON.
+        """
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
 

@@ -22,10 +22,8 @@ SCALES = 1 / 8, 4
 """Smallest and largest time scaling that is tried, relative to the one with which both end together."""
 FEW_FACTORS, FACTORS = 33, 65
 """Numbers of factors that are tried between these, and again around the best one."""
-WINDOW = 1.25
-"""Half width of the window around the best factor."""
-MOVES = 8
-"""Number of times that this window may move."""
+WINDOW, MOVES = 1.25, 8
+"""Half width of the window around the best factor, and the number of times that it may move."""
 PROGRESS_RESAMPLES = 500
 
 
@@ -42,10 +40,7 @@ class Paths:
         return float(self.times[-1])
 
     def at(self, times: Array) -> Array:
-        """Return positions (runs, n, tokens, dim) at times (n,) or (runs, n), by linear interpolation.
-
-        The result is NaN outside the recorded times.
-        """
+        """Interpolate positions (runs, n, tokens, dim) at times (n,) or (runs, n); NaN outside the record."""
         clock = np.broadcast_to(times, (len(self.positions), np.shape(times)[-1]))
         place = np.clip(np.searchsorted(self.times, clock, side="right") - 1, 0, len(self.times) - 2)
         runs = np.arange(len(self.positions))[:, None]
@@ -105,7 +100,17 @@ class Motion:
     chance_error: Interval
 
     def at_edge(self, ratio: float) -> bool:
-        """Return whether τ is the smallest or the largest factor that was tried."""
+        """Return whether the factor τ is at an end of the range that was tried, so that it may lie beyond.
+
+        Parameters
+        ----------
+        ratio : float
+            Factor with which both ensembles end together, about which factors were tried.
+
+        Returns
+        -------
+        bool
+        """
         place = np.log(self.scale.estimate / ratio)
         return bool(place < np.log(SCALES[0]) + 0.05 or place > np.log(SCALES[1]) - 0.05)
 

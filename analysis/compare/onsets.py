@@ -36,11 +36,31 @@ class Onsets:
     reached: NDArray[np.bool_]
 
     def scaled(self, factor: float) -> "Onsets":
-        """Return the same onsets with all times multiplied by `factor`."""
+        """Return the same onsets in another unit of time.
+
+        Parameters
+        ----------
+        factor : float
+            Factor by which all times are multiplied, greater than 0.
+
+        Returns
+        -------
+        Onsets
+        """
         return Onsets(self.times * factor, self.reached)
 
     def after(self, least: float) -> "Onsets":
-        """Return the same onsets with all earlier times raised to `least`."""
+        """Return the same onsets without times below a bound.
+
+        Parameters
+        ----------
+        least : float
+            Time to which all earlier times are raised.
+
+        Returns
+        -------
+        Onsets
+        """
         return Onsets(np.maximum(self.times, least), self.reached)
 
     @property
@@ -50,7 +70,17 @@ class Onsets:
 
     @staticmethod
     def joined(several: Sequence["Onsets"]) -> "Onsets":
-        """Return the runs of several ensembles as one ensemble."""
+        """Return the runs of several ensembles as one ensemble.
+
+        Parameters
+        ----------
+        several : sequence of Onsets
+            At least one.
+
+        Returns
+        -------
+        Onsets
+        """
         times, reached = [one.times for one in several], [one.reached for one in several]
         return Onsets(np.concatenate(times), np.concatenate(reached))
 
@@ -69,11 +99,20 @@ class Onsets:
         return Interval(middle, early, late, len(self.times))
 
     def curve(self) -> tuple[Array, Array, Array, Array]:
-        """Return times, the fraction of the runs still below the threshold (Kaplan-Meier), and its 95 % band.
+        """Return the fraction of the runs that have not reached the threshold yet (Kaplan-Meier).
 
         The band is Greenwood's on the scale of log(-log), which is undefined once all runs have reached the
         threshold. There the lower bound is 0. The upper bound is the smaller of the previous one and the
         exact bound for no survivor among the remaining runs.
+
+        Returns
+        -------
+        times : ndarray of float64, shape (n,)
+            0, and then the times at which runs reached the threshold, in increasing order.
+        fraction : ndarray of float64, shape (n,)
+            Fraction of the runs still below the threshold after each time.
+        low, high : ndarray of float64, shape (n,)
+            95 % band of the fraction.
         """
         found: Any = stats.ecdf(
             stats.CensoredData(uncensored=self.times[self.reached], right=self.times[~self.reached])

@@ -68,7 +68,23 @@ class Recipe:
         return how if self.law == "linear" else f"Lotka-Volterra, {how}"
 
     def fit(self, signals: Any, times: Any = None) -> Law:
-        """Fit the law to trajectories. The arguments are those of `fit_trajectories`."""
+        """Fit the law to trajectories.
+
+        Parameters
+        ----------
+        signals, times : array_like
+            As in `fit_trajectories`.
+
+        Returns
+        -------
+        Law
+            Fitted law, an `ODEFit` if it is linear.
+
+        Raises
+        ------
+        InputError
+            If the trajectories are invalid; see `fit_trajectories`.
+        """
         if self.law == "mean-field":
             return fit_law(MeanFieldRegressor(), signals, times, kind=self.kind)
         options: dict[str, Any] = {
@@ -79,7 +95,18 @@ class Recipe:
         return fit_trajectories(signals, times, kind=self.kind, **options)
 
     def check_resamples(self, resamples: int) -> None:
-        """Refuse laws whose coefficients cannot be resampled, before anything is fitted."""
+        """Refuse laws whose coefficients cannot be resampled, before anything is fitted.
+
+        Parameters
+        ----------
+        resamples : int
+            Number of resamples that was asked for, which the message repeats.
+
+        Raises
+        ------
+        InputError
+            If the law is not linear, or alpha is not a number.
+        """
         if self.law != "linear" or isinstance(self.alpha, str):
             raise InputError(
                 f"resamples must be 0 unless the law is linear and alpha a number, got {resamples} with the "
@@ -88,6 +115,21 @@ class Recipe:
 
     def resample(self, batch: Any, resamples: int = 200, *, seed: int = 0, **window: Any) -> Resampled:
         """Return intervals of the coefficients of a linear law by `resample_coefficients`.
+
+        Parameters
+        ----------
+        batch : Trajectory, sequence of Trajectory, or sequence of Signals
+            Runs that were fitted.
+        resamples : int, default 200
+            Number of resamples, at least 2.
+        seed : int, default 0
+            Seed of the resamples.
+        **window
+            Steps `first` and `last`, as in `batch_signals`.
+
+        Returns
+        -------
+        Resampled
 
         Raises
         ------

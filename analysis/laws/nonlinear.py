@@ -59,8 +59,14 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like, shape (samples, K)
+            States.
         y : array_like, shape (samples, T) or (samples,)
             Changes of the first T components, usually of all components.
+
+        Returns
+        -------
+        MeanFieldRegressor
+            This estimator, fitted.
 
         Raises
         ------
@@ -85,7 +91,17 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return the changes of the first T components of states `X` (samples, K)."""
+        """Return the changes of states.
+
+        Parameters
+        ----------
+        X : array_like, shape (samples, K)
+            States.
+
+        Returns
+        -------
+        ndarray of float64, shape (samples, T) or (samples,), as `y` in `fit`
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         found = self._features(X) @ self._scaled

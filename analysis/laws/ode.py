@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from analysis.laws.flow import affine_rollout, affine_solution, augmented, to_generator, to_increment
 from analysis.laws.lasso import Moments, ratio, solve
-from analysis.laws.pieces import Array, as_pieces, differences, r_squared, unit
+from analysis.laws.pieces import Array, as_pieces, differences, r_squared, unit, whole_steps
 from analysis.laws.regressors import LinearODERegressor
-from analysis.laws.scores import Law, whole_steps
+from analysis.laws.scores import Law
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
 
@@ -69,11 +69,26 @@ class ODEFit(Law):
     transitions: int
 
     def changes(self, states: Array) -> Array:
-        """``A x + b`` of states (n, K)."""
+        """Return the right side ``A x + b`` of the law.
+
+        Parameters
+        ----------
+        states : ndarray, shape (n, K)
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
+        """
         return np.asarray(states @ self.A.T + self.b)
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one row for each target, with ``frequency``, ``b`` and ``a_1`` … ``a_K``."""
+        """Return the coefficients as rows.
+
+        Returns
+        -------
+        list of dict
+            One row for each target, with the columns ``frequency``, ``b`` and ``a_1`` … ``a_K``.
+        """
         return [
             {"frequency": k + 1, "b": float(b)} | {f"a_{j}": float(a) for j, a in enumerate(row, 1)}
             for k, (row, b) in enumerate(zip(self.A, self.b, strict=True))
@@ -85,11 +100,38 @@ class ODEFit(Law):
         return [int(k) + 1 for k in np.flatnonzero(~self.converged)]
 
     def to_generator(self) -> tuple[Array, Array]:
-        """Return the generator A, b in units of time; `analysis.to_generator` says when none exists."""
+        """Return the law as a generator, which gives the rate of change.
+
+        Returns
+        -------
+        tuple of ndarray of float64, shape (K, K) and (K,)
+            A and b of ``dx/dt = A x + b``, for each unit of time.
+
+        Raises
+        ------
+        InputError
+            If the law is an increment map without a real generator; see `analysis.to_generator`.
+        """
         return (self.A, self.b) if self.kind == "generator" else to_generator(self.A, self.b, self.unit)
 
     def to_increment(self, step: float = 1.0) -> tuple[Array, Array]:
-        """Return the increment map A, b over `step`, a multiple of the unit of a fitted increment map."""
+        """Return the law as an increment map, which gives the change over a time step.
+
+        Parameters
+        ----------
+        step : float, default 1.0
+            Time step. For a fitted increment map it must be a whole multiple of `unit`.
+
+        Returns
+        -------
+        tuple of ndarray of float64, shape (K, K) and (K,)
+            A and b of ``x(t + step) - x(t) = A x(t) + b``.
+
+        Raises
+        ------
+        InputError
+            If `step` is not such a multiple.
+        """
         if self.kind == "generator":
             return to_increment(self.A, self.b, step)
         times = step / self.unit

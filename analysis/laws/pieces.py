@@ -104,6 +104,17 @@ def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
     return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
 
 
+def whole_steps(clock: Array) -> NDArray[np.int64]:
+    """Return times in steps as whole numbers of at least 0, or raise an error."""
+    whole = np.rint(clock).astype(np.int64)
+    if np.any(whole != clock) or np.any(whole < 0):
+        raise InputError(
+            "times of an increment map must be whole numbers of steps of at least 0, got "
+            f"{clock[(whole != clock) | (whole < 0)][0]:g}"
+        )
+    return whole
+
+
 def r_squared(truth: Array, predicted: Array) -> float:
     """Return R² averaged over components; NaN for fewer than two rows, -inf if a prediction overflows.
 

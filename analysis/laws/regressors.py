@@ -85,8 +85,14 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X : array_like, shape (samples, features)
             States in the order of time.
         y : array_like, shape (samples, targets) or (samples,)
+            Their changes.
         groups : array_like, shape (samples,), optional
             The trajectory that each sample comes from, for cross-validation.
+
+        Returns
+        -------
+        LinearODERegressor
+            This estimator, fitted.
 
         Raises
         ------
@@ -117,13 +123,34 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return the changes of the states `X` (samples, features)."""
+        """Return the changes of states.
+
+        Parameters
+        ----------
+        X : array_like, shape (samples, features)
+            States.
+
+        Returns
+        -------
+        ndarray of float64, shape (samples, targets) or (samples,), as `y` in `fit`
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def check(self) -> float | str:
-        """Check all parameters, and return `alpha`; raise an InputError if one is invalid."""
+        """Check all parameters.
+
+        Returns
+        -------
+        float or str
+            The parameter `alpha`, as a number or the name of a criterion.
+
+        Raises
+        ------
+        InputError
+            If a parameter is invalid.
+        """
         if self.penalty not in ("lasso", "elastic-net", None):
             raise InputError(f"penalty must be 'lasso', 'elastic-net' or None, got {self.penalty!r}")
         whole_number("max_iter", self.max_iter, 1)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from sklearn.base import BaseEstimator, clone
 
 from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
-from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared
+from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared, whole_steps
 from physics.checks import choice, finite_array, number
 from physics.errors import InputError
 
@@ -57,10 +56,23 @@ class Law(ABC):
 
     @abstractmethod
     def changes(self, states: Array) -> Array:
-        """Return f(x), the changes of states (n, K)."""
+        """Return the right side f(x) of the law.
+
+        Parameters
+        ----------
+        states : ndarray, shape (n, K)
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
+        """
 
     def table(self) -> list[dict[str, Any]]:
         """Return the coefficients as rows.
+
+        Returns
+        -------
+        list of dict
 
         Raises
         ------
@@ -75,24 +87,40 @@ class Law(ABC):
         return []
 
     def predict(self, x0: Any, times: Any) -> Array:
-        """Return the trajectory from a state; `rollout` also returns how far it got."""
+        """Return the trajectory from a state; `rollout` also returns how far it got.
+
+        Parameters
+        ----------
+        x0, times : array_like, shape (K,) and (n,)
+            As in `rollout`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
+        """
         return self.rollout(x0, times)[0]
 
     def rollout(self, x0: Any, times: Any) -> tuple[Array, int]:
-        """Follow the law from `x0`.
+        """Follow the law from a state.
 
         Parameters
         ----------
         x0 : array_like, shape (K,)
+            State at time 0.
         times : array_like, shape (n,)
             Increasing, counted from `x0`; whole numbers of steps for an increment map.
 
         Returns
         -------
-        states : ndarray, shape (n, K)
+        states : ndarray of float64, shape (n, K)
             States, which are infinite from the frame at which the rollout has diverged.
         reached : int
             Number of frames before that.
+
+        Raises
+        ------
+        InputError
+            If a value is not finite, or `times` are negative or decrease.
         """
         state, clock = finite_array("x0", x0), finite_array("times", times).reshape(-1)
         bound = BLOW_UP * max(1.0, float(np.abs(state).max(initial=0)))
@@ -106,7 +134,17 @@ class Law(ABC):
         return states, reached
 
     def score(self, signals: Any, times: Any = None) -> Score:
-        """Score the law on data such as later frames or another run; arguments as in `fit_trajectories`."""
+        """Score the law on data such as later frames or another run.
+
+        Parameters
+        ----------
+        signals, times : array_like
+            As in `fit_trajectories`.
+
+        Returns
+        -------
+        Score
+        """
         return self._score(as_pieces(signals, times))
 
     def _score(self, pieces: Pieces) -> Score:
@@ -187,13 +225,29 @@ class RegressorLaw(Law):
         self.in_sample = self._score(pieces)
 
     def changes(self, states: Array) -> Array:
-        """Return the predictions of the estimator; infinite for states that are not finite."""
+        """Return the predictions of the estimator.
+
+        Parameters
+        ----------
+        states : ndarray, shape (n, K)
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
+            Infinite if a state is not finite.
+        """
         if not np.isfinite(states).all():
             return np.full_like(states, np.inf)
         return np.asarray(self.regressor.predict(states))
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one row for each term of a mean-field law, or for each target of other laws."""
+        """Return the coefficients as rows, if they have names.
+
+        Returns
+        -------
+        list of dict
+            One row for each term of a mean-field law, or for each target of other laws.
+        """
         if hasattr(self.regressor, "terms_"):
             names = (term_name(term) for term in self.regressor.terms_)
             return [
@@ -261,13 +315,35 @@ class HonestScores:
     across: tuple[Score, ...]
 
     def mean(self, name: str) -> float:
-        """Return the mean over runs of a score across runs, ignoring NaN; NaN if there is none."""
+        """Return the mean over runs of a score across runs.
+
+        Parameters
+        ----------
+        name : str
+            Name of a field of `Score`, such as "rollout".
+
+        Returns
+        -------
+        float
+            NaN values are ignored; NaN if there is no other.
+        """
         values = np.array([getattr(score, name) for score in self.across])
         known = values[~np.isnan(values)]
         return float(known.mean()) if len(known) else np.nan
 
     def median(self, name: str) -> float:
-        """Return the median over runs of a score across runs; NaN for a single run."""
+        """Return the median over runs of a score across runs.
+
+        Parameters
+        ----------
+        name : str
+            Name of a field of `Score`, such as "rollout".
+
+        Returns
+        -------
+        float
+            NaN for a single run.
+        """
         return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
 
 
@@ -322,11 +398,3 @@ def honest_scores(
             held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
         across = [held[k] for k in range(len(pieces))]
     return HonestScores(law, law.score(values, clocks), forward, tuple(across))
-
-
-def whole_steps(clock: Array) -> NDArray[np.int64]:
-    """Return times in steps as whole numbers of at least 0, or raise an error."""
-    whole = np.rint(clock).astype(np.int64)
-    if np.any(whole != clock) or np.any(whole < 0):
-        raise InputError("times of an increment map must be whole numbers of steps of at least 0")
-    return whole

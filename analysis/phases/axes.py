@@ -79,19 +79,50 @@ class Axis:
         return [(k / self.cells, (k + 1) / self.cells) for k in range(self.cells)]
 
     def value(self, part: float) -> float:
-        """Return the value at a position from 0 to 1 along the axis."""
+        """Return the value at a position along the axis.
+
+        Parameters
+        ----------
+        part : float
+            Position, from 0 at the low end to 1 at the high end.
+
+        Returns
+        -------
+        float
+        """
         low, high = self._ends
         return low * (high / low) ** part if self.scale == "log" else low + (high - low) * part
 
     def part(self, value: float) -> float:
-        """Return the position from 0 to 1 along the axis of a value; the inverse of `value`."""
+        """Return the position of a value along the axis; the inverse of `value`.
+
+        Parameters
+        ----------
+        value : float
+
+        Returns
+        -------
+        float
+            From 0 at the low end to 1 at the high end.
+        """
         low, high = self._ends
         if self.scale == "log":
             return math.log(value / low) / math.log(high / low)
         return (value - low) / (high - low)
 
     def point(self, span: Span) -> float:
-        """Return the value that represents a cell: its center, or the nearest whole number."""
+        """Return the value that represents a cell.
+
+        Parameters
+        ----------
+        span : pair of float
+            Ends of the cell, from 0 to 1.
+
+        Returns
+        -------
+        float
+            The center of the cell, or the nearest whole number if only these are allowed.
+        """
         centre = self.value(sum(span) / 2)
         if not self.whole:
             return centre
@@ -99,7 +130,18 @@ class Axis:
         return min(max(round(centre), least), most)
 
     def halves(self, span: Span) -> list[Span]:
-        """Return the two halves of a cell, or the cell itself if a half would hold no whole number."""
+        """Cut a cell into two.
+
+        Parameters
+        ----------
+        span : pair of float
+            Ends of the cell, from 0 to 1.
+
+        Returns
+        -------
+        list of pair of float
+            Both halves, or the cell itself if a half would hold no whole number.
+        """
         middle = sum(span) / 2
         parts = [(span[0], middle), (middle, span[1])]
         return [span] if self.whole and not all(map(self._holds_whole, parts)) else parts

@@ -3,62 +3,23 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.phases.axes import Axis, Span
-from analysis.phases.classification import DELAY, PHASES, Majority, classify_phases
+from analysis.phases.cells import WHOLE, Box, Cell, Point, Run
+from analysis.phases.classification import DELAY, PHASES, classify_phases
 from analysis.stats.intervals import Interval, proportion
 from physics.checks import number, whole_number
 from physics.errors import InputError
 
-Point = tuple[float, float]
 Evaluate = Callable[[Sequence[Point], int], Any]
-Box = tuple[Span, Span]
-WHOLE: Box = ((0.0, 1.0), (0.0, 1.0))
 CERTAIN = 0.9
 EXTRA = 2
 """Runs that are added to an unclear cell at a time; an even number keeps odd counts odd and avoids ties."""
-
-
-_majority = lru_cache(1024)(Majority)
-
-
-class Run(NamedTuple):
-    """A run of a cell: its number, its phase, and when it fitted and generalized (NaN for never)."""
-
-    number: int
-    train_steps: float
-    validation_steps: float
-    phase: str
-
-
-@dataclass(eq=False)
-class Cell:
-    """A rectangle of the plane, and the runs at the point that represents it."""
-
-    x: Span
-    y: Span
-    point: Point
-    level: int
-    runs: list[Run] = field(default_factory=list)
-
-    @property
-    def majority(self) -> Majority:
-        """The majority phase of its runs."""
-        return _majority(tuple(run.phase for run in self.runs))
-
-    def covered(self, box: Box = WHOLE) -> float:
-        """Return the area of the part of the cell that lies in a box."""
-        sides = [
-            min(own[1], other[1]) - max(own[0], other[0])
-            for own, other in zip((self.x, self.y), box, strict=True)
-        ]
-        return max(sides[0], 0.0) * max(sides[1], 0.0)
 
 
 @dataclass
@@ -94,16 +55,35 @@ class PhaseDiagram:
         return sum(len(cell.runs) for cell in self.cells + self.coarser)
 
     def decided(self, cell: Cell) -> bool:
-        """Return whether most runs of a cell agree on its phase."""
+        """Return whether most runs of a cell agree on its phase.
+
+        Parameters
+        ----------
+        cell : Cell
+
+        Returns
+        -------
+        bool
+            Whether the certainty of the majority is at least `certain`.
+        """
         return cell.majority.certainty >= self.certain
 
     def at(self, x: float, y: float) -> Cell:
         """Return the cell at a point.
 
+        Parameters
+        ----------
+        x, y : float
+            Values of both hyper-parameters.
+
+        Returns
+        -------
+        Cell
+
         Raises
         ------
         InputError
-            If the point is outside.
+            If the point is outside the diagram.
         """
         a, b = self.x.part(x), self.y.part(y)
         for cell in self.cells:
@@ -114,16 +94,21 @@ class PhaseDiagram:
         )
 
     def shares(self, box: Box = WHOLE) -> dict[str, Interval]:
-        """Return the share of each phase in the area of a box, with 95 % intervals, for given cells.
+        """Return the share of each phase in the area of a box.
 
         Each run represents an equal part of its cell. The interval is Wilson's for the effective number
-        1 / Σ a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965). It tends to be
-        too wide, because the runs of most cells agree.
+        1 / Σ a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965), for given
+        cells. It tends to be too wide, because the runs of most cells agree.
 
         Parameters
         ----------
         box : pair of spans, default the whole plane
-            Spans of both axes, from 0 to 1.
+            Spans of both axes, each from 0 to 1.
+
+        Returns
+        -------
+        dict of str to Interval
+            Share of each phase, from 0 to 1, with its 95 % interval.
         """
         areas = np.array([cell.covered(box) for cell in self.cells])
         areas /= areas.sum()
@@ -136,12 +121,29 @@ class PhaseDiagram:
         }
 
     def leading(self, box: Box = WHOLE) -> str:
-        """Return the phase with the largest share of a box."""
+        """Return the phase with the largest share of a box.
+
+        Parameters
+        ----------
+        box : pair of spans, default the whole plane
+            Spans of both axes, each from 0 to 1.
+
+        Returns
+        -------
+        str
+            One of `PHASES`.
+        """
         shares = self.shares(box)
         return max(PHASES, key=lambda phase: shares[phase].estimate)
 
     def borders(self) -> NDArray[np.intp]:
-        """Return pairs (n, 2) of places in `cells` whose cells share an edge but differ in their phase."""
+        """Return the pairs of cells that share an edge but differ in their phase.
+
+        Returns
+        -------
+        ndarray of int, shape (n, 2)
+            Indices of both cells in `cells`.
+        """
         (left, right), (low, high) = (
             np.array([getattr(cell, side) for cell in self.cells]).T for side in ("x", "y")
         )
@@ -151,7 +153,13 @@ class PhaseDiagram:
         return np.argwhere((beside | above) & (phases[:, None] != phases))
 
     def touching(self) -> dict[frozenset[str], int]:
-        """Return the number of borders between each two phases."""
+        """Return how often each two phases border on each other.
+
+        Returns
+        -------
+        dict of frozenset of str to int
+            Number of pairs of cells that share an edge, for each two phases that do.
+        """
         found: dict[frozenset[str], int] = {}
         for pair in self.borders():
             key = frozenset(self.cells[k].majority.phase for k in pair)
@@ -159,11 +167,23 @@ class PhaseDiagram:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each cell, even if it was cut, with its extent, its point, and its phases."""
+        """Return a row for each cell, including those that were cut.
+
+        Returns
+        -------
+        list of dict
+            The extent of the cell, its point, the number of runs in each phase, and the majority.
+        """
         return [self._row(cell, cell in self.coarser) for cell in self.cells + self.coarser]
 
     def run_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each run, with its point, its number, its steps (NaN for never) and its phase."""
+        """Return a row for each run.
+
+        Returns
+        -------
+        list of dict
+            The point of the run, its number, its steps to both thresholds (NaN for never), and its phase.
+        """
         rows = [
             {self.x.name: cell.point[0], self.y.name: cell.point[1], **run._asdict()}
             for cell in self.cells + self.coarser

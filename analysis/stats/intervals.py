@@ -24,11 +24,31 @@ class Interval:
     count: int
 
     def covers(self, value: float) -> bool:
-        """Return whether the interval contains `value`."""
+        """Return whether the interval contains a value.
+
+        Parameters
+        ----------
+        value : float
+
+        Returns
+        -------
+        bool
+            False if the interval is NaN.
+        """
         return self.low <= value <= self.high
 
     def map(self, function: Callable[[float], float]) -> "Interval":
-        """Return the interval of an increasing function of the quantity, such as its exponential."""
+        """Return the interval of a function of the quantity.
+
+        Parameters
+        ----------
+        function : callable
+            Increasing function of a number, such as `math.exp`.
+
+        Returns
+        -------
+        Interval
+        """
         estimate, low, high = (float(function(value)) for value in (self.estimate, self.low, self.high))
         return Interval(estimate, low, high, self.count)
 
@@ -36,6 +56,15 @@ class Interval:
         """Return the interval without the values that the quantity cannot have, such as an accuracy of 125 %.
 
         The interval covers the true value as often as before, because no true value is cut off.
+
+        Parameters
+        ----------
+        least, most : float
+            Smallest and largest possible value.
+
+        Returns
+        -------
+        Interval
         """
         low, high = (
             min(max(side, least), most) if np.isfinite(side) else side for side in (self.low, self.high)
@@ -43,7 +72,20 @@ class Interval:
         return Interval(self.estimate, low, high, self.count)
 
     def format(self, digits: int = 1, scale: float = 1.0) -> str:
-        """Return the estimate and the interval as text, such as ``13.0 [7.8, 21.0]``."""
+        """Return the estimate and the interval as text, such as ``13.0 [7.8, 21.0]``.
+
+        Parameters
+        ----------
+        digits : int, default 1
+            Number of decimal places.
+        scale : float, default 1.0
+            Factor of all numbers, such as 100 for percent.
+
+        Returns
+        -------
+        str
+            "-" if the estimate is not finite, and only the estimate if the interval is not.
+        """
         if not np.isfinite(self.estimate):
             return "-"
         estimate, low, high = (

@@ -52,7 +52,17 @@ class Transition:
     misfit: float
 
     def probability(self, r: Any) -> Array:
-        """Return P(r) of the fitted curve."""
+        """Return P(r) of the fitted curve.
+
+        Parameters
+        ----------
+        r : array_like
+            Control parameter, greater than 0.
+
+        Returns
+        -------
+        ndarray of float64, the shape of `r`
+        """
         return np.exp(_log_probability(np.asarray(r, float), self.critical.estimate, self.width, self.shape))
 
 

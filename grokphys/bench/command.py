@@ -39,7 +39,9 @@ def bench(
     if minutes is not None:
         minutes = number("minutes", minutes, above=0.0)
         if "gpu" not in names:
-            raise InputError(f"minutes is the time for gpu, got names {' '.join(names) or 'without it'}")
+            raise InputError(
+                f"minutes must be left out unless gpu is among the names, got {' '.join(names) or 'no names'}"
+            )
     names = tuple(dict.fromkeys(names)) or tuple(name for name in BENCHES if name != "gpu")
     for name in names:
         refuse_existing(directory / f"{name}.json", overwrite, parents=True)

@@ -21,7 +21,8 @@ from grokphys.bench.timing import against, exponent, in_turn, machine, measured,
 from grokphys.output import Budget
 from grokphys.report.page import Table
 from physics.jit import kernel
-from physics.particles.system import ParticleSystem, forces
+from physics.particles.forces import forces
+from physics.particles.system import ParticleSystem
 
 ARRAY_LIMIT = 1900
 """Pair sums up to which the NumPy and PyTorch references, which hold several P² arrays, are run."""

@@ -151,7 +151,10 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
         return {"W_in": final[..., :half], "W_out": final[..., half:].swapaxes(1, 2)}
     if made.get("program") == "nets.Recorder":
         return {"W_in": final}
-    raise InputError(f"neurons needs what networks were trained to, got a file by {made.get('program', '?')}")
+    raise InputError(
+        "--neurons needs a file that nets.train or nets.Recorder has made, got one made by "
+        f"{made.get('program', 'an unknown program')}"
+    )
 
 
 def _logits(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:

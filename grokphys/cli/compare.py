@@ -4,12 +4,12 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from grokphys.options import OutFile, Overwrite
+from grokphys.options import OneFile, OutFile, Overwrite
 
 
 def compare(
-    first: Positional[str],
-    second: Positional[str],
+    first: Positional[OneFile],
+    second: Positional[OneFile],
     *,
     align: str = "auto",
     delta: float = 0.01,

@@ -40,10 +40,10 @@ def fit_ode(
 
     Args:
         files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
-        law: Law to fit: linear (the ODE of the paper), lotka-volterra (mean-field competition) or quadratic
-            (all quadratic terms).
-        penalty: Penalty of the linear and the quadratic law: the Lasso of the paper, elastic net, or none
-            (least squares).
+        law: Law to fit: linear (the ODE of the paper), mean-field (nine terms, the same for every frequency)
+            or lotka-volterra (all linear and quadratic terms).
+        penalty: Penalty of the linear and the Lotka-Volterra law: lasso (as in the paper), elastic-net, or
+            least-squares (no penalty).
         alpha: Weight of the penalty, at least 0. With aic, bic or cv it is chosen for each frequency.
         l1_ratio: Fraction of the L1 norm in the elastic net, from 0 to 1.
         max_iter: Largest number of sweeps of coordinate descent for each frequency.
@@ -64,9 +64,9 @@ def fit_ode(
 
     recipe = fits.recipe_of(law, penalty, alpha, l1_ratio, max_iter, form, resamples)
     if whole_number("last", last, 1) <= whole_number("first", first, 0):
-        raise InputError(f"last must be a step after first, {first}, got {last}")
+        raise InputError(f"last must be greater than first = {first}, got {last}")
     if resamples and directory is None:
-        raise InputError("resamples needs directory (--directory), where intervals.csv is written")
+        raise InputError("resamples needs directory (--directory), to which intervals.csv is written")
     if table is not None:
         refuse_table(table, overwrite)
     if directory is not None:

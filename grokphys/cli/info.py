@@ -32,7 +32,7 @@ def info(files: Positional[Files], *, follow: bool = False) -> int:
     if follow:
         paths = resolve(files)
         if len(paths) != 1:
-            raise InputError(f"follow (--follow) takes one file, got {len(paths)}")
+            raise InputError(f"files must be one file if follow (--follow) is given, got {len(paths)}")
         return _follow(StoredTrajectory(paths[0]))
     failures = 0
     for path in resolve(files):

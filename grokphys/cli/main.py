@@ -14,7 +14,7 @@ from typing import Any
 
 from grokphys import interrupts
 from grokphys.options import ValueNotAllowed, sentence
-from grokphys.parsing import Commands, parsed
+from grokphys.parsing import Commands, in_options, parsed
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
 COMMANDS = Commands(
@@ -72,15 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             return int(parsed(words, COMMANDS, description=DESCRIPTION, warn=_warn)())
     except (InputError, ValueNotAllowed) as error:
-        return _fail(sentence(error), 2)
+        return _fail(_spoken(sentence(error), words), 2)
     except (FileFormatError, OutputError, SimulationError) as error:
-        return _fail(sentence(error), 1)
+        return _fail(_spoken(sentence(error), words), 1)
     except BrokenPipeError:  # the reader has closed the output, as in `grokphys … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt as stop:
         number, word = (15, "terminated") if isinstance(stop, interrupts.Terminated) else (2, "interrupted")
-        print("; ".join([f"grokphys: {word}", *getattr(stop, "__notes__", [])]), file=sys.stderr)
+        notes = [_spoken(note, words) for note in getattr(stop, "__notes__", [])]
+        print("; ".join([f"grokphys: {word}", *notes]), file=sys.stderr)
         return 128 + number
     except OSError as error:
         gone = "" if _has_directory() else "the working directory no longer exists: "
@@ -109,6 +110,11 @@ def _has_directory() -> bool:
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "")
+
+
+def _spoken(text: str, words: Sequence[str]) -> str:
+    """Return a message with the options of the command in place of the arguments of the library."""
+    return in_options(text, words[0], COMMANDS[words[0]]) if words and words[0] in COMMANDS else text
 
 
 def _fail(text: str, status: int) -> int:

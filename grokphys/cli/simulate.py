@@ -24,6 +24,11 @@ SYSTEM_OPTIONS = {
         "INT",
         "Modulus of the classes, at least 2. The class of the pair (i, j) is (i + j) mod it.",
     ),
+    "integrator": tyro.conf.arg(
+        help="Method of integration. euler takes the steps of the paper; adaptive follows the continuous "
+        "flow that they approximate, by a Runge-Kutta method of order 5 that chooses its own steps. The "
+        "step size is then only the unit of time."
+    ),
 }
 """Help texts of options that other commands share, or whose default is not a number."""
 

@@ -336,7 +336,7 @@ def recipe(
             raise InputError(f"name must be new, got {name!r}, which {registry[name].module} has registered")
         names = [rule.name for rule in rules]
         if len(set(names)) < len(names):
-            raise InputError(f"the rules of {name} must have names of their own, got {names}")
+            raise InputError(f"the rules of {name} must have different names, got {names}")
         settings: dict[Budget, Any] = {"quick": quick, "paper": paper_setting}
 
         @wraps(make)

@@ -169,10 +169,12 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
         _check_name(kind, name)
     for name in grid:
         if name in fixed or any(name in table for table in tables):
-            raise InputError(f"{name} must stand in one of fixed, grid and list, got it in grid and another")
+            raise InputError(
+                f"{name} must be in only one of fixed, grid and list, got it in grid and another"
+            )
     for name in itertools.chain(*tables):
         if name in fixed:
-            raise InputError(f"{name} must stand in one of fixed, grid and list, got it in fixed and list")
+            raise InputError(f"{name} must be in only one of fixed, grid and list, got it in fixed and list")
     pack = content.get("pack")
     return Declaration(kind, fixed, grid, tables, None if pack is None else whole_number("pack", pack, 1))
 

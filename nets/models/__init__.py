@@ -1,15 +1,8 @@
 """The models: their parameters, initialization and outputs, for a whole ensemble at once."""
 
-from nets.models.dense import (
-    ConstantAttention,
-    DenseModel,
-    EmbeddingMLP,
-    GroupDecoder,
-    Model,
-    Parameters,
-    ToyAddition,
-)
+from nets.models.dense import ConstantAttention, EmbeddingMLP, GroupDecoder, ToyAddition
 from nets.models.images import ImageMLP
+from nets.models.model import DenseModel, Model, Parameters
 from nets.models.transformer import TokenTransformer
 from nets.models.two_layer import TwoLayer
 

@@ -1,15 +1,15 @@
-"""The base class of models, and the models of dense layers on the embeddings of two tokens."""
+"""The models of dense layers on the embeddings of two tokens."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.architecture import EMBEDDING, ODD, Activation, Architecture, Initialisation
+from nets.architecture import ODD, Activation, Architecture, Initialisation
+from nets.models.model import DenseModel
 from nets.tasks import Task, addition, group_products, modular_addition
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
@@ -17,111 +17,7 @@ from physics.theory.groups import as_group, symmetric
 from physics.theory.system import EffectiveTheory
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-Parameters = dict[str, NDArray[np.float64]]
-
-
-class Model(ABC):
-    """Base class of the networks that `train` trains; docs/guide/own_models.md shows how to write your own.
-
-    A model is a frozen dataclass, whose fields are stored in trajectories. The fields `tokens` and `dim` are
-    the shape of the recorded positions. A model must define `task`, `loss`, `initial` and `outputs`.
-    """
-
-    tokens: int
-    dim: int
-
-    encoder: ClassVar[tuple[str, ...]] = (EMBEDDING,)
-    """First parameters, which train with the rates of the embedding; all others are the decoder."""
-
-    @property
-    @abstractmethod
-    def task(self) -> Task:
-        """The task that the model learns."""
-
-    @property
-    @abstractmethod
-    def loss(self) -> str:
-        """Training loss: "cross_entropy" or "mean_squared_error"."""
-
-    @abstractmethod
-    def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the parameters of one member; the embedding has the shape (tokens, dim)."""
-
-    @abstractmethod
-    def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
-        """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
-
-    architecture: Architecture | None = None
-    """Layers that the fused engine can compute; None if only PyTorch can."""
-
-    embedding_penalty: float = 0.0
-
-    dropout: float = 0.0
-    """Rate of dropout during training."""
-
-    @property
-    def activation_numbers(self) -> int:
-        """Approximate count of numbers that PyTorch keeps for one example of one member during training."""
-        drawn = self.initial(np.random.default_rng(0), np.random.default_rng(0))
-        return 3 * sum(value.shape[-1] for value in drawn.values())  # input, output and gradient of layers
-
-    @property
-    def theory(self) -> EffectiveTheory | None:
-        """Operation whose parallelograms define the representation quality of the embeddings."""
-        return None
-
-    def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Return the target of each class (classes, outputs) for the squared error, one-hot by default."""
-        return np.eye(self.task.classes)
-
-    def _set(self, **checked: Any) -> None:
-        """Set checked fields of a frozen dataclass, from its ``__post_init__``."""
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    def point_sets(self, parameters: dict[str, "Tensor"], train: tuple["Tensor", "Tensor"]) -> "Tensor":
-        """Return what is recorded as positions (runs, tokens, dim), by default the embeddings."""
-        return parameters[EMBEDDING]
-
-
-class DenseModel(Model):
-    """Base class of models that both engines train: embedding, combination, dense layers and loss."""
-
-    architecture: Architecture
-
-    initialisation: Initialisation
-
-    @property
-    def loss(self) -> str:
-        """Training loss of the architecture."""
-        return self.architecture.loss
-
-    @property
-    def activation_numbers(self) -> int:
-        """Input, output and gradient of each layer."""
-        return 3 * sum(self.architecture.sizes)
-
-    def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
-        """Outputs (runs, examples, outputs) for `inputs` (runs, examples, 2 or features)."""
-        return self.architecture.outputs(parameters, inputs)
-
-    def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the parameters of one member, the embedding and the layers from separate random streams."""
-        return {
-            EMBEDDING: self._embedding(embedding),
-            **self.architecture.draw(self.initialisation, layers),
-        }
-
-    def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Embedding (tokens, dim) as PyTorch's module draws it: standard normal."""
-        return generator.standard_normal((self.tokens, self.dim))
-
-    def _check(self, **minima: int) -> None:
-        """Coerce whole-number fields, and the initialization."""
-        self._set(**{name: whole_number(name, getattr(self, name), least) for name, least in minima.items()})
-        choice("initialisation", self.initialisation, get_args(Initialisation))
+    pass
 
 
 @dataclass(frozen=True)
@@ -307,7 +203,17 @@ class ToyAddition(DenseModel):
         return EffectiveTheory(self.tokens)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Standard normal targets, (classes, outputs)."""
+        """Draw the targets of the regression from the standard normal distribution.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            Random stream of the targets of one member.
+
+        Returns
+        -------
+        ndarray of float64, shape (classes, outputs_dim)
+        """
         return generator.standard_normal((self.task.classes, self.outputs_dim))
 
     def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -385,7 +291,17 @@ class GroupDecoder(DenseModel):
         return EffectiveTheory(group=self.group)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Standard normal targets, (classes, outputs)."""
+        """Draw the target of each element of the group from the standard normal distribution.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            Random stream of the targets of one member.
+
+        Returns
+        -------
+        ndarray of float64, shape (order of the group, outputs_dim)
+        """
         return generator.standard_normal((self.task.classes, self.outputs_dim))
 
     def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import Architecture, Initialisation
-from nets.models.dense import DenseModel, Parameters, checked_widths
+from nets.models.dense import checked_widths
+from nets.models.model import DenseModel, Parameters
 from nets.tasks import Task
 from physics.checks import choice, whole_number
 from physics.errors import FileFormatError, InputError
@@ -158,11 +159,36 @@ class ImageMLP(DenseModel):
         return Architecture("data", sizes, "relu", "mean_squared_error")
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the layers of one member."""
+        """Draw the layers of one member.
+
+        Parameters
+        ----------
+        embedding : numpy.random.Generator
+            Not used, because there is no embedding.
+        layers : numpy.random.Generator
+            Random stream of the layers.
+
+        Returns
+        -------
+        dict of ndarray of float64
+            Weights (inputs, outputs) and biases (1, outputs) by name.
+        """
         return self.architecture.draw(self.initialisation, layers)
 
     def point_sets(self, parameters: dict[str, "Tensor"], train: tuple["Tensor", "Tensor"]) -> "Tensor":
-        """Class means (runs, classes, width) of the last hidden layer over the training images."""
+        """Return the mean of each class in the last hidden layer, over the training images.
+
+        Parameters
+        ----------
+        parameters : dict of Tensor
+            Parameters by name, each with a first axis of length runs.
+        train : pair of Tensor
+            Images (runs, examples, pixels) and labels (runs, examples) of the training sets.
+
+        Returns
+        -------
+        Tensor, shape (runs, classes, width)
+        """
         from torch.nn.functional import one_hot
 
         images, labels = train

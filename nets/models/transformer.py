@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer, embedded
-from nets.models.dense import Model, Parameters
+from nets.models.model import Model, Parameters
 from nets.tasks import Task, modular_addition
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
@@ -105,7 +105,20 @@ class TokenTransformer(Model):
         return 2 * self.depth * (18 * self.dim + 4 * self.width + 8 * self.heads) + 3 * self.tokens
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw one member from two streams: weights (inputs, outputs), biases (1, outputs)."""
+        """Draw the parameters of one member.
+
+        Parameters
+        ----------
+        embedding : numpy.random.Generator
+            Random stream of the embedding.
+        layers : numpy.random.Generator
+            Random stream of all other parameters.
+
+        Returns
+        -------
+        dict of ndarray of float64
+            "embedding" (tokens, dim), weights (inputs, outputs), and biases (1, outputs), by name.
+        """
         drawn: Parameters = {EMBEDDING: embedding.standard_normal((self.tokens, self.dim))}
         rule = self.initialisation
         for block in self._blocks:
@@ -122,9 +135,20 @@ class TokenTransformer(Model):
         return drawn | draw_layer("output", rule, 2 * self.dim, self.tokens, layers)
 
     def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
-        """Logits (runs, examples, tokens) for `inputs` (runs, examples, 2).
+        """Compute the logits of all members at once.
 
-        `dropout` is called as ``dropout(states, rate)``; None at evaluation.
+        Parameters
+        ----------
+        parameters : dict of Tensor
+            Parameters by name, each with a first axis of length runs.
+        inputs : Tensor of int64, shape (runs, examples, 2)
+            Pairs of tokens.
+        dropout : callable, optional
+            Function ``dropout(states, rate)`` that drops numbers during training; None at evaluation.
+
+        Returns
+        -------
+        Tensor, shape (runs, examples, tokens)
         """
         from torch import relu
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING, Architecture, Neuron
-from nets.models.dense import DenseModel, Parameters
+from nets.models.model import DenseModel, Parameters
 from nets.tasks import Task, modular_addition
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
@@ -114,7 +114,20 @@ class TwoLayer(DenseModel):
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the input and the output weights of one member from separate random streams."""
+        """Draw the input and the output weights of one member.
+
+        Parameters
+        ----------
+        embedding : numpy.random.Generator
+            Random stream of the input weights, and of the frequencies if the start has a single one.
+        layers : numpy.random.Generator
+            Random stream of the output weights.
+
+        Returns
+        -------
+        dict of ndarray of float64
+            "embedding" (tokens, hidden) and "output.weight" (hidden, tokens).
+        """
         if self.start == "random":
             deviation = self.scale / self.tokens**0.5
             return {

@@ -38,12 +38,21 @@ class LogitSpectrum:
     ghosts_explained: Array
 
     def key_frequencies(self, share: float = 0.9) -> NDArray[np.bool_]:
-        """Mark the smallest set of frequencies (..., K) with `share` of the explained variance.
+        """Mark the fewest frequencies that together hold a share of the explained variance.
+
+        Parameters
+        ----------
+        share : float, default 0.9
+            Share of the explained variance, greater than 0 and at most 1.
+
+        Returns
+        -------
+        ndarray of bool, shape (..., K)
 
         Raises
         ------
         InputError
-            If `share` is not greater than 0 and at most 1.
+            If `share` is out of its range.
         """
         share = number("share", share, above=0.0)
         if share > 1:

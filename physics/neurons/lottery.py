@@ -111,11 +111,36 @@ class FourierLottery:
         return 2 * self.neurons
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start (tokens, 2 neurons)."""
+        """Draw normal weights with the standard deviation scale/√p.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, 2 neurons)
+            Input weights of all neurons, and then their output weights.
+        """
         return self.scale * self.tokens**-0.5 * generator.standard_normal((self.tokens, self.dim))
 
     def pack(self, theta: Any, xi: Any) -> Array:
-        """Return the weights (..., tokens, 2 neurons), of mean zero, for θ and ξ (..., neurons, K)."""
+        """Return the real weights that have given Fourier coefficients and mean zero.
+
+        Parameters
+        ----------
+        theta, xi : array_like, complex, shape (..., neurons, K)
+            Coefficients of the input and of the output weights.
+
+        Returns
+        -------
+        ndarray of float64, shape (..., tokens, 2 neurons)
+
+        Raises
+        ------
+        InputError
+            If shapes do not agree, a value is not finite, or a coefficient at p/2 of an even p is not real.
+        """
         first, second = self._checked(theta, xi)
         if first.ndim < 2 or first.shape[-2] != self.neurons:
             wanted = f"(..., {self.neurons}, {self.frequencies})"
@@ -126,7 +151,23 @@ class FourierLottery:
         return np.ascontiguousarray((wave @ both.swapaxes(-1, -2)).real)
 
     def unpack(self, positions: Any) -> tuple[Complex, Complex]:
-        """Return θ and ξ (..., neurons, K) of weights (..., tokens, 2 neurons)."""
+        """Return the Fourier coefficients of real weights, without their means; the inverse of `pack`.
+
+        Parameters
+        ----------
+        positions : array_like, shape (..., tokens, 2 neurons)
+            Weights.
+
+        Returns
+        -------
+        tuple of ndarray of complex128, shape (..., neurons, K)
+            θ and ξ.
+
+        Raises
+        ------
+        InputError
+            If `positions` are not finite or of another shape.
+        """
         array = finite_array("positions", positions)
         if array.shape[-2:] != (self.tokens, self.dim):
             raise InputError(
@@ -136,20 +177,72 @@ class FourierLottery:
         return both[..., : self.neurons, :], both[..., self.neurons :, :]
 
     def velocity(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        """Return dθ/dt and dξ/dt at states (..., K)."""
+        """Return the time derivatives of a state.
+
+        Parameters
+        ----------
+        theta, xi : array_like, complex, shape (..., K)
+
+        Returns
+        -------
+        tuple of ndarray of complex128, shape (..., K)
+            dθ/dt and dξ/dt.
+        """
         first, second = self._checked(theta, xi)
         return 2 * self._couplings * first.conj() * second, self._couplings * first**2
 
     def conserved(self, theta: Any, xi: Any) -> tuple[Array, Array]:
-        """Return C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ) of states (..., K), which do not change in time."""
+        """Return the two quantities of each frequency that do not change in time.
+
+        Parameters
+        ----------
+        theta, xi : array_like, complex, shape (..., K)
+
+        Returns
+        -------
+        tuple of ndarray of float64, shape (..., K)
+            C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ).
+        """
         return invariants(*self._checked(theta, xi))
 
     def blowup_times(self, theta: Any, xi: Any) -> Array:
-        """Return the time t* (..., K) at which each frequency diverges; infinite if it never does."""
+        """Return the time t* at which each frequency diverges.
+
+        Parameters
+        ----------
+        theta, xi : array_like, complex, shape (..., K)
+            State at time 0.
+
+        Returns
+        -------
+        ndarray of float64, shape (..., K)
+            Times in units of t, counted from this state; infinite for a frequency that never diverges.
+
+        Raises
+        ------
+        InputError
+            If shapes do not agree, a value is not finite, or a θ is smaller than 1e-145 of its ξ but not 0.
+        """
         return self._times(*blowups(*self._begun(theta, xi)))
 
     def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
-        """Return the frequency (...), from 1, with the smallest t* of each neuron; 0 if none diverges."""
+        """Return the frequency of each neuron that diverges first.
+
+        Parameters
+        ----------
+        theta, xi : array_like, complex, shape (..., K)
+            State at time 0.
+
+        Returns
+        -------
+        ndarray of int64, shape (...)
+            Frequency with the smallest t*, from 1; 0 if none diverges.
+
+        Raises
+        ------
+        InputError
+            As in `blowup_times`.
+        """
         times = self.blowup_times(theta, xi)
         return np.where(np.isfinite(times).any(axis=-1), times.argmin(axis=-1) + 1, 0)
 
@@ -186,7 +279,15 @@ class FourierLottery:
         return self._after(waves, clock.reshape(*clock.shape, *[1] * first.ndim))
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move `positions` (runs, tokens, 2 neurons) in place by the exact flow over ``steps * step_size``.
+        """Move an ensemble in place by the exact flow over the time ``steps * step_size``.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, 2 neurons)
+        step_size : float
+            Length of a step, in units of t.
+        steps : int
+            Number of steps.
 
         Raises
         ------
@@ -202,7 +303,17 @@ class FourierLottery:
         positions[:] = positions.mean(axis=1, keepdims=True) + moved
 
     def observables(self, positions: Array) -> dict[str, Array]:
-        """Measure what `simulate` records: C, M, and the "time_left" until t*, each (runs, neurons, K)."""
+        """Measure the quantities that `simulate` records with every frame.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, 2 neurons)
+
+        Returns
+        -------
+        dict of ndarray of float64, shape (runs, neurons, K) each
+            "C" and "M" of `conserved`, and "time_left", the time until t*.
+        """
         theta, xi = self.unpack(positions)
         C, M = self.conserved(theta, xi)
         return {"C": C, "M": M, "time_left": self.blowup_times(theta, xi)}

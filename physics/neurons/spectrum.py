@@ -154,7 +154,17 @@ class NeuronSpectrum(Value):
         return np.where(without, np.nan, _angle(turned))
 
     def at_frequency(self, values: Any) -> NDArray[Any]:
-        """Return the entries of `values` (..., hidden, K), such as `phase`, at the strongest frequencies."""
+        """Return the entries of an array at the strongest frequency of each neuron.
+
+        Parameters
+        ----------
+        values : array_like, shape (..., hidden, K)
+            Values for each frequency, such as `phase`.
+
+        Returns
+        -------
+        ndarray, shape (..., hidden)
+        """
         return np.take_along_axis(np.asarray(values), self._strongest[..., None], axis=-1)[..., 0]
 
     @cached_property

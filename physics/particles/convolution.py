@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 
 SAFETY = 3.0
 """The grid is designed for `tolerance / SAFETY`; tested on many configurations."""
+CELL_COST, POINT_COST = 450.0, 4000.0
+"""Measured time for a cell of the grid and for a point, in units of the time for a pair of the direct sum."""
 TASKS = 8
 """Number of grids onto which charges are spread in parallel."""
 SHARPEST = 1e-12
@@ -62,10 +64,8 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
     tolerance *= min(1.0, widest / (4.0 * softening)) ** 2
     if not (tolerance >= SHARPEST and widest < 1e6 * softening):
         return None
-    z = 1.0
-    for _ in range(
-        30
-    ):  # 2 √(πz/2) exp(-z) = tolerance / SAFETY: what lies beyond the band, of the largest push
+    z = 1.0  # solves 2 √(πz/2) exp(-z) = tolerance / SAFETY: the fraction of the push beyond the band
+    for _ in range(30):
         z = math.log(2.0 * SAFETY / tolerance * math.sqrt(math.pi * z / 2.0))
     spacing = math.pi * softening / z
     width = math.ceil(0.42 * z) + 1
@@ -78,6 +78,31 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
     ]
     chosen = Plan(spacing, width, (shape[0], shape[1]), taper, sharpness)
     return chosen if chosen.cells <= MEMORY else None
+
+
+def plans(
+    positions: Array, softening: float, tolerance: float, pair_count: int | None = None
+) -> list[Plan | None]:
+    """Return a grid for the pair sums of each run (runs, tokens, 2), or None where none is to be used.
+
+    If the number of pair sums is given, a grid that would take longer than the direct sum is not used.
+    """
+    found: list[Plan | None] = []
+    for position in positions:
+        chosen = plan(2.0 * np.ptp(position, axis=0), softening, tolerance)
+        if chosen is not None and pair_count is not None:
+            work = CELL_COST * chosen.cells + POINT_COST * pair_count
+            chosen = None if work > pair_count**2 / 2 else chosen
+        found.append(chosen)
+    return found
+
+
+def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) -> Array:
+    """Return the repulsion of all pair sums on the particles (tokens, 2) of one run."""
+    first, second, tokens = pairs.first, pairs.second, len(position)
+    push = repulsion(np.ascontiguousarray((position[first] + position[second]).T), softening, chosen)
+    both = [np.bincount(first, one, tokens) + np.bincount(second, one, tokens) for one in push]
+    return np.stack(both, axis=1)
 
 
 def repulsion(points: Array, softening: float, chosen: Plan) -> Array:

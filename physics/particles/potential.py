@@ -1,6 +1,7 @@
 """Energy of the clustering terms between pair sums (Musat §5)."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,19 @@ from numpy.typing import NDArray
 from physics.jit import rows_kernel
 
 Array = NDArray[np.float64]
+
+
+def energies(
+    positions: Array, pairs: Any, attraction: float, repulsion: float, softening_squared: float
+) -> Array:
+    """Return the energies (runs,) of positions (runs, tokens, dim), with weights of both kinds of pairs."""
+    sums = np.ascontiguousarray((positions[:, pairs.first] + positions[:, pairs.second]).swapaxes(1, 2))
+    # Products of eight squares must not overflow.
+    safe = softening_squared > 1e-38 and sums.shape[1] * np.ptp(sums, axis=2).max() ** 2 < 1e38
+    partial = np.empty((len(positions), 16, 2))
+    clustering(sums, pairs.label, softening_squared, 8 if safe else 1, partial)
+    pull, logarithms = partial.sum(axis=1).T
+    return np.asarray(attraction * pull - (0.5 * repulsion * logarithms if repulsion else 0.0))
 
 
 @rows_kernel(lambda sums, label, squared, rows, partial: len(sums) * partial.shape[1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, flag, number, point_sets, whole_number
+from physics.checks import choice, flag, number, whole_number
 from physics.errors import InputError
 from physics.lazy import lazy_modules
 from physics.particles.adaptive import checked_tolerance, integrate
@@ -38,13 +38,9 @@ BY_ROW, BY_ROW_ALWAYS = 1500, 20_000
 """Pair sums from which a run may be spread over the cores, where there are not enough runs for all of them,
 and from which it always is, to save memory; the bits are the same."""
 FAST_ABOVE = 31_375
-"""Pair sums from which the fast sum may pay; how much it costs then is estimated for each state:"""
-CELL_COST, POINT_COST = 450.0, 4000.0
-"""Measured time for a cell of the grid and for a point, in units of the time for a pair of the direct sum."""
+"""Pair sums from which the fast sum may pay; its cost is then estimated for each state."""
 SHARPEST = 1e-10
 """Smallest tolerance of the fast sum."""
-LARGEST = 1e150
-"""Largest coordinate whose squares and products do not overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,26 +158,73 @@ class ParticleSystem(Value):
         return self.pair_count / same, self.pair_count / diff
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start (tokens, dim) from the standard normal distribution."""
+        """Draw a start from the standard normal distribution.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, dim)
+        """
         return generator.standard_normal((self.tokens, self.dim))
 
     def forces(self, positions: Array, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
-        """Return the forces on `positions` (runs, tokens, dim) without checks; see `physics.forces`."""
+        """Return the force on every particle without checking the arguments; `physics.forces` checks them.
+
+        Parameters
+        ----------
+        positions : ndarray, shape (runs, tokens, dim)
+            Finite positions.
+        method : {"auto", "direct", "fast"}, default "auto"
+            How the repulsion is summed, as in `physics.forces`.
+        tolerance : float, default 1e-6
+            Largest error of the fast sum, relative to the largest force.
+
+        Returns
+        -------
+        ndarray of float64, shape (runs, tokens, dim)
+
+        Raises
+        ------
+        InputError
+            If `method` is "fast" and the system is not planar or has no softening.
+        """
         positions = np.require(positions, np.float64, "C")
         forces = np.empty_like(positions)
-        for run, chosen in _in_parts(positions, self, method, tolerance):
+        if method == "direct" or (method == "auto" and not (self._may_be_fast and self.softening >= SOFT)):
+            self._direct(positions, 0.0, 0, forces)
+            return forces
+        if self.dim != 2 or not self.softening > 0.0:
+            raise InputError(
+                "method 'fast' needs dim = 2 and softening greater than 0, "
+                f"got dim = {self.dim} and softening = {self.softening:g}"
+            )
+        pairs = self.pair_count if method == "auto" else None
+        for run, chosen in enumerate(convolution.plans(positions, self.softening, tolerance, pairs)):
+            part = slice(run, run + 1)
             if chosen is None:
-                self._direct(positions[run], 0.0, 0, forces[run])
+                self._direct(positions[part], 0.0, 0, forces[part])
             else:
-                self._fast(positions[run], chosen, forces[run])
+                self._fast(positions[part], chosen, forces[part])
         return forces
 
     def velocity(self, positions: Array) -> Array:
-        """Return the time derivative of positions (runs, tokens, dim) in the flow that steps approximate.
+        """Return the time derivative of the positions in the flow that the steps approximate.
 
         Without `normalise` it is the force F. With it, the mean of F and its part along the centered
         positions are subtracted on each axis, so that mean and variance are constant. This is the limit of a
         normalized step as its size goes to zero.
+
+        Parameters
+        ----------
+        positions : ndarray, shape (runs, tokens, dim)
+            Finite positions.
+
+        Returns
+        -------
+        ndarray of float64, shape (runs, tokens, dim)
         """
         force = self.forces(positions, tolerance=min(1e-6, max(SHARPEST, 0.01 * self.relative_tolerance)))
         if not self.normalise:
@@ -194,10 +237,22 @@ class ParticleSystem(Value):
         return force
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move `positions` (runs, tokens, dim) in place by `steps` steps.
+        """Move an ensemble in place.
 
-        Large systems in the plane use the fast sum if that saves time, with errors up to 1e-6 of the largest
-        force.
+        Large planar systems use the fast sum if it saves time, with errors up to 1e-6 of the largest force.
+
+        Parameters
+        ----------
+        positions : ndarray, shape (runs, tokens, dim)
+        step_size : float
+            Length of a step, in units of time.
+        steps : int
+            Number of steps.
+
+        Raises
+        ------
+        SimulationError
+            If the adaptive integrator cannot meet its tolerance.
         """
         given, positions = positions, np.require(positions, np.float64, ["C", "W"])
         if self.integrator == "adaptive":
@@ -215,9 +270,18 @@ class ParticleSystem(Value):
             given[...] = positions
 
     def largest_step_size(self, positions: Array) -> float:
-        """Return a step size with which no particle moves far; 0 if the forces overflow.
+        """Return a step size to suggest where a step overflows.
 
-        Far means a tenth of the distance of the farthest particle from the origin.
+        No particle moves farther with it than a tenth of the largest distance from the origin.
+
+        Parameters
+        ----------
+        positions : ndarray, shape (runs, tokens, dim)
+
+        Returns
+        -------
+        float
+            Step size in units of time; 0 if the forces overflow.
         """
         return careful_step(positions, self.forces(positions))
 
@@ -238,25 +302,37 @@ class ParticleSystem(Value):
         }
 
     def mean_force(self, positions: Array) -> Array:
-        """Return the mean length (runs,) of the forces on positions (runs, tokens, dim)."""
+        """Return the mean length of the forces on the particles of each run.
+
+        Parameters
+        ----------
+        positions : ndarray, shape (runs, tokens, dim)
+
+        Returns
+        -------
+        ndarray of float64, shape (runs,)
+        """
         return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
 
     def potential(self, positions: Array) -> Array:
-        """Return the energy (runs,) of the clustering terms at positions (runs, tokens, dim).
+        """Return the energy of the clustering terms, whose negative gradient is the force without alignment.
 
         ``g_a w_same Σ √(d² + ε²) - g_r w_diff Σ ½ log(d² + ε²)``, over pairs of pair sums of the same class
-        and of different ones, each pair once. Its negative gradient is the force without alignment; the
-        alignment force has no potential. Computing it costs several times a direct sum of the forces.
+        and of different ones, each pair once. The alignment force has no potential. Computing the energy
+        costs several times a direct sum of the forces.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+
+        Returns
+        -------
+        ndarray of float64, shape (runs,)
         """
-        layout, law = self._layout, self._law()
-        sums = np.ascontiguousarray((positions[:, layout.first] + positions[:, layout.second]).swapaxes(1, 2))
-        # Products of eight squares must not overflow.
-        safe = self.softening > 1e-19 and self.dim * np.ptp(sums, axis=2).max() ** 2 < 1e38
-        partial = np.empty((len(positions), 16, 2))
-        potential.clustering(sums, layout.label, law.softening_squared, 8 if safe else 1, partial)
-        pull, logarithms = partial.sum(axis=1).T
-        push = 0.5 * law.repulsion * logarithms if law.repulsion else 0.0
-        return np.asarray(law.attraction * pull - push)
+        law = self._law()
+        return potential.energies(
+            positions, self._layout, law.attraction, law.repulsion, law.softening_squared
+        )
 
     @cached_property
     def _classes(self) -> "lanes.Classes":
@@ -277,10 +353,8 @@ class ParticleSystem(Value):
         diff = self.pair_count * (self.pair_count - 1) - same
         for count, kind in ((same, "the same class"), (diff, "different classes")):
             if not count:
-                raise InputError(
-                    f"pairs must hold two pairs of {kind} for their interaction to have a weight, got none "
-                    f"among {self.pair_count}"
-                )
+                need = f"pairs must hold two pairs of {kind} for their interaction to have a weight"
+                raise InputError(f"{need}, got none among {self.pair_count}")
         return same, diff
 
     def _law(self) -> "kernels.Law":
@@ -317,84 +391,10 @@ class ParticleSystem(Value):
         tasks = _tasks(self.pair_count)
         calls = kernels.calls_of(layout, law, self.dim)
         kernels.advance_rows(positions, layout, law, 0.0, 0, False, tasks, forces, False, calls)
-        first, second = layout.first, layout.second
         for position, force in zip(positions, forces, strict=True):
-            points = np.ascontiguousarray((position[first] + position[second]).T)
-            push = convolution.repulsion(points, self.softening, chosen)
-            for k in range(2):
-                found = np.bincount(first, push[k], self.tokens) + np.bincount(second, push[k], self.tokens)
-                force[:, k] += law.repulsion * found
+            force += law.repulsion * convolution.on_particles(position, layout, self.softening, chosen)
 
 
 def _tasks(pair_count: int) -> int:
     """Return the number of tasks of a run: few if adding up their results would cost noticeable time."""
     return 1 if pair_count < BY_ROW else 4 if pair_count < 5000 else 16
-
-
-def _in_parts(
-    positions: Array, system: ParticleSystem, method: str, tolerance: float
-) -> "list[tuple[slice, convolution.Plan | None]]":
-    """Cut an ensemble into slices with the grid of their fast sum, or None for the direct sum."""
-    if method == "direct" or (method == "auto" and not system._may_be_fast):
-        return [(slice(None), None)]
-    if system.dim != 2 or not system.softening > 0.0:
-        raise InputError(
-            "method 'fast' needs dim = 2 and softening greater than 0, "
-            f"got dim = {system.dim} and softening = {system.softening:g}"
-        )
-    parts: list[tuple[slice, convolution.Plan | None]] = []
-    for run, position in enumerate(positions):
-        chosen = convolution.plan(2.0 * np.ptp(position, axis=0), system.softening, tolerance)
-        if chosen is not None and method == "auto":
-            work = CELL_COST * chosen.cells + POINT_COST * system.pair_count
-            if work > system.pair_count**2 / 2 or system.softening < SOFT:
-                chosen = None
-        parts.append((slice(run, run + 1), chosen))
-    return parts
-
-
-def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
-    """Return the force on every particle (Musat, equation of §6).
-
-    Parameters
-    ----------
-    positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
-        Particle positions, finite.
-    system : ParticleSystem
-        System whose constants are used. `positions` must have its number of tokens and dimensions.
-    method : {"auto", "direct", "fast"}, default "auto"
-        "direct" sums over all pairs of pair sums. "fast" convolves on a grid if the system is planar and
-        softened and a grid of less than 1 GB meets the tolerance, and is direct otherwise. "auto" chooses the
-        one that is expected to be faster.
-    tolerance : float, default 1e-6
-        Largest error of the fast sum, relative to the largest force; from 1e-10 to 1e-2. The direct sum is
-        exact to rounding.
-
-    Returns
-    -------
-    ndarray of float64, the shape of `positions`
-
-    Raises
-    ------
-    InputError
-        If an argument has the wrong type or shape, or is out of its range.
-    """
-    choice("method", method, ("auto", "direct", "fast"))
-    tolerance = number("tolerance", tolerance, above=0.0)
-    if method == "fast" and tolerance < SHARPEST:
-        raise InputError(f"tolerance must be at least {SHARPEST:g} for method 'fast', got {tolerance:g}")
-    if not isinstance(system, ParticleSystem):
-        raise InputError(f"system must be a ParticleSystem, got {type(system).__name__}")
-    array = point_sets("positions", positions)
-    expected = (system.tokens, system.dim)
-    if array.ndim > 3 or array.shape[-2:] != expected:
-        raise InputError(
-            f"positions must have the shape {expected} or (runs, {expected[0]}, {expected[1]}), "
-            f"got {array.shape}"
-        )
-    size = np.abs(array).max(initial=0.0)
-    if size > LARGEST:
-        raise InputError(f"positions must be at most {LARGEST:g} in size, got {size:g}")
-    method = "direct" if tolerance < SHARPEST else method
-    result = system.forces(array.reshape(-1, *expected), method=method, tolerance=min(tolerance, 1e-2))
-    return result.reshape(array.shape)

@@ -104,7 +104,17 @@ class Operation(Value):
         return int((sizes * (sizes - 1) // 2).sum())
 
     def mask(self, pairs: Any) -> Mask:
-        """Mark the samples that `pairs` (n, 2) names, or all samples if it is None.
+        """Mark the samples of a training set.
+
+        Parameters
+        ----------
+        pairs : array_like of int, shape (n, 2), or None
+            Pairs of symbols from 0 to tokens - 1, or None for all samples.
+
+        Returns
+        -------
+        ndarray of bool, shape (|D_0|,)
+            Read-only; True for the samples of the training set.
 
         Raises
         ------
@@ -138,7 +148,23 @@ class Operation(Value):
         return read_only(times > 0)
 
     def masks(self, masks: Any) -> Mask:
-        """Check training sets that are given as marked samples (sets, |D_0|), and return them read-only."""
+        """Check training sets that are given as marked samples.
+
+        Parameters
+        ----------
+        masks : array_like of bool, shape (sets, |D_0|)
+            True for the samples of each training set.
+
+        Returns
+        -------
+        ndarray of bool, shape (sets, |D_0|)
+            The same values, read-only.
+
+        Raises
+        ------
+        InputError
+            If `masks` are not bool, have another shape, or mark no sample in a set.
+        """
         array = np.asarray(masks)
         if array.dtype != np.bool_ or array.ndim != 2 or array.shape[1] != len(self.samples):
             raise InputError(

@@ -13,8 +13,9 @@ from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
 from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures, least_nullity, nullities
-from physics.theory.operations import Mask, Operation, operation_of
+from physics.theory.operations import Mask, Operation
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
+from physics.theory.rates import quadratic_form
 from physics.values import Value, read_only
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ else:
     kernels = LazyModule("physics.theory.flow_kernels")
 
 Array = NDArray[np.float64]
-BATCH_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +119,44 @@ class EffectiveTheory(Value):
     # -- energy ------------------------------------------------------------------------------------------
 
     def loss(self, E: Any) -> NDArray[np.float64]:
-        """Return the effective loss ℓ_0/Z_0 (Eq. 5) of embeddings (..., tokens, dim), of shape (...)."""
+        """Return the effective loss ℓ_0/Z_0 (Eq. 5).
+
+        Parameters
+        ----------
+        E : array_like, shape (..., tokens, dim)
+            Embeddings, none of which may be zero everywhere.
+
+        Returns
+        -------
+        ndarray of float64, shape (...)
+
+        Raises
+        ------
+        InputError
+            If `E` has another shape, an embedding is not finite or is zero everywhere, the group does not
+            commute, or the training set permits no parallelogram.
+        """
         states, shape = self._states(E)
         loss, _, norm = self._descend(states)
         return np.asarray((loss / norm).reshape(shape[:-2]))
 
     def gradient(self, E: Any) -> Array:
-        """Return the gradient of the effective loss at embeddings (..., tokens, dim), of the same shape."""
+        """Return the gradient of the effective loss ℓ_0/Z_0 with respect to the embeddings.
+
+        Parameters
+        ----------
+        E : array_like, shape (..., tokens, dim)
+            Embeddings, none of which may be zero everywhere.
+
+        Returns
+        -------
+        ndarray of float64, shape (..., tokens, dim)
+
+        Raises
+        ------
+        InputError
+            As in `loss`.
+        """
         states, shape = self._states(E)
         loss, gradient, norm = self._descend(states)
         gradient -= (2 * loss / norm)[:, None, None] * states
@@ -133,10 +164,23 @@ class EffectiveTheory(Value):
         return gradient.reshape(shape)
 
     def hessian(self, norm: float | None = None) -> Array:
-        """Return the Hessian H = (1/Z_0) ∂²ℓ_0/∂E_i∂E_j = 2Q/Z_0 (Eq. 8), the same for every axis.
+        """Return the Hessian H = (1/Z_0) ∂²ℓ_0/∂E_i∂E_j = 2Q/Z_0 (Eq. 8), which is the same for every axis.
 
-        It has the shape (tokens, tokens). `norm` is Z_0, by default `tokens`, which embeddings of unit
-        variance have in one dimension.
+        Parameters
+        ----------
+        norm : float, optional
+            Z_0, greater than 0. By default it is `tokens`, the norm of embeddings of unit variance in one
+            dimension.
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, tokens)
+
+        Raises
+        ------
+        InputError
+            If `norm` is not greater than 0, the group does not commute, or the training set permits no
+            parallelogram.
         """
         self._linear(loss=True)
         norm = self.tokens if norm is None else number("norm", norm, above=0.0)
@@ -166,7 +210,23 @@ class EffectiveTheory(Value):
         return float(self.spectrum[free]) if free < self.tokens else 0.0
 
     def grokking_steps(self, step_size: float = 1e-3) -> float:
-        """Return n_h = 1/(λ_3 η), the steps in which the slowest mode decays by e; infinite if λ_3 = 0."""
+        """Return n_h = 1/(λ_3 η), the number of steps in which the slowest mode decays by a factor of e.
+
+        Parameters
+        ----------
+        step_size : float, default 1e-3
+            Learning rate η of the embedding, greater than 0.
+
+        Returns
+        -------
+        float
+            Number of steps; infinite if λ_3 = 0.
+
+        Raises
+        ------
+        InputError
+            If `step_size` is not greater than 0.
+        """
         step_size = number("step_size", step_size, above=0.0)
         return 1 / (self.grokking_rate * step_size) if self.grokking_rate else math.inf
 
@@ -178,17 +238,37 @@ class EffectiveTheory(Value):
     # -- dynamics ----------------------------------------------------------------------------------------
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start (tokens, dim) from the standard normal distribution.
+        """Draw a start from the standard normal distribution, scaled like the embeddings of the paper.
 
-        It is scaled to zero mean and unit variance on every axis, like the normalized embeddings of the
-        paper.
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, dim)
+            Embedding with zero mean and unit variance on every axis.
         """
         E = generator.standard_normal((self.tokens, self.dim))
         E -= E.mean(axis=0)
         return E / np.sqrt(np.mean(E**2, axis=0))
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move `positions` (runs, tokens, dim) in place by the closed flow over ``steps * step_size``."""
+        """Move an ensemble in place by the closed solution of the flow over the time ``steps * step_size``.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+        step_size : float
+            Length of a step, in units of time.
+        steps : int
+            Number of steps.
+
+        Raises
+        ------
+        InputError
+            If the embedding of a run is zero everywhere.
+        """
         if not positions.any(axis=(1, 2)).all():
             raise InputError("initial must not be zero everywhere, where the effective loss is undefined")
         positions[:] = self._flow(positions, np.array([step_size * steps]))[:, 0]
@@ -214,17 +294,24 @@ class EffectiveTheory(Value):
         """
         states, shape = self._states(initial, "initial")
         clock = finite_array("times", times)
-        if clock.ndim != 1 or (clock < 0).any():
-            raise InputError(
-                f"times must be of shape (n,) and at least 0, got {clock.shape} from {clock.min():g}"
-            )
+        if clock.ndim != 1:
+            raise InputError(f"times must have the shape (n,), got {clock.shape}")
+        if (clock < 0).any():
+            raise InputError(f"times must be at least 0, got {clock.min():g}")
         return self._flow(states, clock).reshape(*shape[:-2], len(clock), *shape[-2:])
 
     def observables(self, positions: Array) -> dict[str, Array]:
-        """Measure what `simulate` records in addition to the positions (runs, tokens, dim).
+        """Measure the quantities that `simulate` records with every frame.
 
-        ``Z_0`` (runs,), which is conserved, ``C`` = Σ E_k (runs, dim), which grows by ``dC/dt = (2ℓ_0/Z_0²)
-        C``, and ``loss`` = ℓ_0/Z_0 (runs,), NaN where there is no parallelogram.
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+
+        Returns
+        -------
+        dict of ndarray of float64
+            "Z_0" (runs,), which is conserved; "C" = Σ E_k (runs, dim), which grows by
+            ``dC/dt = (2ℓ_0/Z_0²) C``; and "loss" = ℓ_0/Z_0 (runs,), NaN where there is no parallelogram.
         """
         loss = self.loss(positions) if self.parallelogram_count else np.full(len(positions), np.nan)
         return {"loss": loss, "Z_0": np.sum(positions**2, axis=(1, 2)), "C": positions.sum(axis=1)}
@@ -240,7 +327,7 @@ class EffectiveTheory(Value):
     @cached_property
     def _quadratic_form(self) -> Array:
         """Q of ℓ_0 = tr(EᵀQE), (tokens, tokens); zero where there is no parallelogram."""
-        return _form(self.operation, self.mask)
+        return quadratic_form(self.operation, self.mask)
 
     @cached_property
     @one_blas_thread
@@ -304,63 +391,3 @@ class EffectiveTheory(Value):
                 "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; "
                 "every embedding is a ground state then, and the grokking rate is 0"
             )
-
-
-@one_blas_thread
-def grokking_rates(theory: Any, masks: Any) -> Array:
-    """Return the grokking rates λ_3 of many training sets (Liu, Figure 5 a).
-
-    Parameters
-    ----------
-    theory : EffectiveTheory or Operation
-        The operation, which must commute.
-    masks : array_like of bool, shape (sets, |D_0|)
-        Training sets, such as `random_training_sets` returns.
-
-    Returns
-    -------
-    ndarray of float64, shape (sets,)
-        Third smallest eigenvalue of each Hessian for Z_0 = tokens; exactly 0 where n_0 > 2.
-
-    Raises
-    ------
-    InputError
-        If the operation does not commute, or `masks` are not training sets.
-    """
-    operation = operation_of(theory)
-    marked = operation.masks(masks)
-    if not operation.commutes:
-        raise InputError("theory must commute to have a grokking rate")
-    rates = np.zeros(len(marked))
-    moving = (
-        np.flatnonzero(nullities(operation, marked) < 3) if operation.tokens > 2 else np.empty(0, np.int64)
-    )
-    block = max(BATCH_BYTES // (8 * operation.tokens**2), 1)
-    for begin in range(0, len(moving), block):
-        chosen = moving[begin : begin + block]
-        rates[chosen] = 2 / operation.tokens * np.linalg.eigvalsh(_forms(operation, marked[chosen]))[:, 2]
-    return rates
-
-
-def _form(operation: Operation, mask: Mask) -> Array:
-    """Q of one training set, as `_forms` gives it, without a kernel, whose compilation would be felt.
-
-    Sums of whole numbers are exact in any order, so the bits are the same.
-    """
-    (i, j), label = operation.samples[mask].T, operation.label[mask]
-    sizes = np.bincount(label).astype(np.float64)
-    u, Q = np.zeros((len(sizes), operation.tokens)), np.zeros((operation.tokens, operation.tokens))
-    for end in (i, j):
-        np.add.at(u, (label, end), 1.0)
-        for other in (i, j):
-            np.add.at(Q, (end, other), sizes[label])
-    Q -= u.T @ u  # a class of one sample cancels
-    return np.asarray(Q / max((sizes * (sizes - 1)).sum() / 2, 1.0))
-
-
-def _forms(operation: Operation, masks: Mask) -> Array:
-    """Q of each training set, (sets, tokens, tokens); zero where there is no parallelogram."""
-    Q = np.empty((len(masks), operation.tokens, operation.tokens))
-    count = np.empty(len(masks), np.int64)
-    kernels.quadratic_forms(masks, operation.samples, *operation.by_class, Q, count)
-    return np.asarray(Q / np.maximum(count, 1)[:, None, None])

@@ -132,7 +132,7 @@ def recorder(
 
         frames = FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
     elif resume:
-        raise InputError("resume needs out, the file of the unfinished run")
+        raise InputError("resume needs out (--out), the file of the unfinished run")
     else:
         frames = MemoryRecorder(layout, parameters, start)
     with closing(frames), frames:  # a signal at the very beginning of `__exit__` keeps that from its work

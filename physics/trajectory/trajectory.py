@@ -164,11 +164,37 @@ class Trajectory:
         return np.arange(first, first + self.runs) if given is None else np.array(given, np.int64)
 
     def clock(self, name: str) -> Clock:
-        """Return the steps (n,) and the times (n,) at which the observable `name` was measured."""
+        """Return when an observable was measured.
+
+        Parameters
+        ----------
+        name : str
+            Name of the observable. For other names, the clock of the positions is returned.
+
+        Returns
+        -------
+        steps : ndarray of int64, shape (n,)
+        times : ndarray of float64, shape (n,)
+        """
         return self._clocks.get(name, (self.steps, self.times))
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Return one frame (runs, tokens, dim). Negative indices count from the end."""
+        """Return one frame.
+
+        Parameters
+        ----------
+        index : int
+            Index of the frame, from 0; negative indices count from the end.
+
+        Returns
+        -------
+        ndarray, shape (runs, tokens, dim)
+
+        Raises
+        ------
+        InputError
+            If there is no such frame.
+        """
         return self._read(slice(None), _one(index, self.frames, "frame"))[:, 0]
 
     def run(self, index: int, *, every: int = 1) -> "Trajectory":
@@ -213,39 +239,18 @@ class Trajectory:
 
     def _some(self, runs: NDArray[np.int64], every: int) -> "Trajectory":
         """Copy some of the runs, with every `every`-th frame and the last one."""
-        kept = _every(self.frames, every)
-        span = slice(int(runs.min()), int(runs.max()) + 1)
-        rows = runs - span.start
-        parameters = dict(self.parameters, runs=len(runs))
-        parameters |= {
-            name: [parameters[name][run] for run in runs] for name in parameters.get("per_run", ())
-        }
-        if parameters.get("run_numbers") is not None or np.any(np.diff(runs) != 1):
-            parameters |= {"first_run": 0, "run_numbers": self.run_numbers[runs].tolist()}
-        elif "first_run" in parameters:
-            parameters["first_run"] += span.start
-        return Trajectory(
-            np.concatenate([self._read(span, part)[rows] for part in kept], axis=1),
-            np.concatenate([self.steps[part] for part in kept]),
-            np.concatenate([self.times[part] for part in kept]),
-            observables={
-                name: values[runs]
-                if name in self._clocks
-                else np.concatenate([values[runs, part] for part in kept], axis=1)
-                for name, values in self.observables.items()
-            },
-            clocks=self._clocks,
-            parameters=parameters,
-            start={name: values[runs] for name, values in self.start.items()},
-            made_with=self.made_with,
-            complete=self.complete,
-        )
+        return Trajectory(**views.part_of(self, runs, every))
 
     def refresh(self) -> int:
-        """Read new frames of a run that another process records, and return how many there are.
+        """Read new frames of a run that another process records.
 
         Only a trajectory that `Trajectory.open` has opened from an unfinished file can have new frames. It
         becomes the finished trajectory when the run is complete.
+
+        Returns
+        -------
+        int
+            Number of new frames.
         """
         return 0
 
@@ -291,15 +296,29 @@ class Trajectory:
         save(self, path, overwrite=overwrite)
 
     def to_xarray(self) -> Any:
-        """Return an `xarray.Dataset` with the axes run, step, token, axis (needs xarray)."""
+        """Return the trajectory as a labeled data set (needs xarray).
+
+        Returns
+        -------
+        xarray.Dataset
+            With the axes run, step, token and axis, and the observables by name.
+        """
         return views.to_xarray(self)
 
     def to_dataframe(self, *observables: str) -> Any:
-        """Return positions, or observables, as a `pandas.DataFrame` (needs pandas).
+        """Return positions or observables as a table (needs pandas).
 
-        Without names, rows are (run, step, token), and columns are the time and the coordinates x0, x1, ….
-        With names of observables, which must be measured at the same steps, rows are (run, step), and columns
-        are the time and these observables: ``name``, or ``name_0``, ``name_1``, … if they have components.
+        Parameters
+        ----------
+        *observables : str
+            Names of observables that were measured at the same steps. Without names, positions are returned.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Without names, rows are (run, step, token), and columns are the time and the coordinates x0,
+            x1, …. With names, rows are (run, step), and columns are the time and the observables: ``name``,
+            or ``name_0``, ``name_1``, … if they have components.
 
         Raises
         ------
@@ -309,7 +328,7 @@ class Trajectory:
         return views.to_dataframe(self, observables)
 
     def plot(self, what: str = "positions", ax: Any = None, **options: Any) -> Any:
-        """Draw one figure and return its axes; see `analysis.plots.trajectory.show_trajectory`.
+        """Draw one figure; see `analysis.plots.trajectory.show_trajectory`.
 
         Parameters
         ----------
@@ -319,6 +338,10 @@ class Trajectory:
             Where to draw; new axes by default.
         **options
             ``run``, ``frame`` and ``title``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
         """
         drawing = importlib.import_module("analysis.plots.trajectory")  # physics itself draws nothing
         return drawing.show_trajectory(self, what, ax, **options)
@@ -365,12 +388,6 @@ def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Cloc
         at = int(np.argmax(step_array[1:] <= step_array[:-1]))
         raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
     return step_array, time_array
-
-
-def _every(length: int, every: int) -> list[slice]:
-    """Return every `every`-th of `length` frames, and the last one if it is not among them."""
-    left = slice(length - 1, length) if (length - 1) % every else slice(0)
-    return [slice(None, None, every), left]
 
 
 def _one(index: int, length: int, what: str) -> slice:

@@ -1,4 +1,4 @@
-"""Conversions of a trajectory to tables, data sets, text and HTML, and comparison of two trajectories."""
+"""Parts of a trajectory, conversions to tables, data sets, text and HTML, and comparison of two."""
 
 from html import escape
 from typing import Any
@@ -7,6 +7,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError
+
+
+def part_of(trajectory: Any, runs: NDArray[np.int64], every: int) -> dict[str, Any]:
+    """Return the arguments of a `Trajectory` of some runs, with every `every`-th frame and the last one."""
+    kept = _every(trajectory.frames, every)
+    span = slice(int(runs.min()), int(runs.max()) + 1)
+    rows = runs - span.start
+    parameters = dict(trajectory.parameters, runs=len(runs))
+    parameters |= {name: [parameters[name][run] for run in runs] for name in parameters.get("per_run", ())}
+    if parameters.get("run_numbers") is not None or np.any(np.diff(runs) != 1):
+        parameters |= {"first_run": 0, "run_numbers": trajectory.run_numbers[runs].tolist()}
+    elif "first_run" in parameters:
+        parameters["first_run"] += span.start
+    return {
+        "positions": np.concatenate([trajectory._read(span, part)[rows] for part in kept], axis=1),
+        "steps": np.concatenate([trajectory.steps[part] for part in kept]),
+        "times": np.concatenate([trajectory.times[part] for part in kept]),
+        "observables": {
+            name: values[runs]
+            if name in trajectory._clocks
+            else np.concatenate([values[runs, part] for part in kept], axis=1)
+            for name, values in trajectory.observables.items()
+        },
+        "clocks": trajectory._clocks,
+        "parameters": parameters,
+        "start": {name: values[runs] for name, values in trajectory.start.items()},
+        "made_with": trajectory.made_with,
+        "complete": trajectory.complete,
+    }
+
+
+def _every(length: int, every: int) -> list[slice]:
+    """Return every `every`-th of `length` frames, and the last one if it is not among them."""
+    left = slice(length - 1, length) if (length - 1) % every else slice(0)
+    return [slice(None, None, every), left]
 
 
 def to_xarray(trajectory: Any) -> Any:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis import PHASES, Axis, Majority, Refinement, classify_phases, phase_diagram, proportion
-from analysis.phases.diagram import Cell, PhaseDiagram, Run
+from analysis.phases.cells import Cell, Run
+from analysis.phases.diagram import PhaseDiagram
 from analysis.plots.phases import COLORS, show_phases
 from physics.errors import InputError
 

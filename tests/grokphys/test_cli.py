@@ -570,7 +570,7 @@ def import_cases(tmp_path):
     yield "text.npz", [], 1, "is not a readable .npy or .npz file"
     yield "two.npz", [], 2, "array must say which is meant: a (5, 4, 3), b (5, 4, 3)"
     yield "two.npz", ["--array", "c"], 2, "array must be one of: a (5, 4, 3), b (5, 4, 3); got 'c'"
-    yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "steps_array must name an array of"
+    yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "--steps-array must name an array of"
     yield "back.npz", [], 2, "steps must increase, got 2 followed by 1"
     yield "empty", [], 2, "holds no checkpoint (.pt, .pth, .ckpt, .safetensors)"
     checkpoints(tmp_path / "nameless", model={"embedding": E})
@@ -609,8 +609,8 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
         (["simulate", "--tokns", "5"], "unrecognized options: --tokns, 5; did you mean --tokens?"),
         (["simulate", "--tokens", "2"], "tokens must be at least 3, got 2"),
         (["simulate", "--dim", "0"], "dim must be at least 1, got 0"),
-        (["simulate", "--step-size", "0"], "step_size must be a finite number greater than 0, got 0"),
-        (["simulate", "--step-size", "-1"], "step_size must be a finite number greater than 0, got -1"),
+        (["simulate", "--step-size", "0"], "--step-size must be a finite number greater than 0, got 0"),
+        (["simulate", "--step-size", "-1"], "--step-size must be a finite number greater than 0, got -1"),
         (["simulate", "--steps", "0"], "steps must be at least 1, got 0"),
         (["simulate", "--runs", "0"], "runs must be at least 1, got 0"),
         (["simulate", "--runs", "many"], "--runs"),
@@ -619,7 +619,7 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
         (["demo", "--runs", "0"], "runs must be at least 1, got 0"),
         (["demo", "--seed", "-1"], "seed must be a whole number of at least 0"),
         (["fit-ode", REAL, "--alpha", "-1"], "alpha must be a finite number of at least 0"),
-        (["fit-ode", REAL, "--max-iter", "0"], "max_iter must be at least 1, got 0"),
+        (["fit-ode", REAL, "--max-iter", "0"], "--max-iter must be at least 1, got 0"),
         (["reproduce", "liu-99"], "names must be one of 'musat-"),
         (["bench", "nothing"], "names must be one of 'theory'"),
         (["train", "--runs", "0"], "runs must be at least 1, got 0"),
@@ -693,7 +693,7 @@ def test_token_counts_that_differ(grokphys, files):
         "compare", files / "particles_0.h5", REAL, "--out", out, "--align", "ends", "--overwrite"
     )
     assert status == 2
-    assert err == "grokphys: error: align must be 'none' for ensembles of 7 and 59 tokens, got 'ends'\n"
+    assert err == "grokphys: error: --align must be 'none' for ensembles of 7 and 59 tokens, got 'ends'\n"
 
 
 def test_a_window_without_frames(grokphys, files):

@@ -115,10 +115,10 @@ def test_thresholds_are_summarised(capsys):
         ("--initialisation zeros", "initialisation must be one of 'pytorch', 'kaiming_uniform'"),
         (
             "--learning-rate 0.1 0.1 --runs 3",
-            "learning_rate must be a number or one for each of 3 runs, got shape",
+            "--learning-rate must be a number or one for each of 3 runs, got shape",
         ),
         ("--device cuda --engine fused", "cuda"),
-        ("--resume", "resume needs out"),
+        ("--resume", "--resume needs --out"),
     ],
 )
 def test_bad_input_ends_in_a_sentence(words, sentence, capsys):

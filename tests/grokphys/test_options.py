@@ -20,7 +20,7 @@ from grokphys.batches import read_each
 from grokphys.cli.main import COMMANDS, main
 from grokphys.options import sentence
 from grokphys.output import json_text, make_directory, refuse_existing, write_json
-from grokphys.parsing import RENAMED, parsed
+from grokphys.parsing import RENAMED, in_options, parsed
 from physics.errors import InputError, OutputError
 
 
@@ -299,14 +299,14 @@ def test_intervals_of_an_earlier_fit_do_not_stay(signals, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--resamples 20", "resamples needs directory"),
+        ("--resamples 20", "--resamples needs --directory, to which"),
         ("--resamples 1 --directory fit", "resamples must be 0 or at least 2, got 1"),
         ("--resamples -1", "resamples must be at least 0, got -1"),
         ("--resamples 20 --law mean-field --directory fit", "resamples must be 0 unless the law is linear"),
         ("--resamples 20 --alpha bic --directory fit --table t.csv", "resamples must be 0 unless the law is"),
         ("--first -1", "first must be at least 0, got -1"),
-        ("--first 9 --last 9", "last must be a step after first, 9, got 9"),
-        ("--l1-ratio 2 --penalty elastic-net", "l1_ratio must be from 0 to 1, got 2"),
+        ("--first 9 --last 9", "--last must be greater than first = 9, got 9"),
+        ("--l1-ratio 2 --penalty elastic-net", "--l1-ratio must be from 0 to 1, got 2"),
     ],
 )
 def test_options_of_a_fit_are_refused_before_anything_is_written(
@@ -326,7 +326,7 @@ def test_options_of_a_fit_are_refused_before_anything_is_written(
         ("--at -1", "at must be at least 1, got -1"),
         ("--bins 0", "bins must be at least 1, got 0"),
         ("--factor nan", "factor must be a finite number greater than 0, got nan"),
-        ("--signal-threshold -1", "signal_threshold must be a finite number of at least 0, got -1"),
+        ("--signal-threshold -1", "--signal-threshold must be a finite number of at least 0, got -1"),
     ],
 )
 def test_survival_refuses_what_is_out_of_range(signals, words, message, capsys):
@@ -453,10 +453,10 @@ def test_what_the_machine_refuses_ends_in_a_sentence(raised, status, said, capsy
         (["animate", "a.h5", "--fps", "x", "--out", "a.gif"], "--fps must be a number, got 'x'"),
         (["simulate", "--out", ""], "--out must not be empty or hold a zero byte, got ''"),
         (["info", "a\0b"], "an argument must not be empty or hold a zero byte, got 'a\\x00b'"),
-        (["simulate", "--steps", str(10**22)], f"steps must be at most {2**53}, got {10**22}"),
-        (["train", "--steps", "2", "--record", "1" + "0" * 5000], "record must be at most"),
+        (["simulate", "--steps", str(10**22)], f"--steps must be at most {2**53}, got {10**22}"),
+        (["train", "--steps", "2", "--record", "1" + "0" * 5000], "--record must be at most"),
         (["phases", "--cells", "1001", "1"], "cells of learning_rate must be at most 1000, got 1001"),
-        (["phases", "--train-accuracy", "7"], "train_accuracy must be greater than 0 and at most 1, got 7"),
+        (["phases", "--train-accuracy", "7"], "--train-accuracy must be greater than 0 and at most 1, got 7"),
     ],
 )
 def test_wrong_words_end_in_one_sentence(words, said, capsys, tmp_path, monkeypatch):
@@ -466,6 +466,25 @@ def test_wrong_words_end_in_one_sentence(words, said, capsys, tmp_path, monkeypa
     assert err.startswith(f"grokphys: error: {said}")
     assert len(err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "spoken"),
+    [
+        ("fit-ode", 'choose other steps or kind="generator"', "choose other steps or --form generator"),
+        ("fit-ode", "max_iter must be at least 1, got 0", "--max-iter must be at least 1, got 0"),
+        ("simulate", "tokens must be at least 3, got 2", "--tokens must be at least 3, got 2"),
+        ("simulate", "a.h5 exists; pass overwrite (--overwrite)", "a.h5 exists; pass --overwrite"),
+        ("simulate", "cannot write /tmp/step_size/a.h5", "cannot write /tmp/step_size/a.h5"),
+        ("phases", "x names 'batch_size', got batch_size=3", "x names 'batch_size', got batch_size=3"),
+        ("train", "use batches (batch_size) or the CPU", "use batches (--batch-size) or the CPU"),
+        ("train", "stop 'thresholds' (--stop-at-thresholds) needs thresholds (--threshold), got none",
+         "--stop-at-thresholds needs --threshold, got none"),
+        ("info", "files must name at least one file", "files must name at least one file"),
+    ],
+)  # fmt: skip
+def test_messages_name_what_can_be_typed(command, text, spoken):
+    assert in_options(text, command, COMMANDS[command]) == spoken
 
 
 def test_the_sentence_of_an_error_names_its_file():

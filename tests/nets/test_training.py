@@ -636,13 +636,16 @@ def test_an_ensemble_that_does_not_fit_is_refused():
             {"thresholds": {"loss": 1}},
             "thresholds must be among train_accuracy, validation_accuracy, quality, got 'lo",
         ),
-        ({"stop": "thresholds"}, "stop 'thresholds' needs thresholds, got none"),
+        (
+            {"stop": "thresholds"},
+            "stop 'thresholds' (--stop-at-thresholds) needs thresholds (--threshold), got none",
+        ),
         ({"stop": "soon"}, "stop must be 'thresholds', a callable or None, got 'soon'"),
         ({"stop": lambda *a: True}, "stop must return one truth value for each of 2 runs, got ()"),
         ({"track": 0}, "track must be at least 1, got 0"),
         ({"engine": "steam"}, "engine must be one of 'auto', 'fused', 'torch', got 'steam'"),
         ({"record": "5:3,2:1,1"}, "record must name its parts in increasing order, got '5:3,2:1,1'"),
-        ({"resume": True}, "resume needs out, the file of the unfinished run"),
+        ({"resume": True}, "resume needs out (--out), the file of the unfinished run"),
     ],
 )
 def test_bad_input_ends_in_a_sentence(arguments, sentence):

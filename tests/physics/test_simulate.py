@@ -137,7 +137,7 @@ def test_starts_for_each_run_or_one_for_all():
         ),
         ({"initial": [["x"]]}, "initial must be an array of real numbers, got list [['x']]"),
         ({"system": 17}, "system must be a system such as ParticleSystem(), got int"),
-        ({"resume": True}, "resume needs out, the file of the unfinished run"),
+        ({"resume": True}, "resume needs out (--out), the file of the unfinished run"),
     ],
 )
 def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tmp_path):

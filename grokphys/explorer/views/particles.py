@@ -19,8 +19,9 @@ from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
 from grokphys.explorer.views.view import Preset, View
 from physics.errors import InputError
+from physics.particles.forces import forces
 from physics.particles.structures import circle_ratio
-from physics.particles.system import ParticleSystem, forces
+from physics.particles.system import ParticleSystem
 
 Array = NDArray[np.float64]
 FROM_FILE, TWIN = "file", "second start"

@@ -16,7 +16,7 @@ from bokeh.document import Document
 from grokphys.explorer import session
 from grokphys.explorer.films import export
 from grokphys.explorer.views.tabs import VIEWS
-from physics.particles.system import forces
+from physics.particles.forces import forces
 
 CIRCLES = VIEWS[3]
 

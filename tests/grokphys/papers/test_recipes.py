@@ -16,7 +16,7 @@ from grokphys.cli.main import main
 from grokphys.papers import evidence
 from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import ALPHA, decide, judge
-from grokphys.papers.publish import NOT_MADE
+from grokphys.papers.pages import NOT_MADE
 from grokphys.papers.recipe import Number, Printed, Recipe, Result, Run, Statement, recipe
 from grokphys.papers.results import read_result, rounded
 from grokphys.papers.run import run_recipes
@@ -385,7 +385,7 @@ def test_the_command_runs_what_is_named_and_refuses_the_rest(tmp_path, monkeypat
     assert main(["reproduce", "coin", "--directory", "made", "--publish", "docs"]) == 0
     assert read_result(tmp_path / "made" / "coin").about["budget"] == "quick"
     assert not (tmp_path / "docs" / "results" / "coin").exists()  # a toy setting is not published
-    assert "not run: a second" in (tmp_path / "docs" / "scoreboard.md").read_text()
+    assert "| a second |" in (tmp_path / "docs" / "scoreboard.md").read_text()
     assert main(["reproduce", "--all", "--budget", "paper", "--directory", "made", "--publish", "docs"]) == 0
     assert (tmp_path / "docs" / "gallery" / "coin.png").is_file()
     assert "**covered**" in (tmp_path / "docs" / "scoreboard.md").read_text()

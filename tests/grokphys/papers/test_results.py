@@ -10,14 +10,8 @@ from scipy import stats
 
 from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import judge
-from grokphys.papers.publish import (
-    findings_page,
-    gallery_page,
-    rules_page,
-    scoreboard_page,
-    stored_replicas,
-    stored_results,
-)
+from grokphys.papers.pages import findings_page, gallery_page, rules_page, scoreboard_page
+from grokphys.papers.publish import stored_replicas, stored_results
 from grokphys.papers.recipe import Statement
 from grokphys.papers.redraw import from_tables
 from grokphys.papers.results import rules_digest

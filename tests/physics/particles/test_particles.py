@@ -10,7 +10,7 @@ import physics
 from grokphys.bench import references
 from physics import InputError, ParticleSystem
 from physics.jit import address_of, call
-from physics.particles import alignment, repulsion
+from physics.particles import alignment, convolution, repulsion
 from physics.particles import direct as kernels
 from physics.particles import system as particles
 
@@ -129,8 +129,8 @@ def test_where_no_grid_will_do_the_fast_sum_is_direct():
 
 def test_a_large_system_moves_by_the_fast_sum(monkeypatch):
     monkeypatch.setattr(particles, "FAST_ABOVE", 400)
-    monkeypatch.setattr(particles, "CELL_COST", 0.0)
-    monkeypatch.setattr(particles, "POINT_COST", 0.0)
+    monkeypatch.setattr(convolution, "CELL_COST", 0.0)
+    monkeypatch.setattr(convolution, "POINT_COST", 0.0)
     x = random_positions(40, 2, seed=4)
     fast = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
     monkeypatch.setattr(particles, "FAST_ABOVE", 10**9)

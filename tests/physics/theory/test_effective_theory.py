@@ -137,7 +137,7 @@ def test_rates_of_many_training_sets_are_those_of_each(monkeypatch):
     for mask, rate in zip(masks, rates, strict=True):
         one = EffectiveTheory(8, pairs=full.operation.samples[mask])
         np.testing.assert_allclose(rate, one.grokking_rate, rtol=1e-10, atol=0)
-    monkeypatch.setattr("physics.theory.system.BATCH_BYTES", 8 * 8**2 * 2)  # two matrices at a time
+    monkeypatch.setattr("physics.theory.rates.BATCH_BYTES", 8 * 8**2 * 2)  # two matrices at a time
     assert np.count_nonzero(rates) > 8
     np.testing.assert_allclose(physics.grokking_rates(full, masks), rates, rtol=1e-12)
 
@@ -327,7 +327,7 @@ S_3 = EffectiveTheory(group=physics.symmetric(3))
         ),
         (lambda: THEORY.hessian(0), "norm must be a finite number greater than 0, got 0"),
         (lambda: THEORY.grokking_steps(0), "step_size must be a finite number greater than 0, got 0"),
-        (lambda: THEORY.solve(np.ones((5, 1)), [-1.0]), r"times must be of shape \(n,\) and at least 0"),
+        (lambda: THEORY.solve(np.ones((5, 1)), [-1.0]), "times must be at least 0, got -1"),
         (lambda: EffectiveTheory(5, dim=0), "dim must be at least 1, got 0"),
         (lambda: simulate(THEORY, initial=np.zeros((5, 1))), "must not be zero everywhere"),
         (

@@ -875,8 +875,7 @@ def test_a_command_that_is_ended_says_how_to_go_on(tmp_path, number, status):
     found = physics.load(partial)
     word = {130: "interrupted", 143: "terminated"}[status]
     assert said.splitlines()[-1] == (
-        f"grokphys: {word}; {found.frames} frames are kept in {partial}; "
-        "pass resume (--resume) to continue it"
+        f"grokphys: {word}; {found.frames} frames are kept in {partial}; pass --resume to continue it"
     )
 
 

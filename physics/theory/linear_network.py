@@ -1,0 +1,349 @@
+"""A linear network and the flow of its inputs, from which the effective theory emerges (Liu, Appendix L)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.blas import one_blas_thread
+from physics.checks import finite_array, number, whole_number
+from physics.errors import InputError
+from physics.flows import AffineFlow
+from physics.values import Value, read_only
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearNetwork(Value):
+    """Gradient flow of a linear decoder `A r + b` and its inputs r, for fixed labels (Liu, Appendix L).
+
+    The loss is ``Σ_s (½|A r_s + b - y_s|² + ½ decay |A|²)`` over samples s. A and b move at `network_rate`
+    η_A, the inputs at `input_rate` η_x. Each input is a separate point, as in the paper, or, with `pairs`,
+    the sum of two embeddings E_i + E_j, which then move.
+
+    Parameters
+    ----------
+    labels : array_like, shape (samples, outputs)
+        y_s.
+    inputs : int, default 2
+        Dimension of r, at least 1.
+    pairs : array_like of int, shape (samples, 2), optional
+        The two symbols that each sample adds, numbered from 0.
+    network_rate : float, default 0.1
+        Rate η_A of A and b, at least 0. With 0, the adiabatic limit, they do not move.
+    input_rate : float, default 1.0
+        η_x, at least 0.
+    decay : float, default 0.0
+        Weight decay γ for each sample, as in Eq. 39.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree or a value is out of its range.
+
+    Notes
+    -----
+    The whole state is one point set, so that a trajectory can hold it: first the moving points (r_s, 0), and
+    then a row (A_k, b_k) for each output. `unpack` separates them. Steps are taken by the Runge-Kutta method
+    of fourth order.
+
+    For every state, the difference of two samples with the same label obeys ``d(r - r')/dt = -η_x AᵀA (r -
+    r')`` exactly: neither the label nor b enters. If AᵀA = I and η_A → 0, this is gradient descent on ½|r -
+    r'|², the interaction of Eq. 41. `internal_energy` generalizes it to any training set. Without decay,
+    ``AᵀA/η_A - Σ x xᵀ/η_x`` over the moving points x is conserved.
+
+    For b alone, the paper gives ``b = (1 - exp(-2 η_A t)) y`` below Eq. 37, for one sample. The factor 2 is
+    correct for two samples; for n samples of one label it is n.
+    """
+
+    labels: Any
+    inputs: int = 2
+    pairs: Any = None
+    network_rate: float = 0.1
+    input_rate: float = 1.0
+    decay: float = 0.0
+
+    default_step_size: ClassVar[float] = 0.01
+
+    def __post_init__(self) -> None:
+        labels = finite_array("labels", self.labels).copy()
+        if labels.ndim != 2 or not labels.size:
+            raise InputError(f"labels must have the shape (samples, outputs), got {labels.shape}")
+        rates = {
+            name: number(name, getattr(self, name), 0.0) for name in ("network_rate", "input_rate", "decay")
+        }
+        self._set(labels=read_only(labels), inputs=whole_number("inputs", self.inputs, 1), **rates)
+        if self.pairs is not None:
+            pairs = np.array(self.pairs)
+            if pairs.dtype.kind not in "iu" or pairs.shape != (len(labels), 2) or pairs.min() < 0:
+                raise InputError(
+                    f"pairs must be whole numbers of at least 0 in the shape ({len(labels)}, 2), got "
+                    f"{pairs.dtype} of shape {pairs.shape}"
+                )
+            self._set(pairs=read_only(pairs.astype(np.int64)))
+
+    @property
+    def points(self) -> int:
+        """Number of points that move: samples, or symbols where `pairs` add them."""
+        return len(self.labels) if self.pairs is None else int(self.pairs.max()) + 1
+
+    @property
+    def outputs(self) -> int:
+        """Dimension of the labels."""
+        return int(self.labels.shape[1])
+
+    @property
+    def tokens(self) -> int:
+        """Rows of the state: moving points and outputs."""
+        return self.points + self.outputs
+
+    @property
+    def dim(self) -> int:
+        """Columns of the state: the dimension of the inputs, and one column for b."""
+        return self.inputs + 1
+
+    @cached_property
+    def design(self) -> Array:
+        """Matrix (samples, points) that makes the inputs of all samples from the moving points."""
+        design = np.zeros((len(self.labels), self.points))
+        rows = np.arange(len(self.labels))
+        for column in (rows,) if self.pairs is None else self.pairs.T:
+            np.add.at(design, (rows, column), 1.0)
+        return design
+
+    @one_blas_thread
+    def start(self, generator: np.random.Generator) -> Array:
+        """Draw a start: standard normal points, A with orthonormal columns or rows, and b = 0.
+
+        The paper starts with AᵀA ≈ I. Here AᵀA = I exactly if there are at least as many outputs as inputs.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, dim)
+            State; `unpack` separates it.
+        """
+        x = generator.standard_normal((self.points, self.inputs))
+        size = max(self.outputs, self.inputs)
+        A = np.linalg.qr(generator.standard_normal((size, size)))[0][: self.outputs, : self.inputs]
+        return self.pack(A, np.zeros(self.outputs), x)
+
+    def pack(self, A: Any, b: Any, x: Any) -> Array:
+        """Write a decoder and points as one state.
+
+        Parameters
+        ----------
+        A : array_like, shape (..., outputs, inputs)
+            Matrix of the decoder.
+        b : array_like, shape (..., outputs)
+            Constant of the decoder.
+        x : array_like, shape (..., points, inputs)
+            Points that move: the inputs of the samples, or the embeddings of the symbols.
+
+        Returns
+        -------
+        ndarray of float64, shape (..., tokens, dim)
+
+        Raises
+        ------
+        InputError
+            If shapes do not agree or a value is not finite.
+        """
+        A, b, x = finite_array("A", A), finite_array("b", b), finite_array("x", x)
+        wanted = (self.outputs, self.inputs), (self.outputs,), (self.points, self.inputs)
+        if (A.shape[-2:], b.shape[-1:], x.shape[-2:]) != wanted:
+            raise InputError(
+                f"A, b and x must end in the shapes {wanted}, got {A.shape}, {b.shape} and {x.shape}"
+            )
+        batch = np.broadcast_shapes(A.shape[:-2], b.shape[:-1], x.shape[:-2])
+        state = np.zeros((*batch, self.tokens, self.dim))
+        state[..., : self.points, :-1] = x
+        state[..., self.points :, :-1] = A
+        state[..., self.points :, -1] = b
+        return state
+
+    def unpack(self, state: Any) -> tuple[Array, Array, Array]:
+        """Separate a state into the decoder and the points; the inverse of `pack`.
+
+        Parameters
+        ----------
+        state : array_like, shape (..., tokens, dim)
+
+        Returns
+        -------
+        A : ndarray of float64, shape (..., outputs, inputs)
+        b : ndarray of float64, shape (..., outputs)
+        x : ndarray of float64, shape (..., points, inputs)
+
+        Raises
+        ------
+        InputError
+            If `state` is not finite or of another shape.
+        """
+        array = finite_array("state", state)
+        if array.shape[-2:] != (self.tokens, self.dim):
+            raise InputError(f"state must have the shape (..., {self.tokens}, {self.dim}), got {array.shape}")
+        return (
+            array[..., self.points :, :-1],
+            array[..., self.points :, -1],
+            array[..., : self.points, :-1],
+        )
+
+    @one_blas_thread
+    def loss(self, state: Any) -> Array:
+        """Return the loss (Eq. 35), summed over samples.
+
+        Parameters
+        ----------
+        state : array_like, shape (..., tokens, dim)
+
+        Returns
+        -------
+        ndarray of float64, shape (...)
+
+        Raises
+        ------
+        InputError
+            If `state` is not finite or of another shape.
+        """
+        A, b, x = self.unpack(state)
+        error = self._errors(A, b, x)
+        return np.asarray(
+            0.5 * np.sum(error**2, axis=(-2, -1))
+            + 0.5 * self.decay * len(self.labels) * np.sum(A**2, axis=(-2, -1))
+        )
+
+    @one_blas_thread
+    def velocity(self, state: Any) -> Array:
+        """Return the time derivative of states (Eq. 37).
+
+        Parameters
+        ----------
+        state : array_like, shape (..., tokens, dim)
+
+        Returns
+        -------
+        ndarray of float64, shape (..., tokens, dim)
+
+        Raises
+        ------
+        InputError
+            If a value is not finite.
+        """
+        return self._velocity(finite_array("state", state))
+
+    @one_blas_thread
+    def internal_energy(self, state: Any) -> Array:
+        """Return the part of the loss that remains if every class has its best constant.
+
+        ``½ Σ_c (1/m_c) Σ_{a<b in c} |A (r_a - r_b)|²`` over the classes c of m_c samples with equal labels.
+        It does not depend on the labels. If AᵀA = I and all classes have the same size m, it is
+        ``|P_0(D)|/(2m)`` times the ℓ_0 of the effective theory: this is how the effective loss emerges from
+        the true one.
+
+        Parameters
+        ----------
+        state : array_like, shape (..., tokens, dim)
+
+        Returns
+        -------
+        ndarray of float64, shape (...)
+
+        Raises
+        ------
+        InputError
+            If `state` is not finite or of another shape.
+        """
+        A, _, x = self.unpack(state)
+        r = self.design @ x
+        label = np.unique(self.labels, axis=0, return_inverse=True)[1].ravel()
+        average = (label[:, None] == label) / np.bincount(label)[label][:, None]
+        spread = (r - average @ r) @ A.swapaxes(-1, -2)
+        return np.asarray(0.5 * np.sum(spread**2, axis=(-2, -1)))
+
+    @one_blas_thread
+    def adiabatic(self, A: Any, b: Any) -> AffineFlow:
+        """Return the flow of the points in the limit η_A → 0, in which A and b do not move.
+
+        It is affine, so it has a closed solution.
+
+        Parameters
+        ----------
+        A : array_like, shape (outputs, inputs)
+            Matrix of the decoder.
+        b : array_like, shape (outputs,)
+            Constant of the decoder.
+
+        Returns
+        -------
+        AffineFlow
+            Its components are the entries of the points x, row by row.
+
+        Raises
+        ------
+        InputError
+            If shapes do not agree or a value is not finite.
+        """
+        A, b, _ = self.unpack(self.pack(A, b, np.zeros((self.points, self.inputs))))
+        M = self.design
+        generator = -self.input_rate * np.kron(M.T @ M, A.T @ A)
+        drift = self.input_rate * (M.T @ (self.labels - b) @ A).ravel()
+        return AffineFlow(generator, drift)
+
+    @one_blas_thread
+    def advance(self, positions: Array, step_size: float, steps: int) -> None:
+        """Move an ensemble in place by Runge-Kutta steps of fourth order.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+            States, as `pack` writes them.
+        step_size : float
+            Length of a step, in units of time.
+        steps : int
+            Number of steps.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
+            for _ in range(steps):
+                k1 = self._velocity(positions)
+                k2 = self._velocity(positions + 0.5 * step_size * k1)
+                k3 = self._velocity(positions + 0.5 * step_size * k2)
+                k4 = self._velocity(positions + step_size * k3)
+                positions += step_size / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+    def observables(self, positions: Array) -> dict[str, Array]:
+        """Measure the quantities that `simulate` records with every frame.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+
+        Returns
+        -------
+        dict of ndarray of float64, shape (runs,) each
+            "loss" (Eq. 35) and "internal_energy".
+        """
+        return {"loss": self.loss(positions), "internal_energy": self.internal_energy(positions)}
+
+    def _errors(self, A: Array, b: Array, x: Array) -> Array:
+        """Return A r + b - y of every sample, (..., samples, outputs)."""
+        return np.asarray(self.design @ x @ A.swapaxes(-1, -2) + b[..., None, :] - self.labels)
+
+    def _velocity(self, state: Array) -> Array:
+        n = self.points
+        A, b, x = state[..., n:, :-1], state[..., n:, -1], state[..., :n, :-1]
+        error = self._errors(A, b, x)
+        r = self.design @ x
+        velocity = np.zeros_like(state)
+        velocity[..., n:, :-1] = -self.network_rate * (
+            error.swapaxes(-1, -2) @ r + len(self.labels) * self.decay * A
+        )
+        velocity[..., n:, -1] = -self.network_rate * error.sum(axis=-2)
+        velocity[..., :n, :-1] = -self.input_rate * self.design.T @ (error @ A)
+        return velocity

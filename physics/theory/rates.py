@@ -1,0 +1,76 @@
+"""Quadratic forms of the effective loss, and the grokking rates of many training sets at once."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.blas import one_blas_thread
+from physics.errors import InputError
+from physics.theory import flow_kernels as kernels
+from physics.theory.closure import nullities
+from physics.theory.operations import Mask, Operation, operation_of
+
+Array = NDArray[np.float64]
+BATCH_BYTES = 2**26
+"""Memory for the quadratic forms whose eigenvalues are computed at a time."""
+
+
+@one_blas_thread
+def grokking_rates(theory: Any, masks: Any) -> Array:
+    """Return the grokking rates λ_3 of many training sets (Liu, Figure 5 a).
+
+    Parameters
+    ----------
+    theory : EffectiveTheory or Operation
+        The operation, which must commute.
+    masks : array_like of bool, shape (sets, |D_0|)
+        Training sets, such as `random_training_sets` returns.
+
+    Returns
+    -------
+    ndarray of float64, shape (sets,)
+        Third smallest eigenvalue of each Hessian for Z_0 = tokens; exactly 0 where n_0 > 2.
+
+    Raises
+    ------
+    InputError
+        If the operation does not commute, or `masks` are not training sets.
+    """
+    operation = operation_of(theory)
+    marked = operation.masks(masks)
+    if not operation.commutes:
+        raise InputError(f"theory must commute to have a grokking rate, got {operation.name}")
+    rates = np.zeros(len(marked))
+    moving = (
+        np.flatnonzero(nullities(operation, marked) < 3) if operation.tokens > 2 else np.empty(0, np.int64)
+    )
+    block = max(BATCH_BYTES // (8 * operation.tokens**2), 1)
+    for begin in range(0, len(moving), block):
+        chosen = moving[begin : begin + block]
+        rates[chosen] = 2 / operation.tokens * np.linalg.eigvalsh(_forms(operation, marked[chosen]))[:, 2]
+    return rates
+
+
+def quadratic_form(operation: Operation, mask: Mask) -> Array:
+    """Return Q of one training set, as `_forms` gives it, without a kernel, whose compilation would be felt.
+
+    Sums of whole numbers are exact in any order, so the bits are the same.
+    """
+    (i, j), label = operation.samples[mask].T, operation.label[mask]
+    sizes = np.bincount(label).astype(np.float64)
+    u, Q = np.zeros((len(sizes), operation.tokens)), np.zeros((operation.tokens, operation.tokens))
+    for end in (i, j):
+        np.add.at(u, (label, end), 1.0)
+        for other in (i, j):
+            np.add.at(Q, (end, other), sizes[label])
+    Q -= u.T @ u  # a class of one sample cancels
+    return np.asarray(Q / max((sizes * (sizes - 1)).sum() / 2, 1.0))
+
+
+def _forms(operation: Operation, masks: Mask) -> Array:
+    """Q of each training set, (sets, tokens, tokens); zero where there is no parallelogram."""
+    Q = np.empty((len(masks), operation.tokens, operation.tokens))
+    count = np.empty(len(masks), np.int64)
+    kernels.quadratic_forms(masks, operation.samples, *operation.by_class, Q, count)
+    return np.asarray(Q / np.maximum(count, 1)[:, None, None])
