@@ -179,7 +179,7 @@ def _later(command: Command) -> Callable[..., Callable[[], int]]:
 
     call.__doc__ = unwrapped(command.__doc__ or "")
     call.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
-    del call.__wrapped__  # type: ignore[attr-defined] # otherwise tyro would read the docstring of the command
+    del call.__wrapped__  # otherwise tyro would read the docstring of the command
     return call
 
 
