@@ -55,6 +55,10 @@ VERDICTS = {
     "not covered": "A number of the paper. The interval of the difference from ours excludes zero.",
     "inconclusive": "The interval is too wide to decide, so more runs would be needed.",
 }
+HOW_TO_SEE = """\
+Every picture was made at the setting of the paper, by the command below it. Above an embedding stands the
+number of its run or network, and then what it is: a *circle* with the ratio of its largest norm to its
+smallest, or the number of grid imperfections (*imperf.*), and the validation accuracy of a network."""
 HOW_TO_READ = """\
 *Here* is our estimate with its interval in brackets, or *undefined* where too few runs reach what is
 measured. The interval has the level at which the claim was decided, which is at least 95 %, because all
@@ -62,7 +66,6 @@ claims of an item are decided together. Where the data set no upper bound, the r
 marks a count or a proof, which has no error. The *sample* counts what was drawn independently. *Fitted*
 marks a setting that the paper leaves open and that was chosen to reproduce this number. The *rule* of a
 statement is the range in which the whole interval must lie."""
-COLUMNS = ("item", "claim", "the paper says", "here", "sample", "verdict")
 
 
 AGAIN = (
@@ -130,7 +133,7 @@ def scoreboard_page(
 
 def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
     """Return Markdown of the pictures of all results at the papers' settings."""
-    lines = ["# Gallery", "", "Every picture was made at the paper's setting, by the command below it.", ""]
+    lines = ["# Gallery", "", HOW_TO_SEE, ""]
     for paper, title in PAPERS.items():
         chosen = [
             one
@@ -160,7 +163,7 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
     for finding in FINDINGS:
         chosen = [recipes[name] for name in finding.recipes if name in recipes]
         title = finding.title if results.keys() & set(finding.recipes) else f"Conjecture: {finding.title}"
-        lines += [f"## {title}", "", finding.words, "", *_judged(chosen, results)]
+        lines += [f"## {title}", "", finding.words, "", *_judged(chosen, results, "statement or number")]
     return "\n".join(lines).rstrip()
 
 
@@ -179,12 +182,14 @@ def typeset(text: str) -> str:
     return "`".join(parts)
 
 
-def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored]) -> list[str]:
+def _judged(
+    recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str = "the paper says"
+) -> list[str]:
     """Return a table of the claims of recipes, and one of those that have not run."""
     chosen = list(recipes)
     rows = [row for one in chosen if one.name in results for row in _rows(one, results[one.name])]
     waiting = [one for one in chosen if one.name not in results]
-    lines = [*table(COLUMNS, rows), ""] if rows else []
+    lines = [*table(("item", "claim", told, "here", "sample", "verdict"), rows), ""] if rows else []
     if waiting:
         header = ("not run yet", "what it shows", "cost on two cores")
         lines += table(header, ((f"{one.item} `{one.name}`", one.shows, one.cost) for one in waiting))
@@ -264,7 +269,7 @@ def _ours(claim: Mapping[str, Any]) -> str:
     if math.isnan(value):
         return "undefined"
     shown = f"{value:.{digits}f}"
-    return shown if math.isnan(half) else f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
+    return shown if math.isnan(half) else f"{shown} [{low:.{digits}f},\N{NO-BREAK SPACE}{high:.{digits}f}]"
 
 
 def _run_row(about: Mapping[str, Any]) -> Sequence[str]:

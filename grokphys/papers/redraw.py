@@ -16,6 +16,9 @@ from physics.seeds import other_seeds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ROUNDING = 1e-6
+"""Largest difference of a number from the stored one, relative to the largest of its column: another version
+of a kernel may round the last bits of a training differently, which no picture can show."""
 Drawn = tuple[Mapping[str, "Figure"], str]
 """Figures by name, and what differs from the stored result, if anything."""
 
@@ -25,8 +28,8 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
 
     A recipe whose figures show nothing but its tables (`draw` of `recipe`) draws them from the stored tables.
     Any other recipe runs again with the seeds of its stored result, and its pictures are replaced only if the
-    new run gives the stored tables digit by digit. In both cases the pictures show the numbers that were
-    judged. Tables, verdicts and dates stay as they are.
+    new run gives the stored tables, with numbers that agree within `ROUNDING`. In both cases the pictures
+    show the numbers that were judged. Tables, verdicts and dates stay as they are.
 
     Parameters
     ----------
@@ -90,7 +93,14 @@ def _difference(stored: Stored, tables: Mapping[str, Mapping[str, NDArray[Any]]]
             return f"the list of columns of the table {name!r}"
         for column, values in table.items():
             again = tables[name][column]
-            numbers = values.dtype.kind in "fc" and again.dtype.kind in "fc"
-            if not np.array_equal(values, again, equal_nan=numbers):
+            if not _agree(values, again):
                 return f"the column {column!r} of the table {name!r}"
     return ""
+
+
+def _agree(stored: NDArray[Any], again: NDArray[Any]) -> bool:
+    """Return whether two columns are equal; numbers of floating point, within `ROUNDING`."""
+    if stored.dtype.kind not in "fc" or again.dtype.kind not in "fc" or stored.shape != again.shape:
+        return np.array_equal(stored, again)
+    size = float(np.abs(stored[np.isfinite(stored)]).max(initial=0.0))
+    return np.allclose(again, stored, rtol=0.0, atol=ROUNDING * size, equal_nan=True)

@@ -81,7 +81,7 @@ def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
         rows.append(row)
         printed: tuple[Interval | float, ...] = (float(paper.circles), paper.imperfections)
         for name, given, one in zip(drawn, printed, own, strict=True):
-            drawn[name].append((f"f_a = {alignment:g}", given, one))
+            drawn[name].append((f"$f_a$ = {alignment:g}", given, one))
     runs = ", ".join(sorted({str(t.runs) for t in ensembles.values()}))
     header = ["f_a", "runs", "circles in the paper, %", "circles here, %", "circles: verdict"]
     header += ["grid imperfections in the paper", "grid imperfections here", "grid imperfections: verdict"]

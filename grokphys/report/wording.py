@@ -58,6 +58,7 @@ _ANY_TERM = re.compile(
 )
 
 
+_SUBSCRIPT = re.compile(r"(?<![\w/.])(\w)_(\w)(?!\w)")
 _INTERVAL = re.compile(r"(?:[hδ] = )?[-\d.]+ \[[-\d.]+, [-\d.]+\]")
 
 
@@ -65,13 +66,18 @@ def explained(text: str) -> Markup:
     """Return text as HTML in which the terms of `TERMS` show their explanations on hover."""
     parts, end = [], 0
     for found in _ANY_TERM.finditer(text):
-        parts += [escape(text[end : found.start()])]
-        parts += [Markup('<abbr title="{}">{}</abbr>').format(TERMS[found[0]], found[0])]
+        parts += [_typeset(text[end : found.start()])]
+        parts += [Markup('<abbr title="{}">{}</abbr>').format(TERMS[found[0]], _typeset(found[0]))]
         end = found.end()
-    whole = Markup("").join([*parts, escape(text[end:])])
+    whole = Markup("").join([*parts, _typeset(text[end:])])
     return Markup(
         _INTERVAL.sub(lambda found: found[0].replace(" ", "\u00a0"), whole)
     )  # not broken across lines
+
+
+def _typeset(text: str) -> Markup:
+    """Return text as HTML, with the subscripts of symbols such as f_a and n_0."""
+    return Markup(_SUBSCRIPT.sub(r"\1<sub>\2</sub>", escape(text)))
 
 
 def terms_of(texts: Iterable[str]) -> dict[str, str]:

@@ -268,12 +268,12 @@ def neurons(run: Run) -> Result:
             (axes[1], spectrum.output_magnitude, "output weights |ξ|"),
         ):
             image = ax.imshow(values[:20], aspect="auto", cmap="viridis", extent=(0.5, 11.5, 20.5, 0.5))
-            ax.set(title=title, xlabel="frequency k", ylabel="neuron")
+            ax.set(title=title, xlabel="frequency k", ylabel="neuron", yticks=range(1, 21, 3))
             figure.colorbar(image, ax=ax)
         turn = 2 * np.pi
         axes[2].plot(2 * rows["input_phase"] % turn, rows["output_phase"] % turn, ".", markersize=3)
         axes[2].plot([0, turn], [0, turn], color=REFERENCE, linewidth=1, linestyle=":")
-        axes[2].set(xlabel="2φ", ylabel="ψ", title="phase alignment")
+        axes[2].set(xlabel="2φ (radians)", ylabel="ψ (radians)", title="phase alignment")
         counts = where(tables["frequencies"], network=0)
         axes[3].bar(counts["frequency"], counts["neurons"])
         axes[3].set(xlabel="frequency k", ylabel="neurons", title="frequency balance")
@@ -282,7 +282,7 @@ def neurons(run: Run) -> Result:
             angle = order * rows["input_phase"][group]
             axes[4].plot(order * np.cos(angle), order * np.sin(angle), ".", markersize=4, label=f"{order}φ")
         axes[4].set(title="phases of one frequency", aspect="equal", xticks=[], yticks=[])
-        legend_below(axes[4], columns=4)
+        legend_below(axes[4], columns=2)
         magnitudes = [rows["input_magnitude"], rows["output_magnitude"]]
         axes[5].violinplot(magnitudes, showmedians=True)
         axes[5].set_xticks([1, 2], ["input α", "output β"])

@@ -212,6 +212,7 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
         raise InputError(f"there must be a {kind} among the {trained.runs} networks, found none")
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.9))
+        figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
         left, right = figure.subplots(1, 2)
     title = "classes and pair sums (diamonds: validation)"
     sums = _show(trained, chosen.get(kind, 0), left, right, title)
@@ -228,7 +229,8 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> d
     grid, bounds = maps.plane(sums)
     side = round(len(grid) ** 0.5)
     accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
-    show_embedding(E, left, title=f"{run}: {what(E, accuracy)}")
+    shape = what(E).replace("imperf.", "grid imperfections")
+    show_embedding(E, left, title=f"network {run}: {shape}; accuracy {accuracy:.0f} %")
     maps.show_classifier(
         alone.classify(grid)[0].reshape(side, side),
         bounds,

@@ -111,7 +111,7 @@ def arrangements(run: Run) -> Result:
         end = particles(f_a, runs=setting.runs, seed=5100 + round(10 * f_a), steps=setting.steps).final
         rows.append({"f_a": np.full(setting.runs, f_a), **structures_of(end)})
         name = "musat-5" if f_a == 1.0 else f"musat-5-fa{f_a:g}"
-        pictures[name] = gallery(end[: setting.shown], f"f_a = {f_a:g}, {setting.steps} steps")
+        pictures[name] = gallery(end[: setting.shown], f"$f_a$ = {f_a:g}, {setting.steps} steps")
     assert {float(row["f_a"][0]) for row in rows} == set(TABLE_2)
     return Result({"runs": joined(rows)}, pictures)
 

@@ -156,18 +156,20 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
         for title, theirs, ours in (
             ("circles, %", circle, circles("networks", 100, **constants)),
             ("accuracy of circles, %", row.circle_accuracy, _accuracy(decay, True)),
-            ("accuracy of the rest, %", row.rest_accuracy, _accuracy(decay, False)),
-            ("imperfections of the rest", row.imperfections, imperfections("networks", **constants)),
-            ("correlation of these", row.correlation, _related(decay)),
+            ("accuracy of non-circles, %", row.rest_accuracy, _accuracy(decay, False)),
+            ("imperfections of non-circles", row.imperfections, imperfections("networks", **constants)),
+            ("correlation of accuracy and imperfections", row.correlation, _related(decay)),
         ):
             panels.setdefault(title, []).append((f"decay {decay:g}", theirs, ours(tables, 0.95)))
     with style(9.6):
         figure = Figure(figsize=(9.6, 6.4))
-        axes = figure.subplots(2, 3, sharey=True).flat
+        axes = list(figure.subplots(2, 3, sharey=True).flat)
     for ax, (title, rows) in zip(axes, panels.items(), strict=False):
         limits = (0, 100) if title.endswith("%") else (-np.inf, np.inf)
         show_estimates([(name, paper, ours.within(*limits)) for name, paper, ours in rows], ax, xlabel=title)
+        ax.get_legend().remove()
     axes[5].set_axis_off()
+    axes[5].legend(*axes[0].get_legend_handles_labels(), loc="center", title="with 95 % intervals")
     return {"musat-table1": figure}
 
 

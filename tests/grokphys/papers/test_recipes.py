@@ -231,7 +231,7 @@ def test_with_other_seeds_everything_is_drawn_anew_and_published_beside_the_firs
     board = (tmp_path / "docs" / "scoreboard.md").read_text()
     assert "2 of 2 verdicts are the same" in board
     assert main(["reproduce", "coin", "--other-seeds", "-1"]) == 2
-    assert "other_seeds must be at least 0, got -1" in capsys.readouterr().err
+    assert "--other-seeds must be at least 0, got -1" in capsys.readouterr().err
 
 
 def test_a_quick_run_has_no_verdict_and_a_badge(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from matplotlib import pyplot as plt
 
 from analysis.stats.intervals import Interval
 from grokphys.cli.main import main
+from grokphys.papers import redraw
 from grokphys.papers.recipe import Number, Printed, Result, Run, recipe
 from grokphys.papers.results import read_result
 from physics.seeds import generator
@@ -106,6 +107,22 @@ def test_a_single_stored_digit_decides(at, tmp_path, capsys):
     at(dice())
     assert main(["reproduce", "dice", "--redraw", "docs"]) == 1
     assert "but the column 'face' of the table 'faces' differs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("again", "same"),
+    [
+        (np.array([1.0, -2.0, np.nan, np.inf]), True),
+        (np.array([1.0 + 1e-7, -2.0 - 1e-7, np.nan, np.inf]), True),
+        (np.array([1.0 + 1e-5, -2.0, np.nan, np.inf]), False),
+        (np.array([1.0, -2.0, 0.0, np.inf]), False),
+        (np.array([1.0, -2.0, np.nan, 3.0]), False),
+        (np.array([1.0, -2.0, np.nan]), False),
+        (np.array([1, -2, 0, 3]), False),
+    ],
+)
+def test_numbers_of_a_redrawn_table_may_differ_by_rounding_alone(again, same):
+    assert redraw._agree(np.array([1.0, -2.0, np.nan, np.inf]), again) is same
 
 
 def test_results_with_other_seeds_are_drawn_again_from_those(at, tmp_path):
