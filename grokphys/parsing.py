@@ -2,16 +2,17 @@
 
 import ast
 import contextlib
-import inspect
 import io
 import re
+import types
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import tyro
 
@@ -54,20 +55,21 @@ def parsed(
         If it asks for help, after printing it.
     """
     words = _today(_refuse_empty(words), warn)
-    said = io.StringIO()
+    said, named = io.StringIO(), "grokphys"
+    options: dict[str, Any] = {"config": (tyro.conf.OmitArgPrefixes,)}
+    call: Callable[[], int]
     try:
         with contextlib.redirect_stderr(said):
-            call: Callable[[], int] = tyro.extras.subcommand_cli_from_dict(
-                {name: _stand_in(name, commands, words) for name in commands},
-                prog="grokphys",
-                description=description,
-                args=words,
-                config=(tyro.conf.OmitArgPrefixes,),
-            )
+            if words and words[0] in commands:
+                named = f"grokphys {words[0]}"
+                call = tyro.cli(_later(commands[words[0]]), prog=named, args=words[1:], **options)
+            else:  # help of all, or a sentence
+                others = {name: _stand_in(name, commands) for name in commands}
+                options |= {"prog": named, "description": description}
+                call = tyro.extras.subcommand_cli_from_dict(others, args=words, **options)
     except SystemExit as stop:
         if not stop.code:
             raise
-        named = f"grokphys {words[0]}" if words and words[0] in commands else "grokphys"
         raise InputError(f"{_sentence(said.getvalue())}; see {named} --help") from None
     return call
 
@@ -144,7 +146,7 @@ def _options(command: Command) -> dict[str, str]:
     """Return the options of a command by the names of their arguments, also those of its objects."""
     found: dict[str, str] = {}
     hints = get_type_hints(command, include_extras=True)
-    for name in inspect.signature(command).parameters:
+    for name in signature(command).parameters:
         kind, metadata = hints.get(name), getattr(hints.get(name), "__metadata__", ())
         inner = getattr(kind, "__origin__", kind)
         if is_dataclass(inner):
@@ -154,11 +156,9 @@ def _options(command: Command) -> dict[str, str]:
     return {name: f"--{option.strip('_').replace('_', '-')}" for name, option in found.items()}
 
 
-def _stand_in(
-    name: str, commands: Mapping[str, Command], words: Sequence[str]
-) -> Callable[..., Callable[[], int]]:
-    """Return a command for the parser; for one that is not called, only its docstring is needed."""
-    if name in words[:1] or not isinstance(commands, Commands):
+def _stand_in(name: str, commands: Mapping[str, Command]) -> Callable[..., Callable[[], int]]:
+    """Return a command for the parser that is not called, so that only its docstring is needed."""
+    if not isinstance(commands, Commands):
         return _later(commands[name])
 
     def command() -> Callable[[], int]:
@@ -177,10 +177,20 @@ def _later(command: Command) -> Callable[..., Callable[[], int]]:
     def call(*arguments: Any, **options: Any) -> Callable[[], int]:
         return partial(command, *arguments, **options)
 
+    hints = get_type_hints(command, include_extras=True)
+    call.__annotations__ = {name: _spelled_out(hint) for name, hint in hints.items()}
     call.__doc__ = unwrapped(command.__doc__ or "")
-    call.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
-    del call.__wrapped__  # otherwise tyro would read the docstring of the command
+    call.__signature__ = signature(command)  # type: ignore[attr-defined]
+    del call.__wrapped__  # otherwise tyro would use the docstring and the type hints of the command
     return call
+
+
+def _spelled_out(hint: Any) -> Any:
+    """Return Union[X, None] for X | None, for which tyro imports typeguard, asyncio and a hundred more."""
+    if get_origin(hint) is Annotated:
+        inner, *said = get_args(hint)
+        return Annotated[_spelled_out(inner), *said]
+    return Union[get_args(hint)] if get_origin(hint) is types.UnionType else hint  # noqa: UP007
 
 
 def _refuse_empty(words: Sequence[str]) -> list[str]:

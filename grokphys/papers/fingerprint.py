@@ -1,12 +1,17 @@
 """Dependencies of a result: our modules that its program imports, and the versions of libraries."""
 
 import ast
+import contextlib
 import hashlib
+import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from grokphys.output import write_text
+from physics.errors import OutputError
 from physics.examples import EXAMPLES, example_path
 
 HOUSE = ("physics", "nets", "analysis", "grokphys")
@@ -32,7 +37,43 @@ def fingerprint(*modules: str) -> str:
         Names such as "grokphys.papers.liu.figures_04a_05a". The digits depend on the code, without comments
         and docstrings, of all our modules that these import anywhere. They also depend on the versions of the
         `LIBRARIES` that any of them imports, and on the example data if `physics.examples` is among them.
+
+    To parse the code takes half a second. Therefore the digits are kept where compiled kernels are, beside a
+    digest of everything that they can depend on.
     """
+    state = _state()
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).with_name("__pycache__"))
+    kept = folder / f"fingerprint-{_short(*modules)}.txt"
+    with contextlib.suppress(OSError, ValueError):
+        before, digits = kept.read_text(encoding="ascii").split()
+        if before == state and len(digits) == len(state):
+            return digits
+    digits = _computed(*modules)
+    with contextlib.suppress(OSError, OutputError):  # the package may be read-only
+        folder.mkdir(exist_ok=True)
+        write_text(kept, f"{state} {digits}")
+    return digits
+
+
+def _state() -> str:
+    """Return a digest of all our code, the versions of the libraries and of Python, and the example data."""
+    root = Path(__file__).parents[2]
+    files = [path for package in HOUSE for path in sorted((root / package).rglob("*.py"))]
+    versions = [f"{name} {_version(name)}".encode() for name in LIBRARIES.values()]
+    content = [*(f"{path.relative_to(root)}\n".encode() + path.read_bytes() for path in files), *versions]
+    data = [example_path(name).read_bytes() for name in EXAMPLES]
+    return _short(sys.version, *content, *data)
+
+
+def _short(*parts: str | bytes) -> str:
+    """Return sixteen digits that stand for some texts."""
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(hashlib.sha256(part.encode() if isinstance(part, str) else part).digest())
+    return whole.hexdigest()[:16]
+
+
+def _computed(*modules: str) -> str:
     found, libraries = dependencies(*modules)
     digest = hashlib.sha256()
     for name in sorted(found):

@@ -29,17 +29,17 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import physics
 from grokphys import models
 from grokphys.cli.simulate import simulate
 from grokphys.cli.train import train
 from physics.checks import choice, flag, number, whole_number
 from physics.errors import FileFormatError, InputError
-from physics.particles.system import ParticleSystem
-from physics.theory.system import EffectiveTheory
 
 Values = dict[str, Any]
 SystemName = Literal["particles", "effective-theory"]
-SYSTEMS: dict[str, Callable[..., Any]] = {"particles": ParticleSystem, "effective-theory": EffectiveTheory}
+SYSTEMS = {"particles": "ParticleSystem", "effective-theory": "EffectiveTheory"}
+"""Names in `physics`, which imports each system when it is first used."""
 SECTIONS = ("kind", "pack", "fixed", "grid", "list")
 EXECUTION = ("out", "overwrite", "resume")
 """Options of the command lines that concern the storage of a run, not its content."""
@@ -224,7 +224,7 @@ def canonical(value: Any) -> str:
 
 def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
     system = choice("system", given.get("system", "particles"), get_args(SystemName))
-    whole = _parameters(simulate) | _parameters(SYSTEMS[system])
+    whole = _parameters(simulate) | _parameters(getattr(physics, SYSTEMS[system]))
     return whole | {"system": Parameter(SystemName, system)}
 
 
@@ -260,6 +260,8 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
 
 def _check_name(kind: str, name: str) -> None:
     """Refuse names that no variant of a kind has, before any cell is made."""
+    if name in KINDS[kind]({}):  # the other variants need not be imported
+        return
     variants = [{"system": system} for system in SYSTEMS] if kind == "simulate" else [{}]
     known = list(dict.fromkeys(itertools.chain(*(KINDS[kind](variant) for variant in variants))))
     if name not in known:

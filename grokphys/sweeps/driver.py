@@ -10,7 +10,6 @@ from tqdm import tqdm
 
 from grokphys.output import make_directory, refuse_unwritable, write_text
 from grokphys.sweeps.config import Declaration
-from grokphys.sweeps.dask import DaskCluster, greet
 from grokphys.sweeps.index import Known, index_path, read_known, write_index
 from grokphys.sweeps.pack import Pack, packs, shard_of
 from grokphys.sweeps.run import Executor, LocalPool, Serial, flavours, settle_all
@@ -91,6 +90,8 @@ def run_sweep(
     chosen = chosen_packs(declared, shard)
     refuse_unwritable(directory)
     if scheduler is not None:
+        from grokphys.sweeps.dask import greet
+
         greet(scheduler)
     make_directory(directory)
     write_text(directory / "sweep.json", declared.text)
@@ -130,6 +131,8 @@ def run_sweep(
 
 def _executor(directory: Path, workers: int, scheduler: str | None) -> Executor:
     if scheduler is not None:
+        from grokphys.sweeps.dask import DaskCluster
+
         return DaskCluster(directory, scheduler)
     return Serial(directory) if workers == 1 else LocalPool(directory, workers)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import physics
 from grokphys.models import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from grokphys.papers.fingerprint import fingerprint
 from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
@@ -81,7 +82,7 @@ class Pack:
 
 def program(kind: str) -> str:
     """Return a fingerprint of the code and the libraries that compute and measure the runs of a kind."""
-    systems = [system.__module__ for system in SYSTEMS.values()]
+    systems = [physics.HOMES[system] for system in SYSTEMS.values()]
     makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
     return fingerprint(*makers, structures.__name__)
 
@@ -169,7 +170,7 @@ def _train_cost(common: Values) -> tuple[float, float]:
 
 
 def _system(common: Values) -> Any:
-    kind = SYSTEMS[common["system"]]
+    kind = getattr(physics, SYSTEMS[common["system"]])
     known = getattr(kind, "__dataclass_fields__")  # noqa: B009
     options = {name: common[name] for name in known if name in common}
     if options["group"] is not None:

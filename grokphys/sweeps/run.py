@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from loky import ProcessPoolExecutor
 from tqdm import tqdm
 
 from grokphys.sweeps.pack import Pack
 from grokphys.sweeps.work import Outcome, load, settle, warm
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
 
 LOOK_AGAIN = 1.0
 """Seconds after which a pack that another process computes is checked again."""
@@ -131,7 +133,7 @@ class LocalPool:
         with contextlib.suppress(BrokenProcessPool):  # it is replaced when it gets its next pack
             self._idle[-1].submit(warm, packs).result()
 
-    def _replaced(self, worker: ProcessPoolExecutor) -> ProcessPoolExecutor:
+    def _replaced(self, worker: "ProcessPoolExecutor") -> "ProcessPoolExecutor":
         worker.shutdown(kill_workers=True)
         return process(self._threads)
 
@@ -145,8 +147,10 @@ class LocalPool:
             worker.shutdown(kill_workers=True)
 
 
-def process(threads: int) -> ProcessPoolExecutor:
+def process(threads: int) -> "ProcessPoolExecutor":
     """Return an executor of one process that may take so many threads; it starts with its first call."""
+    from loky import ProcessPoolExecutor  # a sweep in this process does without
+
     return ProcessPoolExecutor(
         1, initializer=_begin, initargs=(os.getpid(),), env=dict.fromkeys(THREADS, str(threads))
     )

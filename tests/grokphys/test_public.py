@@ -104,6 +104,14 @@ def test_what_only_reads_loads_nothing_that_computes(python, words):
     assert python(code, *words).stdout.splitlines()[-1] == "set()"
 
 
+def test_a_sweep_of_particles_loads_only_what_it_runs(python, tmp_path):
+    (tmp_path / "sweep.toml").write_text("kind = 'simulate'\n[fixed]\ntokens = 5\n")
+    unneeded = "{'loky', 'distributed', 'typeguard', 'torch', 'physics.theory.system'} & set(sys.modules)"
+    code = f"import sys\nfrom grokphys.cli.main import main\nmain(sys.argv[1:])\nprint({unneeded})"
+    done = python(code, "sweep", tmp_path / "sweep.toml", "--dry-run", cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
 def test_every_public_name_is_there():
     for name in grokphys.__all__:
         assert getattr(grokphys, name).__name__ == name

@@ -149,3 +149,23 @@ def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose(trees)
     }
     tops = {name.partition(".")[0] for tree in trees.values() for name in module._imported(tree)}
     assert tops - set(HOUSE) - set(sys.stdlib_module_names) - left_out <= set(LIBRARIES)
+
+
+def test_a_kept_fingerprint_is_read_until_something_changes(tree, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    computed, compute = [], module._computed
+    monkeypatch.setattr(module, "_computed", lambda *names: computed.append(names) or compute(*names))
+    first = now(THEORY)
+    assert now(THEORY) == first
+    assert computed == [(THEORY,)]
+    append(tree / "physics/theory/closure_kernels.py", "\nx = 1\n")
+    second = now(THEORY)
+    assert second != first
+    assert len(computed) == 2
+    (kept,) = (tmp_path / "kept").iterdir()
+    kept.write_text("damaged")
+    assert now(THEORY) == second
+    kept.unlink()
+    kept.mkdir()  # as little to be written as where the package is read-only
+    assert now(THEORY) == second
+    assert len(computed) == 4
