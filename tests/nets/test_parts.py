@@ -386,7 +386,12 @@ def test_rates_that_are_refused_do_not_change_those_that_are_kept():
     for wrong in ({"learning_rate": -1.0}, {"weight_decay": 0.1, "rate": 1.0}):
         with pytest.raises(InputError, match="rate"):
             training.set_rates(**wrong)
-    training.set_rates(weight_decay=1.0)
+    for one in (training, plain):
+        one.advance(5)
+    np.testing.assert_array_equal(training.embeddings, plain.embeddings)
+    training.set_rates(weight_decay=0.2)
+    training.set_rates(learning_rate=0.02)
+    plain.set_rates(weight_decay=0.2, learning_rate=0.02)
     for one in (training, plain):
         one.advance(5)
     np.testing.assert_array_equal(training.embeddings, plain.embeddings)
@@ -394,4 +399,4 @@ def test_rates_that_are_refused_do_not_change_those_that_are_kept():
     before = training.embeddings
     training.advance(3)
     np.testing.assert_array_equal(training.embeddings, before)
-    assert training.step == 8
+    assert training.step == 13

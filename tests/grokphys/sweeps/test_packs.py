@@ -122,6 +122,8 @@ def test_the_embedding_has_the_rates_of_the_layers_unless_it_has_its_own():
     assert own.columns["embedding_learning_rate"] == [0.3, 0.3]
     assert own.columns["embedding_weight_decay"] == [0.7, 0.7]
     assert own.columns["weight_decay"] == [0.2, 0.2]
+    (layers,) = packs(TRAIN, learning_rate=0.3, weight_decay=0.2)
+    assert layers.columns["embedding_weight_decay"] == [0.2, 0.2]
 
 
 def test_on_a_gpu_each_rate_has_an_ensemble_of_its_own():
@@ -282,6 +284,8 @@ def test_the_digest_changes_with_names_types_lengths_and_values():
         {"a": np.arange(5), "b": base["b"]},
     ]
     assert len({index._digest(one) for one in [base, *others]}) == 7
+    zeros = [{"a": np.zeros(2, kind)} for kind in (np.int64, np.float64)]
+    assert index._digest(zeros[0]) != index._digest(zeros[1]), "the same bytes"
     assert index._digest(dict(reversed(base.items()))) == index._digest(base)
 
 
