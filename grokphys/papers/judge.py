@@ -1,15 +1,20 @@
 """Verdicts: rules that were written before a run, applied to its tables.
 
-All claims of an item are decided together. By Holm's procedure, the most decisive of m claims is tested at
-the level α / m, and the remaining ones at α / (m - k) once k are decided. The probability of any wrong
-decision is therefore at most α = 5 %.
+All claims of an item are decided together. A claim is decided against chance, or against the paper, if it
+*holds*, *does not hold* or is *not covered*. Holm's procedure controls these decisions: of m claims the most
+decisive is tested at the level α / m, and the remaining ones at α / (m - k) once k are decided. The
+probability of any wrong one among them is therefore at most α = 5 %.
+
+*Covered* is no such decision, because it says only that nothing speaks against the paper's number. It leaves
+the level of the others unchanged, and asks for agreement at 95 % within a margin.
 """
 
 import numpy as np
+from scipy import stats
 
-from analysis.stats.intervals import Interval
+from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.evidence import difference, exact
-from grokphys.papers.recipe import Claim, Number, Rule, Statement, Tables, Word
+from grokphys.papers.recipe import Claim, Number, Printed, Rule, Statement, Tables, Word
 
 ALPHA = 0.05
 SLACK = 1e-9
@@ -19,44 +24,53 @@ SLACK = 1e-9
 def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     """Apply all rules of an item to its tables.
 
-    The interval of a claim has the level at which the claim was decided, or 95 % if it was not decided.
+    The interval of a claim has the level at which it was decided, or could not be decided. The interval of a
+    number that is covered has 95 %.
     """
-    open_, decided = list(range(len(rules))), dict[int, Claim]()
+    open_, claims = list(range(len(rules))), dict[int, Claim]()
     while open_:
         level = 1 - ALPHA / len(open_)
-        claims = {k: decide(rules[k], rules[k].measure(tables, level)) for k in open_}
-        settled = {k: claim for k, claim in claims.items() if claim.verdict != "inconclusive"}
-        decided |= settled
-        if not settled:
+        claims |= {k: decide(rules[k], rules[k].measure(tables, level), level) for k in open_}
+        left = [k for k in open_ if claims[k].verdict == "inconclusive"]
+        if left == open_:
             break
-        open_ = [k for k in open_ if k not in settled]
-    for k in open_:  # a single claim was measured at 95 % above
-        found = claims[k].found if len(open_) == 1 else rules[k].measure(tables, 1 - ALPHA)
-        decided[k] = Claim(rules[k], found, "inconclusive")
-    return tuple(decided[k] for k in range(len(rules)))
+        open_ = left
+    for k in open_:
+        rule = rules[k]
+        if isinstance(rule, Number):
+            found = rule.measure(tables, CONFIDENCE)
+            claims[k] = Claim(rule, found, "covered") if covered(rule, found) else claims[k]
+    return tuple(claims[k] for k in range(len(rules)))
 
 
-def decide(rule: Rule, found: Interval) -> Claim:
-    """Apply one rule to an estimate with its interval."""
+def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:
+    """Decide one rule by an estimate and its interval of this level; leave it open if neither follows."""
     if np.isnan([found.estimate, found.low, found.high]).any():  # infinite bounds are allowed
         return Claim(rule, found, "inconclusive")
-    return Claim(rule, found, _number(rule, found) if isinstance(rule, Number) else _statement(rule, found))
+    if isinstance(rule, Number):
+        return Claim(rule, found, "not covered" if _differs(rule.printed, found, level) else "inconclusive")
+    return Claim(rule, found, _statement(rule, found))
 
 
-def _number(rule: Number, found: Interval) -> Word:
-    """Covered if the interval of our number minus the paper's contains zero, within the printed rounding.
+def covered(rule: Number, found: Interval) -> bool:
+    """Return whether our number, with its interval of 95 %, agrees with the printed one within the margin."""
+    narrow = (found.high - found.low) / 2 <= rule.margin  # false for NaN
+    return narrow and not _differs(rule.printed, found, CONFIDENCE)
 
-    A difference can be decided with any width of our interval; agreement needs a narrow one.
+
+def _differs(printed: Printed, found: Interval, level: float) -> bool:
+    """Whether the interval of our number minus the paper's excludes zero, by more than the printed rounding.
+
+    The paper's interval of 95 % is scaled to the level as that of a normal estimate.
     """
-    printed = rule.printed
     theirs = exact(printed.value)
     if printed.interval is not None:
-        theirs = Interval(printed.value, *printed.interval, 0)
+        scale = float(stats.norm.ppf((1 + level) / 2) / stats.norm.ppf((1 + CONFIDENCE) / 2))
+        low, high = (printed.value + scale * (side - printed.value) for side in printed.interval)
+        theirs = Interval(printed.value, low, high, 0)
     gap = difference(found, theirs)
     room = printed.rounding + SLACK
-    if gap.low > room or gap.high < -room:
-        return "not covered"
-    return "covered" if (found.high - found.low) / 2 <= rule.margin else "inconclusive"
+    return bool(gap.low > room or gap.high < -room)
 
 
 def _statement(rule: Statement, found: Interval) -> Word:

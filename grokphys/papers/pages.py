@@ -27,19 +27,23 @@ NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
 """Items that no recipe can make, and why."""
 HOW_IT_IS_JUDGED = """\
 Every rule below is part of the recipe that it judges, and was in the history of this repository before the
-recipe ran at the setting of the paper. No rule changes after its run: a result stores a digest of the rules
-by which it was judged, and a test compares it with that of the present ones.
+recipe ran at the setting of the paper. What is claimed, its bounds and its margin do not change after the
+run: a result stores a digest of them, and a test compares it with that of the present ones. If a measurement
+was corrected after the run, or its words were made clear, a note in italics says so.
 
-* **A number** is *covered* if the interval of our number minus the printed one contains zero, within the
-  printed rounding, and our interval is no wider than the margin. If the paper prints an interval, it is taken
-  into account. The number is *not covered* if the interval of the difference excludes zero, and the result is
-  *inconclusive* if our interval is too wide to tell.
+* **A number** is *not covered* if the interval of our number minus the printed one excludes zero by more than
+  the printed rounding. If the paper prints an interval, it is taken into account. The number is *covered* if
+  the 95 % interval of the difference contains zero, within the rounding, and half of the width of our 95 %
+  interval is at most the margin. Otherwise the result is *inconclusive*.
 * **A statement** *holds* if the whole interval of its effect lies in the range of the rule, and *does not
   hold* if it lies outside. If the interval contains a bound of the range, our data are *inconclusive*. The
   range of a statement of equality has two sides.
 * **Intervals** resample what was drawn independently: embeddings, networks or training sets. All claims of an
-  item are decided together by Holm's procedure, so that the probability of any wrong decision among them
-  is 5 %.
+  item are decided together by Holm's procedure, so that the probability of any wrong *holds*, *does not hold*
+  or *not covered* among them is at most 5 %. *Covered* is weaker: nothing speaks against the number.
+* **A correction of the method.** An audit found, after the first runs, that *covered* had counted as a
+  decision in Holm's procedure, which made later ones easier, and that the interval of the paper had not been
+  widened with ours. All results were judged again from their tables; git's history has the verdicts before.
 * **Chance** describes data for which a statement is not true. A test shuffles stored results in this way:
   the statement may hold for at most one shuffle in twenty.
 * **Fitted** marks a row whose setting was chosen to reproduce this number.
@@ -61,11 +65,12 @@ number of its run or network, and then what it is: a *circle* with the ratio of 
 smallest, or the number of grid imperfections (*imperf.*), and the validation accuracy of a network."""
 HOW_TO_READ = """\
 *Here* is our estimate with its interval in brackets, or *undefined* where too few runs reach what is
-measured. The interval has the level at which the claim was decided, which is at least 95 %, because all
-claims of an item are decided together. Where the data set no upper bound, the row says *at least*. *Exact*
-marks a count or a proof, which has no error. The *sample* counts what was drawn independently. *Fitted*
-marks a setting that the paper leaves open and that was chosen to reproduce this number. The *rule* of a
-statement is the range in which the whole interval must lie."""
+measured. The interval has the level at which the claim was decided or left open, which is at least 95 %,
+because all claims of an item are decided together. Where the data set no upper bound, the row says *at
+least*. *Exact* marks a count or a proof, which has no error, and *all the same* a sample without any spread.
+The *sample* counts what was drawn independently. *Fitted* marks a setting that the paper leaves open and that
+was chosen to reproduce this number. The *rule* of a statement is the range in which the whole interval must
+lie. [The rules](rules.md) also say in italics what was corrected or made clear after a run."""
 
 
 AGAIN = (
@@ -215,11 +220,13 @@ def _replica_table(results: Mapping[str, Stored], replicas: Mapping[str, Stored]
 
 def _rule_row(rule: Rule) -> Sequence[str]:
     name = f"{rule.name} (*fitted*: {rule.fitted})" if rule.fitted else rule.name
+    note = f" (*{rule.note}*)" if rule.note else ""
     if isinstance(rule, Number):
-        told = (f"{rule.printed} ({rule.printed.source})", "this number", f"margin {rule.margin:g}", "")
+        printed = f"{rule.printed} ({rule.printed.source})"
+        told = (printed, f"this number{note}", f"margin {rule.margin:g}", "")
     else:
         chance = rule.chance if isinstance(rule.chance, str) else "shuffled"
-        told = (f"“{rule.quote}” ({rule.source})", rule.effect, _range(rule.least, rule.most), chance)
+        told = (f"“{rule.quote}” ({rule.source})", rule.effect + note, _range(rule.least, rule.most), chance)
     return (name, *told, rule.independent)
 
 
@@ -256,7 +263,7 @@ def _ours(claim: Mapping[str, Any]) -> str:
     value, low, high = (math.nan if number is None else float(number) for number in numbers)
     digits = claim["digits"]
     if value == low == high:
-        return f"{value:.{digits}f}, exact"
+        return f"{value:.{digits}f}, {'exact' if claim['count'] == 1 else 'all the same'}"
     half = (high - low) / 2
     if 0 < half < math.inf:
         digits = min(digits, max(0, 1 - math.floor(math.log10(half))))

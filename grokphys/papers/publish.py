@@ -5,14 +5,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from grokphys.output import make_directory, write_text
+from grokphys.papers.judge import judge
 from grokphys.papers.pages import findings_page, gallery_page, rules_page, scoreboard_page
 from grokphys.papers.recipe import Recipe
-from grokphys.papers.results import Stored, read_result, rules_digest
+from grokphys.papers.results import Stored, read_result, rules_digest, write_claims
 from physics.errors import InputError
 
 
 def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]:
     """Copy results at the papers' settings from `made` to the documentation, and write its pages again.
+
+    All results are judged again from their tables, so that no verdict is older than the code that judges.
 
     Parameters
     ----------
@@ -49,6 +52,9 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
         if place == name:
             for figure in stored.about["figures"]:
                 shutil.copyfile(made / name / f"{figure}.png", gallery / f"{figure}.png")
+    every = {**stored_results(recipes, results), **stored_replicas(recipes, results)}
+    for place, stored in every.items():
+        write_claims(results / place, stored, judge(recipes[place.rpartition("/")[2]].rules, stored.tables))
     found, replicas = stored_results(recipes, results), stored_replicas(recipes, results)
     return [
         write_text(docs / "rules.md", rules_page(recipes)),

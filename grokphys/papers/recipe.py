@@ -70,11 +70,14 @@ class Printed:
         Its place in the paper.
     interval : tuple of float, optional
         Its 95 % interval, in the same unit, if the paper prints one or a count of successes implies it.
+    counted : bool, default False
+        Whether it is a count, which is not rounded.
     """
 
     text: str
     source: str
     interval: tuple[float, float] | None = None
+    counted: bool = False
 
     @property
     def value(self) -> float:
@@ -83,8 +86,8 @@ class Printed:
 
     @property
     def rounding(self) -> float:
-        """Half a unit of the last printed digit."""
-        return float(0.5 * 10.0 ** -len(self.text.partition(".")[2]))
+        """Half a unit of the last printed digit; 0 for a count."""
+        return 0.0 if self.counted else float(0.5 * 10.0 ** -len(self.text.partition(".")[2]))
 
     def __str__(self) -> str:
         if self.interval is None:
@@ -113,6 +116,8 @@ class Number:
         Settings that were chosen to match this number, so that agreement is no evidence.
     digits : int, default 2
         Number of decimals of our number that are shown.
+    note : str, optional
+        What was corrected in the measurement, or said more clearly, after the run; the pages show it.
     """
 
     name: str
@@ -122,6 +127,7 @@ class Number:
     independent: str = "network"
     fitted: str = ""
     digits: int = 2
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,8 @@ class Statement:
         Settings that were chosen on these data.
     digits : int, default 2
         Number of decimals of the effect that are shown.
+    note : str, optional
+        What was corrected in the measurement, or said more clearly, after the run; the pages show it.
     """
 
     name: str
@@ -169,6 +177,7 @@ class Statement:
     independent: str = "network"
     fitted: str = ""
     digits: int = 2
+    note: str = ""
 
     def __post_init__(self) -> None:
         if not self.least < self.most or not np.isfinite([self.least, self.most]).any():

@@ -110,8 +110,20 @@ def write_result(
         "figures": list(result.figures),
         "claims": [_claim(claim) for claim in result.claims],
     }
-    text = json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False)
-    return [*written, write_text(folder / "result.json", text)]
+    return [*written, _write_about(folder, about)]
+
+
+def write_claims(folder: Path, stored: Stored, claims: Sequence[Claim]) -> None:
+    """Replace the claims of a result by those that its tables give now, if these differ."""
+    now = [_claim(claim) for claim in claims]
+    if now != stored.about["claims"]:
+        _write_about(folder, {**stored.about, "claims": now})
+
+
+def _write_about(folder: Path, about: Mapping[str, Any]) -> Path:
+    return write_text(
+        folder / "result.json", json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False)
+    )
 
 
 def read_result(folder: Path) -> Stored | None:

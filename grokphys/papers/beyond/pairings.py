@@ -50,6 +50,8 @@ def _pairs(comparison: Comparison) -> dict[str, Array]:
     return {"distance": frame_mean(motion.error[:, 1:]), "to_another": frame_mean(motion.chance[:, 1:])}
 
 
+GEOMETRIC = "the mean over the networks is geometric"
+OPPOSITE = f"{GEOMETRIC}, and decides: by the median both verdicts of this item would be the opposite"
 NEARER = "distance to its own partner over that to the partner of another run; by chance 1"
 
 
@@ -82,6 +84,7 @@ class Toys:
             _ratio("networks", "distance", "to_another"),
             chance=exchanged("networks", "distance", "to_another"),
             most=0.5,
+            note=GEOMETRIC,
         ),
     ),
 )
@@ -181,6 +184,7 @@ class Two:
             chance="swapping the two would make it hold: the next rule tells what it cannot be by chance",
             least=0.67,
             most=1.5,
+            note=OPPOSITE,
         ),
         Statement(
             "nearer than the start",
@@ -191,6 +195,7 @@ class Two:
             _ratio("networks", "to_particles", "to_starts"),
             chance=exchanged("networks", "to_particles", "to_starts"),
             most=0.5,
+            note=OPPOSITE,
         ),
     ),
 )
@@ -256,6 +261,7 @@ class Signals:
             _ratio("networks", "distance", "to_another", law=name),
             chance=exchanged("networks", "distance", "to_another"),
             most=0.5,
+            note=GEOMETRIC,
         )
         for name in ding.RECIPES
     ),

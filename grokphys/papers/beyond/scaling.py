@@ -150,6 +150,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
             chance=EXACT,
             least=0.9,
             most=1.1,
+            note="other laws lie in this range too, such as a power p^-0.8: the ratio still falls at p = 60",
             independent="order",
         ),
         Statement(

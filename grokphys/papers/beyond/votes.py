@@ -220,6 +220,7 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
 
 SOURCE, HE = "beyond both papers: a question of this project", "Abstract of He et al., who train `TwoLayer`"
 ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
+LISTED = f"of the first {ROWS} neurons of each network, which are the ones that the table lists"
 COMMON = "part of the circles that survive or are called survivors at step 0 that do and are"
 DRAWN: Callable[[Any, Any], Any] = shuffled("neurons", "time", within="network")
 
@@ -235,6 +236,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             _single(tokens),
             chance=_as_begun,
             least=0.9,
+            note=LISTED,
         ),
         Statement(
             f"{at}: t* names the winner",
@@ -244,6 +246,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             _foretells("time", tokens),
             chance=DRAWN,
             least=0.5,
+            note=LISTED,
         ),
         Statement(
             f"{at}: t* tells neurons apart",
@@ -253,6 +256,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             _beyond_survival(tokens),
             chance=DRAWN,
             least=0.05,
+            note=LISTED,
         ),
         Statement(
             f"{at}: neither alone",
@@ -262,6 +266,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             _lead(tokens),
             chance=DRAWN,
             least=0.05,
+            note=LISTED,
         ),
         Statement(
             f"{at}: a vote tells survivors",

@@ -6,7 +6,7 @@ should be the frequency with the smallest t*. Two simpler predictions are compar
 the largest initial magnitude |θ|, and the one with the smallest misalignment |2φ - ψ|.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -129,31 +129,18 @@ def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
 # -- rules -------------------------------------------------------------------------------------------------
 
 
-def _hits(tables: Tables, cell: Cell) -> dict[str, NDArray[Any]]:
-    """Whether the living neurons of a cell end where each reader foretells, and the network of each."""
-    rows, own = tables["neurons"], where(tables["networks"], **cell._asdict())["network"]
-    chosen = np.isin(rows["network"], own) & (np.asarray(rows["chosen"]) > 0)
-    found = {reader: (rows["chosen"] == rows[reader])[chosen] for reader in READERS}
-    return found | {"network": np.asarray(rows["network"])[chosen]}
-
-
 def _foretells(reader: str, cell: Cell) -> Measure:
     """Fraction of the living neurons of a cell that end at the frequency of a predictor, by network."""
-
-    def measure(tables: Tables, level: float) -> Interval:
-        hits = _hits(tables, cell)
-        return mean(hits[reader], level, groups=hits["network"])
-
-    return measure
+    return lambda tables, level: mean(where(tables["networks"], **cell._asdict())[reader], level)
 
 
 def _lead(cell: Cell) -> Measure:
     """Share that t* foretells minus that of the better of magnitude and phase, by network."""
 
     def measure(tables: Tables, level: float) -> Interval:
-        hits = _hits(tables, cell)
-        other = max(("magnitude", "phase"), key=lambda reader: int(hits[reader].sum()))
-        return mean(1.0 * hits["time"] - hits[other], level, groups=hits["network"])
+        rows = where(tables["networks"], **cell._asdict())
+        other = max(("magnitude", "phase"), key=lambda reader: float(rows[reader].sum()))
+        return mean(rows["time"] - rows[other], level)
 
     return measure
 
@@ -195,7 +182,29 @@ VARIED = tuple(
     )
 )
 ENDS_THERE = "share of the neurons that are not dead which end at that frequency"
-BY_CHANCE = {reader: shuffled("neurons", reader, within="network") for reader in READERS}
+ALL_COUNT = (
+    "corrected after the run: all living neurons of a network count; before, those among its first "
+    f"{ROWS} counted"
+)
+
+
+def by_chance(reader: str) -> Callable[[Tables, np.random.Generator], Tables]:
+    """Return a `chance` for rules: neurons exchange what a reader foretells of them, within their network."""
+    exchange = shuffled("neurons", reader, within="network")
+
+    def chance(tables: Tables, generator: np.random.Generator) -> Tables:
+        mixed = exchange(tables, generator)
+        rows, networks = mixed["neurons"], tables["networks"]
+        alive = np.asarray(rows["chosen"]) > 0
+        hits = alive & (rows["chosen"] == rows[reader])
+        own = np.asarray(rows["network"], int)
+        found = np.bincount(own, hits) / np.maximum(np.bincount(own, alive), 1)
+        return {**mixed, "networks": {**networks, reader: found[np.asarray(networks["network"], int)]}}
+
+    return chance
+
+
+BY_CHANCE = {reader: by_chance(reader) for reader in READERS}
 DETERMINED = "the “winner” determined by its initial spectral magnitude and phase alignment"
 RULES = (
     *(
@@ -207,6 +216,7 @@ RULES = (
             _foretells("time", cell),
             chance=BY_CHANCE["time"],
             least=0.9,
+            note=ALL_COUNT,
         )
         for cell in (_flow(0.1), *BASE)
     ),
@@ -220,6 +230,7 @@ RULES = (
             _foretells("phase", cell),
             chance=BY_CHANCE["phase"],
             least=0.5,
+            note=ALL_COUNT,
         )
         for cell in (_flow(0.1), *BASE[:2])
     ),
@@ -234,6 +245,7 @@ RULES = (
             _lead(cell),
             chance=BY_CHANCE["time"],
             least=0.05,
+            note=ALL_COUNT,
         )
         for cell in (_flow(0.1), *BASE[:2])
     ),
@@ -255,6 +267,7 @@ RULES = (
         _foretells("time", NARROW["relu"]._replace(weight_decay=2.0, train_fraction=0.75)),
         chance=BY_CHANCE["time"],
         least=0.5,
+        note=ALL_COUNT,
     ),
 )
 

@@ -231,6 +231,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             _scatter,
             chance="the spread of one column, which no shuffle changes",
             most=0.25,
+            note="α and β are the magnitudes of the input and the output weights at the neuron's frequency",
         ),
         Statement(
             "any even part works",

@@ -199,6 +199,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
             _mean("deviation", "quadratic"),
             chance=ALONE,
             most=0.05,
+            note="of quadratic networks, which are the ones that the flow describes",
         ),
     ),
 )

@@ -134,7 +134,7 @@ def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Ge
 def percent_of(circles: int, source: str) -> Printed:
     """Circles of the paper's hundred runs in %, with Wilson's interval."""
     found = share(np.arange(PAPER_RUNS) < circles, 0.95)
-    return Printed(str(circles), source, (100 * found.low, 100 * found.high))
+    return Printed(str(circles), source, (100 * found.low, 100 * found.high), counted=True)
 
 
 # -- pictures ----------------------------------------------------------------------------------------------

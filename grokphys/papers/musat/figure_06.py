@@ -42,6 +42,9 @@ def _logarithms(tables: Tables, names: Sequence[str], decay: float, level: float
     return evidence.mean(values[0] - sum(values[1:]), level)
 
 
+GEOMETRIC = "the means over the networks are geometric"
+
+
 def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
     """Draw the magnitudes after training, and their course, from the tables."""
     with style(9.6):
@@ -70,6 +73,7 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
                 _left(name),
                 chance=shuffled("networks", "weight_decay"),
                 most=0.5,
+                note=GEOMETRIC,
             )
             for part, name in (("weights", "weight_norm"), ("biases", "bias_norm"))
         ),
@@ -81,6 +85,7 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
             _left("bias_norm", "weight_norm"),
             chance=shuffled("networks", "weight_decay"),
             most=0.9,
+            note=GEOMETRIC,
         ),
     ),
     draw=_draw,

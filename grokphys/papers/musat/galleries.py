@@ -82,6 +82,8 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
             least=0.05,
             independent="run",
             fitted=fitted,
+            note="of runs at "
+            + ", ".join(f"{key.replace('_', ' ')} {at:g}" for key, at in constants.items()),
         )
         for name, text in meaning.items()
     )

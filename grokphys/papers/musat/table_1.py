@@ -68,6 +68,9 @@ def _related(decay: float) -> Measure:
     return measure
 
 
+AS_MANY = "the paper states no error, so the interval is that of a mean over as many networks as it has"
+
+
 def _numbers() -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for decay, row in TABLE_1.items():
@@ -88,6 +91,7 @@ def _numbers() -> tuple[Rule, ...]:
                 _sampled(decay, False, rest),
                 margin=12.0,
                 digits=1,
+                note=AS_MANY,
             ),
             Number(
                 f"decay {decay:g}: grid imperfections",
@@ -111,6 +115,7 @@ def _numbers() -> tuple[Rule, ...]:
                     _sampled(decay, True, row.circles),
                     margin=12.0,
                     digits=1,
+                    note=AS_MANY,
                 )
             )
     return tuple(rules)

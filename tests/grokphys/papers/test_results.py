@@ -60,8 +60,10 @@ def test_a_stored_result_is_of_todays_rules_and_its_verdicts_follow_from_its_tab
     assert about["rules"] == rules_digest(rules)
     for claim, stored in zip(judge(rules, EVERY[place].tables), about["claims"], strict=True):
         assert claim.verdict == stored["verdict"]
-        if stored["estimate"] is not None:
-            assert np.isclose(claim.found.estimate, float(stored["estimate"]), rtol=1e-6)
+        assert claim.found.count == stored["count"]
+        for side in ("estimate", "low", "high"):
+            if stored[side] is not None:
+                assert np.isclose(getattr(claim.found, side), float(stored[side]), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.slow

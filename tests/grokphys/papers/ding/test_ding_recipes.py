@@ -11,7 +11,7 @@ from grokphys.papers import ding
 from grokphys.papers.beyond import law
 from grokphys.papers.ding import figure_05
 from grokphys.papers.ding.training import Size
-from grokphys.papers.judge import ALPHA, decide
+from grokphys.papers.judge import ALPHA, decide, judge
 from grokphys.papers.recipe import RECIPES, Run, Statement
 from grokphys.papers.results import rounded
 
@@ -59,10 +59,10 @@ def verdicts(name, tables, seed=None):
     found = {}
     for rule in RECIPES[name].rules:
         if seed is None:
-            found[rule.name] = decide(rule, rule.measure(tables, 0.95)).verdict
+            found[rule.name] = judge((rule,), tables)[0].verdict
         elif not isinstance(rule.chance, str):
             shuffled = rule.chance(tables, np.random.default_rng(seed))
-            found[rule.name] = decide(rule, rule.measure(shuffled, 0.95)).verdict
+            found[rule.name] = judge((rule,), shuffled)[0].verdict
     return found
 
 

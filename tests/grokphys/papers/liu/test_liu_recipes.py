@@ -11,7 +11,7 @@ import torch
 
 from analysis.phases.classification import PHASES
 from grokphys.papers import liu
-from grokphys.papers.judge import decide
+from grokphys.papers.judge import decide, judge
 from grokphys.papers.liu import figures_03_04b_05b as toy
 from grokphys.papers.liu import figures_06_13_to_15 as diagrams
 from grokphys.papers.liu import planes
@@ -26,7 +26,7 @@ FAST = ("liu-4a", "liu-5a", "liu-6a", "liu-9", "liu-11", "liu-12", "liu-table1")
 
 
 def verdicts(rules, tables):
-    return {rule.name: decide(rule, rule.measure(tables, 0.95)).verdict for rule in rules}
+    return {rule.name: judge((rule,), tables)[0].verdict for rule in rules}
 
 
 def false_share(rule, tables, tries=40):

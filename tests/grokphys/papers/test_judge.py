@@ -1,0 +1,150 @@
+"""Verdicts: which intervals decide a claim, alone and among the claims of an item."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.stats.intervals import Interval
+from grokphys.papers import evidence
+from grokphys.papers.judge import ALPHA, decide, judge
+from grokphys.papers.recipe import Number, Printed, Statement
+from physics import InputError
+
+
+def number(low, high, *, printed="0.50", interval=None, margin=0.1):
+    found = Interval((low + high) / 2, low, high, 10)
+    rule = Number("n", Printed(printed, "here", interval), lambda tables, level: found, margin)
+    return judge((rule,), {})[0].verdict
+
+
+def statement(low, high, *, least=-np.inf, most=np.inf):
+    rule = Statement("s", "q", "here", "e", lambda tables, level: None, "none", least, most)
+    return decide(rule, Interval((low + high) / 2, low, high, 10)).verdict
+
+
+def test_a_number_is_covered_only_by_an_interval_that_could_have_missed_it():
+    assert number(0.45, 0.55) == "covered"
+    assert number(0.3, 0.7) == "inconclusive"
+    assert number(0.52, 0.6) == "not covered"
+    assert number(0.504, 0.6) == "covered"  # within the rounding of 0.50
+    assert number(0.52, 0.6, interval=(0.4, 0.6)) == "covered"  # the paper's sample is finite too
+    assert number(0.7, 1.3, interval=(0.45, 0.55)) == "not covered"  # however wide
+    assert number(np.nan, np.nan) == "inconclusive"
+
+
+@pytest.mark.parametrize(("text", "half"), [("0.50", 0.005), ("88.7", 0.05), ("12", 0.5)])
+def test_a_printed_number_may_be_off_by_half_its_last_digit(text, half):
+    printed = Printed(text, "here")
+    assert printed.rounding == pytest.approx(half)
+
+    def verdict(low):
+        found = Interval(low + 0.3, low, low + 0.6, 10)
+        return judge((Number("n", printed, lambda tables, level: found, margin=1.0),), {})[0].verdict
+
+    assert replace(printed, counted=True).rounding == 0
+    assert verdict(float(text) + 0.9 * half) == "covered"
+    assert verdict(float(text) + 1.1 * half) == "not covered"
+
+
+def test_a_statement_holds_where_its_whole_interval_does():
+    assert statement(0.2, 0.4, least=0.1) == "holds"
+    assert statement(0.0, 0.4, least=0.1) == "inconclusive"
+    assert statement(0.0, 0.05, least=0.1) == "does not hold"
+    assert statement(-0.05, 0.05, least=-0.1, most=0.1) == "holds"
+    assert statement(-0.5, 0.05, least=-0.1, most=0.1) == "inconclusive"
+    assert statement(0.2, 0.3, least=-0.1, most=0.1) == "does not hold"
+    assert statement(2.0, np.inf, least=1.0) == "holds"
+    assert statement(2.0, np.inf, most=1.0) == "does not hold"
+    assert statement(np.nan, np.nan, least=1.0) == "inconclusive"
+
+
+def test_rules_that_are_none_are_refused():
+    with pytest.raises(InputError, match="least must be below most"):
+        statement(0, 1)
+    with pytest.raises(InputError, match="least must be below most"):
+        statement(0, 1, least=2, most=1)
+
+
+def of_values(name, column, least):
+    return Statement(
+        name, "q", "s", "e", lambda t, level: evidence.mean(t["t"][column], level), "none", least=least
+    )
+
+
+def test_claims_of_one_item_are_decided_together_as_holm_does():
+    """A claim that 95 % alone would decide is not decided among ten that say nothing."""
+    rng = np.random.default_rng(1)
+    column = rng.normal(0.0, 1.0, 40)
+    column += 2.3 / 40**0.5 * column.std(ddof=1) - column.mean()  # p of about 0.026, two-sided
+    noise = {f"x{k}": rng.normal(0.0, 1.0, 40) for k in range(9)}
+    noise = {name: values - values.mean() for name, values in noise.items()}
+    tables = {"t": {"one": column, **noise}}
+    alone = of_values("one", "one", 0.0)
+    assert [claim.verdict for claim in judge((alone,), tables)] == ["holds"]
+    among = judge((alone, *(of_values(name, name, 0.0) for name in noise)), tables)
+    assert {claim.verdict for claim in among} == {"inconclusive"}
+
+
+def test_of_true_nulls_one_is_decided_wrongly_in_five_per_cent_at_most():
+    rng = np.random.default_rng(2)
+    wrong = 0
+    for _ in range(300):
+        tables = {"t": {f"x{k}": rng.normal(0.0, 1.0, 12) for k in range(5)}}
+        claims = judge(tuple(of_values(f"x{k}", f"x{k}", 0.0) for k in range(5)), tables)
+        wrong += any(claim.verdict != "inconclusive" for claim in claims)
+    assert stats.binomtest(wrong, 300, ALPHA, alternative="greater").pvalue > 1e-3
+    assert wrong > 2  # the level is used
+
+
+def of_numbers(count, printed="0.0", interval=None):
+    return tuple(
+        Number(
+            f"x{k}",
+            Printed(printed, "here", interval),
+            lambda t, level, k=k: evidence.mean(t["t"][f"x{k}"], level),
+            margin=10.0,
+        )
+        for k in range(count)
+    )
+
+
+def test_true_numbers_are_not_covered_in_five_per_cent_of_items_at_most():
+    """The paper's own interval of 95 % is widened with ours, which alone would leave 37 % of these items."""
+    rng, wrong = np.random.default_rng(3), 0
+    for _ in range(300):
+        tables = {"t": {f"x{k}": rng.normal(0.0, 0.1, 40) for k in range(12)}}
+        theirs = rng.normal(0.0, 1.0, 12)
+        rules = tuple(
+            replace(rule, printed=Printed(f"{x:.4f}", "here", (x - 1.96, x + 1.96)))
+            for rule, x in zip(of_numbers(12), theirs, strict=True)
+        )
+        wrong += any(claim.verdict == "not covered" for claim in judge(rules, tables))
+    assert stats.binomtest(wrong, 300, ALPHA, alternative="greater").pvalue > 1e-3
+    assert wrong > 2  # the level is used
+
+
+def test_a_number_that_is_covered_frees_no_level_for_other_claims():
+    """What 97.5 % decides is not decided beside nineteen numbers that merely agree."""
+    rng = np.random.default_rng(4)
+    column = rng.normal(0.0, 1.0, 40)
+    column += 2.5 / 40**0.5 * column.std(ddof=1) - column.mean()  # p of about 0.017
+    noise = {f"x{k}": rng.normal(0.0, 1.0, 40) for k in range(19)}
+    tables = {"t": {"one": column, **{name: values - values.mean() for name, values in noise.items()}}}
+    one = of_values("one", "one", 0.0)
+    found = judge((one, *of_numbers(19)), tables)
+    assert [claim.verdict for claim in found] == ["inconclusive"] + ["covered"] * 19
+    assert found[0].found.low < 0 < found[0].found.high, "the interval has the level of the decision"
+    assert judge((one,), tables)[0].verdict == "holds"
+
+
+def test_a_number_that_95_per_cent_exclude_and_holm_does_not_is_inconclusive():
+    rng = np.random.default_rng(5)
+    column = rng.normal(0.0, 1.0, 40)
+    column += (2.5 / 40**0.5 + 0.05) * column.std(ddof=1) - column.mean()
+    tables = {"t": {"x0": column, **{f"x{k}": rng.normal(0.0, 1.0, 40) for k in range(1, 12)}}}
+    tables["t"] |= {f"x{k}": tables["t"][f"x{k}"] - tables["t"][f"x{k}"].mean() for k in range(1, 12)}
+    verdicts = [claim.verdict for claim in judge(of_numbers(12, printed="0.00"), tables)]
+    assert verdicts == ["inconclusive"] + ["covered"] * 11
+    assert judge(of_numbers(1, printed="0.00"), tables)[0].verdict == "not covered"
