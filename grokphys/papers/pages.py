@@ -58,7 +58,8 @@ VERDICTS = {
 HOW_TO_SEE = """\
 Every picture was made at the setting of the paper, by the command below it. The title of an embedding gives
 the number of its run or network, and then its structure: a *circle* with the ratio of its largest norm to
-its smallest, or the number of grid imperfections (*imperf.*). For networks the validation accuracy follows."""
+its smallest, or the number of grid imperfections (*imperf.*). The validation accuracy of a
+network follows."""
 HOW_TO_READ = """\
 *Here* is our estimate with its interval in brackets, or *undefined* where too few runs reach what is
 measured. The interval has the level at which the claim was decided, which is at least 95 %, because all
