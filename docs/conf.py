@@ -54,6 +54,7 @@ default_role = "autolink"
 autosummary_generate = True
 autodoc_typehints = "none"  # the sections of a docstring give types, shapes and units
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # the column is narrow
 numpydoc_show_class_members = False
 
 # Examples

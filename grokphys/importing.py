@@ -353,7 +353,8 @@ def _whole_steps(clock: Any) -> NDArray[np.int64]:
     steps = np.asarray(clock)
     if steps.ndim != 1 or steps.dtype.kind not in "iuO":
         raise InputError(
-            f"steps must be a row of whole numbers, got {steps.dtype} of the shape {steps.shape}"
+            "steps must be a one-dimensional array of whole numbers, "
+            f"got {steps.dtype} of the shape {steps.shape}"
         )
     if steps.dtype.kind != "i" and max(steps.tolist(), default=0) >= 2**63:
         raise InputError(f"steps must be below 2^63, got {max(steps.tolist())}")

@@ -112,7 +112,9 @@ def model_name(word: str) -> str:
     found = names.get(word, word) if isinstance(word, str) else ""
     if found not in TRAINING:
         known = ", ".join(map(repr, TRAINING))
-        raise InputError(f"model must be one of {known}, or such as EmbeddingMLP, got {word!r}")
+        raise InputError(
+            f"model must be one of {known}, or the name of its class, such as EmbeddingMLP, got {word!r}"
+        )
     return found
 
 

@@ -48,7 +48,7 @@ class Networks:
 
     @property
     def parameters(self) -> Mapping[str, NDArray[Any]]:
-        """Embedding and layers by name, (runs, ...) each."""
+        """Parameters of all members by name: the embedding and the layers, (runs, ...) each."""
         return self.ensemble.parameters
 
     def examples(self, part: str) -> NDArray[np.int64]:
@@ -72,7 +72,7 @@ class Networks:
         return self.ensemble.train if _part(part) == "train" else self.ensemble.validation
 
     def outputs(self, inputs: Any = None) -> NDArray[Any]:
-        """Outputs of every member, without dropout.
+        """Compute the outputs of every member, without dropout.
 
         Parameters
         ----------

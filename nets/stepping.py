@@ -178,7 +178,7 @@ class Training:
 
     @property
     def embeddings(self) -> NDArray[Any]:
-        """Return a copy of the embeddings, (runs, tokens, dim)."""
+        """A copy of the present embeddings, (runs, tokens, dim), in the number type of the training."""
         return self.machine.point_sets()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -58,7 +58,7 @@ class AffineFlow(Value):
 
     @property
     def dim(self) -> int:
-        """Number of axes."""
+        """Number of axes, each of which is a separate system with the same A."""
         return 1 if self.b.ndim == 1 else self.b.shape[1]
 
     def start(self, generator: np.random.Generator) -> Array:

@@ -105,7 +105,7 @@ class PairForces(Value):
         for name, value in (("modulus", modulus), ("group", group)):
             if value is not None and self.on == "tokens":
                 raise InputError(
-                    f"{name} must be left out unless on is 'pair sums', because tokens have no classes"
+                    f"on must be 'pair sums' if {name} is given, as tokens have no classes, got 'tokens'"
                 )
         self._set(
             tokens=tokens,

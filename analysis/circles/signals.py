@@ -53,17 +53,17 @@ class Circles:
 
     @property
     def initial(self) -> Array:
-        """Signals (runs, K) of the first frame."""
+        """Signals of the first frame, (runs, K)."""
         return self.signals[:, 0]
 
     @property
     def final(self) -> Array:
-        """Signals (runs, K) of the last frame."""
+        """Signals of the last frame, (runs, K)."""
         return self.signals[:, -1]
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of circles (runs,) that survive."""
+        """Number of circles that survive in each run, (runs,)."""
         return self.survived.sum(axis=1)
 
     def gradient(self, at: int = 4) -> Array:

@@ -69,7 +69,9 @@ def surviving_frequencies(
         If `E` is not a single finite embedding.
     """
     if np.ndim(E) != 2:
-        raise InputError(f"E must be one embedding (p, d), got the shape {np.shape(E)}; see survives")
+        raise InputError(
+            f"E must be one embedding (p, d), got the shape {np.shape(E)}; `survives` takes several"
+        )
     return 1 + np.flatnonzero(survives(fourier_signals(E), factor=factor, threshold=threshold))
 
 

@@ -232,5 +232,5 @@ def lasso_paths(
                 tol,
                 w,
             )
-            for k in range(w.size):  # Numba compiles an assignment of arrays for seconds
+            for k in range(w.size):  # Numba takes seconds to compile an assignment of arrays
                 coefficients[problem, target, point, k] = w[k]

@@ -75,7 +75,7 @@ class Axis:
 
     @property
     def spans(self) -> list[Span]:
-        """Return the coarse cells, from low to high."""
+        """Spans of the coarse cells, from low to high, as pairs of positions from 0 to 1."""
         return [(k / self.cells, (k + 1) / self.cells) for k in range(self.cells)]
 
     def value(self, part: float) -> float:

@@ -43,7 +43,7 @@ def show_signals(
             ax.plot(t, np.asarray(rollout)[:, k - 1], color=dark, zorder=5, **dashes)
     if rollout is not None:
         ax.plot([], [], color=INK, label="predicted from the first frame", **dashes)
-    ax.set(xlabel="step", ylabel="Fourier signal ‖F_k‖", title=title)
+    ax.set(xlabel="step", ylabel="Fourier signal ‖$F_k$‖", title=title)
     ax.set_ylim(0, 1.05 * max(float(values.max()), 1e-12))
     legend_below(ax)
     return ax

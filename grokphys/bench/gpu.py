@@ -310,7 +310,7 @@ def _peak(ensemble: Ensemble, device: str, chunk: int) -> Row:
 
 
 def training(plan: Plan, end: float) -> Iterator[Row]:
-    """Train many networks at the paper's setting until the time is over, and count what survives."""
+    """Train networks at the paper's setting until the time is over, and count the circles that survive."""
     if monotonic() < end:
         try:
             yield from _trained(plan, end)

@@ -120,7 +120,7 @@ def bench_start(*, out: Path = Path("results/bench-start.json"), budget: Budget 
 
 
 def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
-    """Measure cases in turn, `rounds` times, each after a unit."""
+    """Measure cases in turn, `rounds` times, each after the unit of time."""
     took: dict[tuple[str, str], list[tuple[Took, Took]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = _files(Path(folder), cases)

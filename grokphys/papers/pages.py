@@ -60,9 +60,10 @@ VERDICTS = {
     "inconclusive": "The interval is too wide to decide, so more runs would be needed.",
 }
 HOW_TO_SEE = """\
-Every picture was made at the setting of the paper, by the command below it. Above an embedding stands the
-number of its run or network, and then what it is: a *circle* with the ratio of its largest norm to its
-smallest, or the number of grid imperfections (*imperf.*), and the validation accuracy of a network."""
+Every picture was made at the setting of the paper, by the command below it. The title of an embedding gives
+the number of its run or network, and then its structure: a *circle* with the ratio of its largest norm to
+its smallest, or the number of grid imperfections (*imperf.*). The validation accuracy of a
+network follows."""
 HOW_TO_READ = """\
 *Here* is our estimate with its interval in brackets, or *undefined* where too few runs reach what is
 measured. The interval has the level at which the claim was decided or left open, which is at least 95 %,

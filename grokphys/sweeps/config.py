@@ -259,7 +259,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
 
 
 def _check_name(kind: str, name: str) -> None:
-    """Refuse names that no variant of a kind has, before any cell is made."""
+    """Refuse a parameter that no system or model of this kind has, before any cell is made."""
     if name in KINDS[kind]({}):  # the other variants need not be imported
         return
     variants = [{"system": system} for system in SYSTEMS] if kind == "simulate" else [{}]

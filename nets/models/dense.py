@@ -53,17 +53,17 @@ class ConstantAttention(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """Unordered pairs a ≤ b with label (a + b) mod tokens."""
+        """The task: all unordered pairs a ≤ b with the label (a + b) mod tokens."""
         return modular_addition(self.tokens)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
-        """Sum, one hidden layer, cross-entropy."""
+        """Layers of the model: the sum of two embeddings, one hidden layer, and cross-entropy."""
         return Architecture("sum", (self.dim, self.hidden, self.tokens), "relu", "cross_entropy")
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Addition mod tokens."""
+        """Operation that the model learns: addition mod tokens."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
@@ -126,18 +126,18 @@ class EmbeddingMLP(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """All ordered pairs with label (a + b) mod tokens."""
+        """The task: all ordered pairs with the label (a + b) mod tokens."""
         return modular_addition(self.tokens, ordered=True)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
-        """Concatenation, dense layers, cross-entropy."""
+        """Layers of the model: two concatenated embeddings, dense layers, and cross-entropy."""
         sizes = (2 * self.dim, *self.hidden, self.tokens)
         return Architecture("concatenate", sizes, self.activation, "cross_entropy", even=self.even)
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Addition mod tokens."""
+        """Operation that the model learns: addition mod tokens."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
@@ -185,12 +185,12 @@ class ToyAddition(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """Unordered pairs a ≤ b with label a + b."""
+        """The task: all unordered pairs a ≤ b with the label a + b."""
         return addition(self.tokens)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
-        """Sum and dense layers."""
+        """Layers of the model: the sum of two embeddings, dense layers, and the loss of its kind of task."""
         if self.kind == "regression":
             return Architecture(
                 "sum", (self.dim, *self.hidden, self.outputs_dim), "tanh", "mean_squared_error"
@@ -199,7 +199,7 @@ class ToyAddition(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Plain addition."""
+        """Operation that the model learns: addition without a modulus."""
         return EffectiveTheory(self.tokens)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -266,28 +266,28 @@ class GroupDecoder(DenseModel):
 
     @property
     def tokens(self) -> int:  # type: ignore[override]
-        """Order of the group."""
+        """Number of tokens, which is the order of the group."""
         return self.group.order
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """Components of a matrix."""
+        """Dimension of the recorded embeddings, which is the number of components of a matrix."""
         return self.side**2
 
     @cached_property
     def task(self) -> Task:
-        """All ordered pairs with label a ∘ b."""
+        """The task: all ordered pairs with the label a ∘ b."""
         return group_products(self.group)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
-        """Matrix product and dense layers."""
+        """Layers of the model: the product of two matrices, dense layers, and the squared error."""
         sizes = (self.dim, *self.hidden, self.outputs_dim)
         return Architecture("product", sizes, "tanh", "mean_squared_error", self.embedding_penalty)
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """The group; its parallelograms are those of matrices where it does not commute."""
+        """Operation that the model learns, with parallelograms of matrices if the group does not commute."""
         return EffectiveTheory(group=self.group)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:

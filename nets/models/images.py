@@ -140,21 +140,21 @@ class ImageMLP(DenseModel):
 
     @property
     def encoder(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Parameters of all layers but the last."""
+        """Names of the parameters of all layers but the last, which train at the embedding's rates."""
         return tuple(
             f"{name}.{part}" for name in self.architecture.layers[:-1] for part in ("weight", "bias")
         )
 
     @cached_property
     def task(self) -> Task:
-        """Images with their labels. The test set, if there is one, is held out."""
+        """The task: images with their labels. The test set, if there is one, is held out."""
         images = self._images
         held_out = np.arange(images.trainable, len(images.labels))
         return Task(images.pixels, images.labels, self.classes, held_out)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
-        """Dense layers on the pixels."""
+        """Layers of the model: dense layers on the pixels, and the squared error."""
         sizes = (self._images.pixels.shape[1], *self.hidden, self.classes)
         return Architecture("data", sizes, "relu", "mean_squared_error")
 

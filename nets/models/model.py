@@ -92,7 +92,7 @@ class Model(ABC):
 
     @property
     def theory(self) -> EffectiveTheory | None:
-        """Operation whose parallelograms define the representation quality of the embeddings."""
+        """Operation that the model learns, whose parallelograms define the quality of embeddings; or None."""
         return None
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -140,12 +140,12 @@ class DenseModel(Model):
 
     @property
     def loss(self) -> str:
-        """Training loss of the architecture."""
+        """Training loss of the architecture: "cross_entropy" or "mean_squared_error"."""
         return self.architecture.loss
 
     @property
     def activation_numbers(self) -> int:
-        """Input, output and gradient of each layer."""
+        """Count of numbers kept for one example in training: input, output and gradient of each layer."""
         return 3 * sum(self.architecture.sizes)
 
     def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":

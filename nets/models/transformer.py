@@ -86,22 +86,25 @@ class TokenTransformer(Model):
 
     @cached_property
     def task(self) -> Task:
-        """All ordered pairs with label (a + b) mod tokens."""
+        """The task: all ordered pairs with the label (a + b) mod tokens."""
         return modular_addition(self.tokens, ordered=True)
 
     @property
     def loss(self) -> str:
-        """Cross-entropy."""
+        """Training loss, which is "cross_entropy"."""
         return "cross_entropy"
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Addition mod tokens."""
+        """Operation that the model learns: addition mod tokens."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
     @property
     def activation_numbers(self) -> int:
-        """About 18 states and 4 hidden layers for each token and block, and the logits."""
+        """Approximate count of numbers kept for one example in training.
+
+        They are about 18 states and 4 hidden layers for each token and block, and the logits.
+        """
         return 2 * self.depth * (18 * self.dim + 4 * self.width + 8 * self.heads) + 3 * self.tokens
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:

@@ -95,22 +95,22 @@ class TwoLayer(DenseModel):
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """Number of weights of a token, one for each neuron."""
+        """Dimension of the recorded points: the number of weights of a token, one for each neuron."""
         return self.hidden
 
     @cached_property
     def task(self) -> Task:
-        """All ordered pairs with label (a + b) mod tokens, all of which may be used for training."""
+        """The task: all ordered pairs with the label (a + b) mod tokens; training may use all of them."""
         return modular_addition(self.tokens, ordered=True, whole=True)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
-        """Neurons that add two rows of weights, and a layer without a bias."""
+        """Layers of the model: neurons that add two rows of weights, and a layer without a bias."""
         return Architecture("neurons", (self.hidden, self.tokens), self.activation, "cross_entropy")
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Addition mod tokens."""
+        """Operation that the model learns: addition mod tokens."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:

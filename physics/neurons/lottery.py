@@ -107,7 +107,7 @@ class FourierLottery:
 
     @property
     def dim(self) -> int:
-        """Axes of a token: an input and an output weight for each neuron."""
+        """Number of axes of a token: an input and an output weight for each neuron."""
         return 2 * self.neurons
 
     def start(self, generator: np.random.Generator) -> Array:

@@ -54,19 +54,22 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def magnitude(self) -> Array:
-        """α (..., hidden, K), at least 0; the root mean square over both tokens if their weights differ."""
+        """Magnitudes α of the input weights, (..., hidden, K), at least 0.
+
+        If the tokens are read by different weights, they are the root mean square over both.
+        """
         magnitude: Array = np.sqrt(self._power.parts)
         magnitude *= self._power.scale[..., None]
         return magnitude
 
     @cached_property
     def phase(self) -> Array:
-        """φ (..., hidden, K) in (-π, π], of the weights by which the neuron reads the first token."""
+        """Phases φ of the weights by which the neuron reads the first token, (..., hidden, K), in (-π, π]."""
         return _angle(self.theta)
 
     @cached_property
     def output_magnitude(self) -> Array:
-        """β (..., hidden, K), at least 0.
+        """Magnitudes β of the output weights, (..., hidden, K), at least 0.
 
         Raises
         ------

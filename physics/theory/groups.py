@@ -61,12 +61,12 @@ class FiniteGroup(Value):
 
     @cached_property
     def identity(self) -> int:
-        """Number of the neutral element."""
+        """Number of the identity element."""
         return _identity(self.table)
 
     @cached_property
     def inverses(self) -> NDArray[np.int64]:
-        """Inverse of each element, (n,)."""
+        """Number of the inverse of each element, (n,)."""
         return np.argmax(self.table == self.identity, axis=1)
 
     def __repr__(self) -> str:

@@ -97,12 +97,12 @@ class LinearNetwork(Value):
 
     @property
     def tokens(self) -> int:
-        """Rows of the state: moving points and outputs."""
+        """Number of rows of the state: the moving points, and the outputs."""
         return self.points + self.outputs
 
     @property
     def dim(self) -> int:
-        """Columns of the state: the dimension of the inputs, and one column for b."""
+        """Number of columns of the state: the dimension of the inputs, and one for b."""
         return self.inputs + 1
 
     @cached_property

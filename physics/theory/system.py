@@ -190,13 +190,13 @@ class EffectiveTheory(Value):
 
     @cached_property
     def spectrum(self) -> Array:
-        """Eigenvalues λ_i of H for Z_0 = tokens, ascending; the first n_0 are zero, exactly."""
+        """Eigenvalues λ_i of H for Z_0 = tokens, (tokens,), ascending; the first n_0 are exactly zero."""
         self._linear()
         return 2 / self.tokens * self._modes[0]
 
     @property
     def grokking_rate(self) -> float:
-        """λ_3, the third smallest eigenvalue of H for Z_0 = tokens; 0 where n_0 > 2."""
+        """Grokking rate λ_3, the third smallest eigenvalue of H for Z_0 = tokens; 0 if n_0 > 2."""
         return float(self.spectrum[2]) if self.tokens > 2 else 0.0
 
     @property

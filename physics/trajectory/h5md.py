@@ -48,7 +48,7 @@ def write_file(
         Blocks of frames, as the columns of the layout: steps (n,), times (n,), positions (n, runs, tokens,
         dim), observables (n, runs, ...).
     complete : bool, default True
-        Whether the run came to its end.
+        Whether the run is complete.
     start : mapping of str to ndarray, optional
         Arrays with which the run began.
     series : mapping of str to ((steps, times), ndarray (runs, n, ...)), optional

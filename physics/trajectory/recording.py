@@ -135,7 +135,7 @@ def recorder(
         raise InputError("resume needs out (--out), the file of the unfinished run")
     else:
         frames = MemoryRecorder(layout, parameters, start)
-    with closing(frames), frames:  # a signal at the very beginning of `__exit__` keeps that from its work
+    with closing(frames), frames:  # closed even if a signal arrives as `__exit__` begins
         yield frames
 
 

@@ -291,7 +291,7 @@ def _attribute(place: Any, name: str) -> Any:
 
 
 def _is_boolean(dataset: h5py.Dataset) -> bool:
-    """Return whether integers stand for booleans. Only those have the attribute; its text is not read."""
+    """Return whether integers stand for booleans, as an attribute marks them; its text is not read."""
     return dataset.dtype == np.int8 and "dtype" in dataset.attrs
 
 

@@ -113,12 +113,12 @@ class Trajectory:
 
     @property
     def positions(self) -> NDArray[Any]:
-        """All frames, (runs, frames, tokens, dim)."""
+        """Positions of all frames, (runs, frames, tokens, dim), as float32 or float64."""
         return self._positions
 
     @property
     def observables(self) -> Mapping[str, NDArray[Any]]:
-        """Measured quantities, {name: (runs, frames, ...)}."""
+        """Measured quantities by name, (runs, frames, ...) each; `clock` says when they were measured."""
         return self._observables
 
     @property
@@ -148,12 +148,12 @@ class Trajectory:
 
     @property
     def initial(self) -> NDArray[Any]:
-        """First frame, (runs, tokens, dim)."""
+        """Positions of the first frame, (runs, tokens, dim)."""
         return self.frame(0)
 
     @property
     def final(self) -> NDArray[Any]:
-        """Last frame, (runs, tokens, dim)."""
+        """Positions of the last frame, (runs, tokens, dim)."""
         return self.frame(-1)
 
     @property

@@ -765,7 +765,7 @@ def test_an_interrupt_ends_with_status_130(tmp_path):
             process.send_signal(signal.SIGINT)
             assert re.fullmatch(
                 r"grokphys: interrupted; \d+ frames? (is|are) kept in t\.h5\.partial; "
-                r"pass resume \(--resume\) to continue it\n",
+                r"pass --resume to continue it\n",
                 process.communicate(timeout=60)[1],
             )
         finally:

@@ -265,8 +265,8 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         ("--x learning_rate 0 1 --scales log auto", "learning_rate must begin above 0 on a logarithmic"),
         ("--x weight_decay 0 1", "x and y must be two different hyper-parameters, got weight_decay twice"),
         ("--cells 0 3", "cells of learning_rate must be at least 1, got 0"),
-        ("--most-runs 3", "most_runs must be at least 12, got 3"),
-        ("--most-seeds 1", "most_seeds must be at least 2, got 1"),
+        ("--most-runs 3", "--most-runs must be at least 12, got 3"),
+        ("--most-seeds 1", "--most-seeds must be at least 2, got 1"),
         ("--certain 1", "certain must be less than 1, got 1"),
         ("--delay 0", "delay must be a finite number greater than 0, got 0"),
         ("--steps 0", "steps must be at least 1, got 0"),
@@ -274,7 +274,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         ("--options kind", "options must be NAME=VALUE, such as kind=classification, got 'kind'"),
         ("--options hidden=a", "hidden must be a whole number"),
         ("--options group=X2", "group must be Zn"),
-        ("--validation-accuracy nan", "validation_accuracy"),
+        ("--validation-accuracy nan", "--validation-accuracy"),
     ],
 )
 def test_bad_input_ends_in_a_sentence(words, sentence, tmp_path, capsys):

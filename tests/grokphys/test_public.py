@@ -135,7 +135,7 @@ def methods(package):
     for kind in filter(inspect.isclass, (getattr(package, name) for name in package.__all__)):
         for name, found in inspect.getmembers(kind, inspect.isroutine):
             ours = inspect.unwrap(getattr(found, "__func__", found))
-            home = getattr(ours, "__module__", "").partition(".")[0]
+            home = str(getattr(ours, "__module__", None)).partition(".")[0]
             if home in ("physics", "nets", "analysis", "grokphys") and not name.startswith("_"):
                 yield f"{kind.__name__}.{name}", ours
 

@@ -202,8 +202,10 @@ CALLED = "function must be a Python function that is called as function"
         (opening, {}, "function must be one that Numba can compile; it cannot compile opening: "
          "Untyped global name 'open': Cannot determine Numba type of <class 'builtin_function_or_method'>"),
         (harmonic, {"on": "pairs"}, "on must be one of 'tokens', 'pair sums', got 'pairs'"),
-        (harmonic, {"modulus": 3}, "modulus must be left out unless on is 'pair sums'"),
-        (harmonic, {"group": physics.cyclic(4)}, "group must be left out unless on is 'pair sums'"),
+        (harmonic, {"modulus": 3},
+         "on must be 'pair sums' if modulus is given, as tokens have no classes, got 'tokens'"),
+        (harmonic, {"group": physics.cyclic(4)},
+         "on must be 'pair sums' if group is given, as tokens have no classes, got 'tokens'"),
         (harmonic, {"tokens": 1}, "tokens must be at least 2, got 1"),
         (harmonic, {"dim": 0}, "dim must be at least 1, got 0"),
         (harmonic, {"parameters": 1.0}, "parameters must be a sequence of numbers, got the shape ()"),

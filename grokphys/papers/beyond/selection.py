@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: activations, places, and how many networks of each are trained."""
+    """Setting: activations, sizes with their steps, and how many networks of each are trained."""
 
     kinds: Sequence[Kind]
     places: Sequence[Place]

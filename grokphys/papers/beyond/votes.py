@@ -109,7 +109,7 @@ def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
         "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
         "phase": 1 + np.abs(np.angle(product)).argmin(axis=-1),
         "signal": signals,
-        # Circles of as many votes are ranked by haste.
+        # Circles with equally many votes are ranked by their speed.
         "votes": (named[..., None] == np.arange(place.tokens // 2)).sum(axis=1) + haste / haste.max() / 2,
         "haste": haste,
         "survived": survives(final),

@@ -153,7 +153,7 @@ def signals(run: Run) -> Result:
             ax.plot(
                 steps, signal[0, :, k], color=SERIES[n % len(SERIES)], linewidth=1.7, label=f"k = {k + 1}"
             )
-        ax.set(yscale="log", xlabel="step", ylabel="Fourier signal ‖F_k‖", xlim=(0, steps[-1]))
+        ax.set(yscale="log", xlabel="step", ylabel="Fourier signal ‖$F_k$‖", xlim=(0, steps[-1]))
         ax.set_xscale("symlog", linthresh=100)
         ax.set_title(f"{alive[0].sum()} of {K} frequencies survive")
         if alive[0].any():

@@ -48,7 +48,7 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
         ax = figure.subplots()
         ax.scatter(signal, rate, s=9, color=DEAD, linewidths=0, label="a frequency of an embedding")
         show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=SURVIVES, label="bins")
-        ax.set(xlabel="initial signal ‖F_k‖", ylabel="survival rate", ylim=(-0.03, 1.03))
+        ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="survival rate", ylim=(-0.03, 1.03))
         ax.set_title(f"{setting.embeddings} embeddings, {setting.trials} trials each")
         legend_below(ax)
     return {"ding-6": figure}
@@ -173,7 +173,7 @@ def scaled(run: Run) -> Result:
             show_intervals(
                 ax, places, values, color=SERIES[n % len(SERIES)], label=f"embedding {n}", linewidth=1.1
             )
-        ax.set(xlabel="‖F_k‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
+        ax.set(xlabel="‖$F_k$‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
         ax.set_title(f"one frequency × {setting.factors[0]} to {setting.factors[-1]}")
         legend_below(ax)
     return Result({"runs": rows}, {"ding-6b": figure})

@@ -76,7 +76,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
         for alive, color, name in ((False, DEAD, "dead"), (True, SURVIVES, "survived")):
             values = circles["change_4"][survived == alive]
             left.hist(values, edges, color=color, alpha=0.55, density=True, label=f"{name} ({len(values)})")
-        left.set(xlabel="change of ‖F_k‖ in step 4", ylabel="density")
+        left.set(xlabel="change of ‖$F_k$‖ in step 4", ylabel="density")
         legend_below(left)
         for step in range(1, 5):
             change = circles[f"change_{step}"]
@@ -88,7 +88,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
                 color=SERIES[step - 1],
                 label=f"step {step}",
             )
-        middle.set(xlabel="change of ‖F_k‖ in that step", ylabel="survival rate", ylim=(0, None))
+        middle.set(xlabel="change of ‖$F_k$‖ in that step", ylabel="survival rate", ylim=(0, None))
         middle.set_title("bins of equally many circles")
         legend_below(middle)
         _show_plane(right, circles)
@@ -161,5 +161,5 @@ def _show_plane(ax: Axes, circles: Any) -> None:
     x, limits = np.array([X[:, 0].min(), X[:, 0].max()]), ax.get_ylim()
     line = scaler.mean_[1] - (svm.intercept_[0] + weights[0] * (x - scaler.mean_[0])) / weights[1]
     ax.plot(x, line, color=INK, linewidth=1, linestyle="--", label="linear machine, classes balanced")
-    ax.set(xlabel="initial signal ‖F_k‖", ylabel="change of ‖F_k‖\nin step 4", ylim=limits)
+    ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="change of ‖$F_k$‖\nin step 4", ylim=limits)
     legend_below(ax)

@@ -67,7 +67,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
     quick=Decays(QUICK, (0.0, 0.5, 2.0), 3, 0),
     paper_setting=Decays(
         PAPER,
-        # Three a decade: the paper prints no axis in its text, and shows small and large decays apart.
+        # Three values in each decade: the paper does not list its own, and shows small and large ones apart.
         (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0),
         10,
         100_010,

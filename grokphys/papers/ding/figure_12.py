@@ -189,7 +189,7 @@ def ablation(run: Run) -> Result:
 
     whole = run.keep("all", train_whole)
     order, generator = whole.pop("order"), generator_of(setting.seed)
-    # Random ones are drawn from all but the two that won.
+    # Random frequencies are drawn from all except the two that won.
     drawn = np.array([generator.choice(ranked[2:], 2, replace=False) for ranked in order])
     cases = {LARGEST: order[:, :1], TWO: order[:, :2], RANDOM: drawn[:, :1], TWO_RANDOM: drawn}
     embeddings = whole.pop("embeddings")

@@ -23,7 +23,10 @@ def median(values: Any, level: float) -> Interval:
 
 
 def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
-    """Where a share of trials passes one half, between the places x (n,); Wilson's limits are read across."""
+    """Return where a share of trials passes one half, between the places x (n,).
+
+    The interval ends where Wilson's limits of the share pass one half.
+    """
     at = [
         share(np.arange(n) < k, level)
         for k, n in zip(np.asarray(successes, int), np.asarray(trials, int), strict=True)

@@ -141,7 +141,7 @@ def percent_of(circles: int, source: str) -> Printed:
 
 
 def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
-    """Draw final positions (runs, tokens, 2) in four rows, each with what it is."""
+    """Draw final positions (runs, tokens, 2) in four rows, each with its structure."""
     columns = -(-len(final) // 4)
     with style(2.1 * columns):
         figure = Figure(figsize=(2.1 * columns, 9.2))

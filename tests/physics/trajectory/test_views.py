@@ -221,7 +221,7 @@ def test_a_run_under_way_says_what_it_holds(tmp_path):
 
 @pytest.mark.parametrize(
     ("what", "label"),
-    [("positions", ""), ("signals", "Fourier signal ‖F_k‖"), ("loss", "loss"), ("spectrum", "spectrum")],
+    [("positions", ""), ("signals", "Fourier signal ‖$F_k$‖"), ("loss", "loss"), ("spectrum", "spectrum")],
 )
 def test_one_call_draws_one_figure(made, what, label):
     ax = made.plot(what, run=1, title="mine")
