@@ -4,7 +4,7 @@ import ast
 import re
 
 import pytest
-from test_house import PACKAGES, short, sources
+from test_house import PACKAGES, ROOT, short, sources
 
 STATED = re.compile(r"^(?P<names>\w+(?:, \w+)*) : .*\bdefault (?P<values>.+)$", re.MULTILINE)
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sources(*PACKAGES)}
@@ -83,3 +83,51 @@ def test_a_stated_default_is_the_one_that_the_code_has(package):
         if short(path).startswith(f"{package}/") and literal(said, path) != literal(ast.unparse(value), path)
     ]
     assert not wrong
+
+
+WRITTEN = [
+    ("analysis/compare/ensembles.py", "PLANAR", 4, "grokphys/report/comparing.py", "at most 4 dimensions"),
+    (
+        "analysis/stats/effects.py",
+        "RESAMPLES",
+        4000,
+        "analysis/stats/effects.py",
+        "at most 4000 permutations",
+    ),
+    ("analysis/stats/intervals.py", "CONFIDENCE", 0.95, "grokphys/report/wording.py", "95 % interval"),
+    (
+        "grokphys/cli/reproduce.py",
+        "SHIFT",
+        10**9,
+        "grokphys/cli/reproduce.py",
+        "K\n            times a billion",
+    ),
+    ("grokphys/explorer/uploads.py", "LARGEST_UPLOAD", 2**28, "docs/guide/explore.md", "256 MiB"),
+    ("grokphys/papers/judge.py", "ALPHA", 0.05, "grokphys/papers/judge.py", "at most α = 5 %"),
+    ("grokphys/phases.py", "LOOKS", 20, "grokphys/phases.py", "checked twenty times within it"),
+    ("grokphys/report/musat.py", "PAPER_RUNS", 100, "grokphys/report/musat.py", "circles of 100 runs"),
+    ("grokphys/sweeps/pack.py", "PACK_RUNS", 256, "docs/guide/sweeps.md", "256 runs"),
+    ("grokphys/sweeps/pack.py", "PACK_BYTES", 2**28, "docs/guide/sweeps.md", "256 MiB"),
+    ("nets/checkpoint.py", "SECONDS", 30.0, "nets/recorder.py", "every half minute"),
+    ("nets/checkpoint.py", "LARGEST_SHARE", 0.02, "docs/guide/record.md", "fiftieth"),
+    ("nets/recording.py", "FRAMES_A_DECADE", 20, "nets/recording.py", "about 20\n        steps per decade"),
+    ("physics/trajectory/writer.py", "FLUSH_SECONDS", 2.0, "docs/how/file.md", "two seconds"),
+    ("physics/trajectory/writer.py", "WAITING_BYTES", 2**26, "docs/how/file.md", "64 MB"),
+    ("physics/trajectory/writer.py", "BLOCK_BYTES", 2**20, "docs/how/file.md", "a megabyte of them"),
+]
+"""Constants that pages or docstrings state in words: where they stand, their values, and the words."""
+
+
+@pytest.mark.parametrize(("home", "name", "value", "page", "words"), WRITTEN)
+def test_a_constant_has_the_value_that_is_written_of_it(home, name, value, page, words):
+    found = {}
+    for node in TREES[ROOT / home].body:
+        if isinstance(node, ast.Assign):
+            target, assigned = node.targets[0], node.value
+            several = isinstance(target, ast.Tuple)
+            for one, part in zip(
+                target.elts if several else [target], assigned.elts if several else [assigned], strict=True
+            ):
+                found[ast.unparse(one)] = ast.unparse(part)
+    assert eval(found[name]) == value
+    assert words in (ROOT / page).read_text(encoding="utf-8")

@@ -332,3 +332,18 @@ def test_cells_of_an_axis_are_halved_while_they_hold_numbers():
         with pytest.raises(InputError, match=said):
             Axis(*given)
     assert len(Axis("x", 0.0, 1.0, 1000).spans) == 1000
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_the_point_of_a_cell_of_whole_numbers_lies_in_it(scale):
+    """Over all cells of all levels: each holds a number, its point is one of them, and none is in two."""
+    for high in range(4, 40):
+        axis = Axis("dim", 1, high, 2, scale, whole=True)
+        cells, numbers = axis.spans, range(1, high + 1)
+        for _ in range(4):
+            for low, end in cells:
+                inside = [n for n in numbers if axis.value(low) <= n < axis.value(end)]
+                assert axis.point((low, end)) in inside
+            held = [n for low, end in cells for n in numbers if axis.value(low) <= n < axis.value(end)]
+            assert held == list(numbers)
+            cells = [half for cell in cells for half in axis.halves(cell)]

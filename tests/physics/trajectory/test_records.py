@@ -7,12 +7,13 @@ import struct
 import threading
 import zlib
 
+import h5py
 import numpy as np
 import pytest
 
-from physics import InputError, OutputError
+from physics import InputError, OutputError, Trajectory
 from physics.checks import choice, flag, number, whole_number
-from physics.errors import InUseError
+from physics.errors import FileFormatError, InUseError
 from physics.hooks import check_hooks, goes_on, shown
 from physics.seeds import (
     children,
@@ -26,6 +27,7 @@ from physics.seeds import (
 from physics.trajectory.header import Header, Layout
 from physics.trajectory.locks import claim, signals_deferred
 from physics.trajectory.log import END, FRAMES, Log, LogWriter
+from physics.trajectory.recording import MemoryRecorder
 from physics.trajectory.target import Target
 
 LAYOUT = Layout(2, 3, 1, "float64", 0, {"o": ("<f8", (2,))})
@@ -137,6 +139,81 @@ def test_a_writer_takes_back_what_it_could_not_write(written, monkeypatch):
     writer.append(FRAMES, *columns(8, 2))
     assert Log(path).frames == 10, "written in pieces of seven bytes"
     whole.close()
+
+
+def broken(columns, **changed):
+    """Columns of a block of two frames with some of them changed."""
+    names = ("steps", "times", "positions", "o")
+    return [np.asarray(changed.get(name, part)) for name, part in zip(names, columns, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [
+        ([columns(4, 2), columns(4, 2)], "its steps do not increase"),
+        ([columns(4, 2), columns(5, 2)], "its steps do not increase"),
+        ([broken(columns(0, 2), steps=np.array([1, 1]))], "its steps do not increase"),
+        ([broken(columns(0, 2), times=np.array([0.0, np.nan]))], "its times are not finite"),
+        ([broken(columns(0, 2), o=np.zeros(7))], "does not hold a whole number of frames"),
+        ([[np.zeros(0)]], "its steps do not increase"),
+    ],
+)
+def test_a_log_whose_frames_contradict_each_other_is_refused(tmp_path, blocks, said):
+    for together in (True, False):
+        path = tmp_path / f"{together}.h5.partial"
+        writer = LogWriter(path)
+        writer.begin(Header(LAYOUT, {}, {}), {})
+        log = Log(path)
+        with pytest.raises(FileFormatError, match=said):
+            for block in blocks:
+                writer.append(FRAMES, *block)
+                if not together:
+                    log.refresh()
+            Log(path)
+        writer.close()
+
+
+@pytest.mark.parametrize("kinds", [(FRAMES,), (END,), (b"GPar",), (b"GPhd", b"GPhd"), (b"GPhd", b"none")])
+def test_records_come_in_their_order(tmp_path, kinds):
+    path = tmp_path / "t.h5.partial"
+    writer = LogWriter(path)
+    text = json.dumps(Header(LAYOUT, {}, {}).to_json()).encode()
+    for kind in kinds:
+        writer.append(kind, text)
+    writer.close()
+    with pytest.raises(FileFormatError, match="there is no record of the kind"):
+        Log(path)
+
+
+def test_a_run_that_does_not_fit_into_memory_is_refused(monkeypatch):
+    pages = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 10 * 2 * 3 * 1 * 8}
+    monkeypatch.setattr("os.sysconf", pages.get)
+    whole = Layout(2, 3, 1, "float64", 10, {})
+    assert MemoryRecorder(whole, {}).frames == 0
+    pages["SC_PHYS_PAGES"] -= 1
+    with pytest.raises(InputError, match="10 frames of 2 runs need 0.0 GiB"):
+        MemoryRecorder(whole, {})
+
+
+def test_a_run_that_fails_in_memory_hands_over_what_it_recorded():
+    recorder = MemoryRecorder(Layout(2, 3, 1, "float64", 10, {}), {"seed": 1})
+    with pytest.raises(ZeroDivisionError) as failed, recorder:
+        for step in (0, 4):
+            recorder.append(step, step / 2, np.full((2, 3, 1), float(step)))
+        raise ZeroDivisionError
+    found = failed.value.recorded
+    assert (found.steps.tolist(), found.times.tolist(), found.complete) == ([0, 4], [0.0, 2.0], False)
+    assert found.positions[1, 1, 2, 0] == 4.0
+    assert (recorder.last_step, recorder.frame(-1)[0, 0, 0]) == (4, 4.0)
+
+
+def test_every_array_of_a_file_is_compressed_and_has_a_checksum(tmp_path):
+    path = tmp_path / "t.h5"
+    Trajectory(np.zeros((2, 4, 3, 1)), np.arange(4), observables={"o": np.ones((2, 4, 2))}).save(path)
+    with h5py.File(path) as file:
+        for name in ("particles/tokens/position/value", "observables/o/value"):
+            one = file[name]
+            assert (one.compression, one.shuffle, one.fletcher32) == ("gzip", True, True), name
 
 
 # -- who may write ------------------------------------------------------------------------------------------
