@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two or more processes share the test files: many tests wait for a process, a browser or one core.
 SPREAD := -n auto --maxprocesses=4 --dist loadfile
+# The suite starts some two hundred processes: compiled sources are kept in the environment for all of them.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint types contracts docs pictures format clean
@@ -15,7 +17,7 @@ demo: $(VENV)/.installed   ## the main job on embedded real data; ends with resu
 	$(BIN)/grokphys demo --overwrite
 
 test: lint types contracts   ## lint, types, import contracts and the default suite
-	$(BIN)/python -m pytest $(SPREAD)
+	$(PYTEST) $(SPREAD)
 
 test-all: lint types contracts   ## the same and the slow statistical reproductions
 	$(BIN)/python -m pytest -m "slow or not slow" $(SPREAD)

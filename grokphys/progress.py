@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
 from tqdm import tqdm
-from tqdm.contrib import DummyTqdmFile
 
 Item = TypeVar("Item")
 
@@ -36,6 +35,10 @@ def stages(what: str, *names: str) -> Iterator[Callable[[], None]]:
 @contextlib.contextmanager
 def _bar(what: str, unit: str, total: int | None) -> Iterator[Any]:
     bar = tqdm(total=total, unit=unit, desc=what, disable=None, leave=False)
-    shown: Any = sys.stdout if bar.disable else DummyTqdmFile(sys.stdout)
+    shown: Any = sys.stdout
+    if not bar.disable:
+        from tqdm.contrib import DummyTqdmFile  # imports asyncio
+
+        shown = DummyTqdmFile(sys.stdout)
     with bar, contextlib.redirect_stdout(shown):
         yield bar

@@ -1,5 +1,7 @@
 """What every recipe must keep to, whatever it makes."""
 
+from functools import cache
+
 import numpy as np
 from pictures import SMALLEST, letters
 
@@ -9,8 +11,12 @@ from grokphys.papers.recipe import RECIPES, Number, Result, Run
 from grokphys.papers.results import rounded
 
 
+@cache
 def made_quickly(name: str) -> Result:
-    """Run a recipe at its quick setting, and check tables, figures and rules as the runner needs them."""
+    """Run a recipe at its quick setting, once in a process.
+
+    Tables, figures and rules must be as the runner needs them.
+    """
     one = RECIPES[name]
     result = one.make(Run(one.settings["quick"], "quick"))
     tables = rounded(result.columns())

@@ -14,6 +14,7 @@ LLVM splits it where the processor's own vectors are shorter.
 """
 
 import operator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global, signatur
 from numba.extending import lower_builtin, models, register_model
 from numpy.typing import NDArray
 
-from physics.jit import kernel, primitive, rows_kernel
+from physics.jit import address_of, call, inlined, inner_kernel, primitive, rows_kernel
 from physics.particles.direct import COINCIDENT, Law
 
 Array = NDArray[np.float64]
@@ -168,7 +169,7 @@ def where_greater(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any
 # -- forces ----------------------------------------------------------------------------------------------
 
 
-@kernel()
+@inlined()
 def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Array, v: Array) -> None:
     """Write the pair sums (s, t) and their directions (u, v): zero at the origin, NaN on overflow."""
     zero, one = spread(0.0), spread(1.0)
@@ -183,7 +184,7 @@ def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Arra
         store(v, a, sy * inverse)
 
 
-@kernel()
+@inlined()
 def _within_class(
     a: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
@@ -209,7 +210,7 @@ def _within_class(
     store(g, a, fy)
 
 
-@kernel()
+@inlined()
 def _across_classes(
     a: int, begin: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
@@ -241,7 +242,7 @@ def _across_classes(
     store(g, a, load(g, a) + fused(align, hy, fy))
 
 
-@kernel()
+@inner_kernel()
 def _forces(
     x: Array,
     y: Array,
@@ -275,7 +276,7 @@ def _forces(
         store(force_y, j, load(force_y, j) + fy)
 
 
-@kernel()
+@inner_kernel()
 def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
     """Advance one axis of eight runs, as `move` in `physics.particles.direct` does."""
     tokens = len(x)
@@ -314,11 +315,12 @@ def advance(
     steps: int,
     normalise: bool,
     forces: Array,
+    addresses: tuple[int, int],
 ) -> None:
     """Take `steps` steps of some batches of eight runs in the plane, and leave the last forces in `forces`.
 
-    `positions` and `forces` are (runs, tokens, 2). With `steps` = 0 forces are computed and nothing moves.
-    Lanes that are left over repeat the last run.
+    `positions` and `forces` are (runs, tokens, 2), and `addresses` is what `calls` returns. With `steps` = 0
+    forces are computed and nothing moves. Lanes that are left over repeat the last run.
     """
     runs, tokens, _ = positions.shape
     for batch in range(begin, end):
@@ -330,13 +332,22 @@ def advance(
                 for k in range(2):
                     x[k, i, lane] = positions[run, i, k]
         for step in range(max(steps, 1)):
-            _forces(x[0], x[1], classes, law, work, force[0], force[1])
+            call(addresses[0], (x[0], x[1], classes, law, work, force[0], force[1]))
             if step < steps:
                 for k in range(2):
-                    _move(x[k], force[k], step_size, normalise)
+                    call(addresses[1], (x[k], force[k], step_size, normalise))
         for lane in range(min(WIDTH, runs - batch * WIDTH)):
             run = batch * WIDTH + lane
             for i in range(tokens):
                 for k in range(2):
                     positions[run, i, k] = x[k, i, lane]
                     forces[run, i, k] = force[k, i, lane]
+
+
+@cache
+def calls() -> tuple[int, int]:
+    """Compile the two kernels that `advance` calls, and return their addresses."""
+    axis, work, slots = np.empty((0, WIDTH)), np.empty((0, 0, WIDTH)), np.empty(0, np.int64)
+    law = Law(0.0, 0.0, 0.0, 0.0, 0.0, False)
+    forces = address_of(_forces, axis, axis, Classes(slots, slots, slots), law, work, axis, axis)
+    return forces, address_of(_move, axis, axis, 0.0, True)

@@ -377,7 +377,8 @@ class ParticleSystem(Value):
 
         law, P = self._law(), self.pair_count
         if self.dim == 2 and P < LANES_BELOW and not law.apart:
-            lanes.advance(positions, self._classes, law, step_size, steps, self.normalise, forces)
+            by_lane = (positions, self._classes, law, step_size, steps, self.normalise, forces, lanes.calls())
+            lanes.advance(*by_lane)
             return
         layout, calls = self._layout, kernels.calls_of(self._layout, law, self.dim)
         options = (positions, layout, law, step_size, steps, self.normalise, _tasks(P), forces, True, calls)

@@ -13,6 +13,7 @@ def once(monkeypatch):
     monkeypatch.setattr(bench_ode, "best", lambda call, repeats=1: seconds(call))
 
 
+@pytest.mark.slow  # tests/analysis/test_ode.py holds the laws against their solutions
 def test_what_is_measured_is_right_before_it_is_fast():
     rows = [*bench_ode.solution_rows(), *bench_ode.clean_rows()]
     assert all(row["met"] for row in rows)
@@ -32,8 +33,10 @@ def test_variants_of_the_signals_are_as_collinear_as_the_real_ones():
 
 def test_peers_that_are_missing_are_named_and_left_out(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    for slow in ("lasso_rows", "analyze_rows", "clean_rows", "solution_rows"):
+    for slow in ("lasso_rows", "analyze_rows", "clean_rows", "solution_rows", "least_squares_rows"):
         monkeypatch.setattr(bench_ode, slow, lambda _=None: [])
+    noisy_rows = bench_ode.noisy_rows
+    monkeypatch.setattr(bench_ode, "noisy_rows", lambda _, missing: noisy_rows(1, missing))
     assert bench_ode.bench_ode(out=tmp_path / "ode.json", budget="quick") == 0
     printed = capsys.readouterr().out
     for name in ("PySINDy", "PyDMD"):

@@ -61,7 +61,7 @@ def configuration(shape, tokens, dim):
 @pytest.mark.parametrize("softening", [0.1, 1e-3, 0.0])
 @pytest.mark.parametrize("dim", [1, 2, 3, 5])
 def test_forces_on_special_configurations(shape, softening, dim):
-    for tokens in (9, 16):
+    for tokens in (9, 12):  # 45 and 78 pair sums: several groups and tiles, the last not full
         x = configuration(shape, tokens, dim)
         ours = physics.forces(x, ParticleSystem(tokens, dim, softening=softening))
         assert np.isfinite(ours).all()

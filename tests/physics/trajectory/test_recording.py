@@ -267,7 +267,7 @@ def test_every_beginning_of_a_log_is_whole_frames_and_goes_on_to_the_same(tmp_pa
     ]
     path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
     rng = np.random.default_rng(0)
-    cuts = {*rng.integers(0, len(content), 60).tolist(), 0, 1, 4, 16, len(content)}
+    cuts = {*rng.integers(0, len(content), 20).tolist(), 0, 1, 4, 16, len(content)}
     for _, address in bounds:
         cuts |= {address - 16, address - 15, address - 1, address}
     for cut in sorted(cuts):
@@ -523,7 +523,7 @@ def interrupted_at(call, path, frames, where):
 
 
 @pytest.mark.parametrize("where", ["main", "writer"])
-@pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [127, pytest.param(1, marks=pytest.mark.slow)])
 def test_an_interrupt_at_any_call_leaves_what_can_go_on(tmp_path, monkeypatch, where, stride):
     monkeypatch.setattr(writer, "BLOCK_BYTES", 2500)
     monkeypatch.setattr(h5md, "CHUNK_BYTES", 4096)
