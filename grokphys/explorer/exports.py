@@ -69,7 +69,7 @@ class Exports:
             if monotonic() - told > TELL_EVERY:
                 told = monotonic()
                 words = f"Making {name}: {done} of {whole} frames"
-                session.document.add_next_tick_callback(lambda: session.say(words, "progress"))
+                session.soon(lambda: session.say(words, "progress"))
 
         self._make(ending, kind, partial(make, self._view.film(), progress=progress), "progress")
 

@@ -6,6 +6,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from time import monotonic
@@ -70,6 +71,8 @@ class Session:
         Files that this page may open, given or uploaded, with their names.
     on_upload : list of callable
         Functions that are called with the path of an uploaded file.
+    closed : bool
+        Whether the tab is closed.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class Session:
         self.stage = theme.column()
         self._drawn: deque[float] = deque(maxlen=30)
         self._began = self._whole = 0.0
-        self._waiting = self._held = self._closed = self._ready = False
+        self._waiting = self._held = self.closed = self._ready = False
         self._view: View | None = None
         self._exports = Exports(self)
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
@@ -100,7 +103,7 @@ class Session:
 
     def begin(self) -> None:
         """Make the first view, unless this is done, or the tab is closed."""
-        if self._view is not None or self._closed:
+        if self._view is not None or self.closed:
             return
         kinds = list(self._kinds.values())
         reader = next((kind for kind in kinds if kind.reads_files and self.files), kinds[0])
@@ -131,18 +134,14 @@ class Session:
             self.bridge.send("message", kind, text)
 
     def soon(self, function: Callable[[], Any]) -> None:
-        """Call a function after all parts of a change have arrived, such as the name of an uploaded file."""
-        self.document.add_next_tick_callback(self.reaction(function))
+        """Call a function after all parts of a change have arrived; workers may ask for this too."""
+        with suppress(AttributeError):  # Bokeh has destroyed the document of a closed tab, and will say so
+            self.document.add_next_tick_callback(self.reaction(function))
 
     def hold(self, held: bool) -> None:
         """Pause play while a point is dragged, and continue afterwards."""
         self._held = held
         self._schedule()
-
-    @property
-    def closed(self) -> bool:
-        """Whether the tab is closed."""
-        return self._closed
 
     @property
     def playing(self) -> bool:
@@ -303,7 +302,7 @@ class Session:
     def _schedule(self) -> None:
         """Schedule the next frame as soon as possible."""
         behind = self.bridge.frame - self.bridge.shown >= IN_FLIGHT
-        if self._waiting or self._held or self._closed or behind or not self.playing:
+        if self._waiting or self._held or self.closed or behind or not self.playing:
             return
         self._waiting = True
         wait = max(0.0, self._began + INTERVAL - monotonic())
@@ -311,7 +310,7 @@ class Session:
 
     async def _frame(self) -> None:
         self._waiting = False
-        if self.playing and not self._held and not self._closed:
+        if self.playing and not self._held and not self.closed:
             self._began = monotonic()
             await self._move(self.bridge.speed)
             self._schedule()
@@ -323,7 +322,7 @@ class Session:
             if not view.finished:
                 work = view.advance if len(steps) == 1 else view.replay
                 await IOLoop.current().run_in_executor(WORK, work, *steps)
-            if self._closed:
+            if self.closed:
                 return
             if view.finished:
                 self.bridge.playing = 0
@@ -376,14 +375,14 @@ class Session:
         """Do long work in the other worker, and call `then` with its result."""
 
         def done(future: "Future[Any]") -> None:
-            if not self._closed:
-                self.document.add_next_tick_callback(self.reaction(lambda: then(future.result())))
+            if not self.closed:
+                self.soon(lambda: then(future.result()))
 
         DRAW.submit(work, *arguments).add_done_callback(done)
 
     def close(self) -> None:
         """End the session, because the tab was closed."""
-        self._closed = True
+        self.closed = True
         self.bridge.playing = 0
         for view, _ in self._views.values():
             view.stop()

@@ -27,6 +27,9 @@ if (plot.inner_height > 0) {
 """
 """Script that keeps units equal on both axes for every size of the page."""
 
+NARROWEST = 0.25
+"""Smallest ratio of width to height of a figure for which ranges are chosen; others are still laid out."""
+
 STAGE_CSS = """
 :host { display: grid !important; grid-template-columns: minmax(200px, 264px) minmax(0, 1fr); gap: 14px;
   align-items: start;
@@ -157,7 +160,7 @@ def bounds(plane: Any) -> tuple[float, float, float, float]:
     """Return left, right, bottom and top of the range of a square figure."""
     top = float(plane.y_range.end)
     try:
-        aspect = plane.inner_width / plane.inner_height or 1.5
+        aspect = max(plane.inner_width / plane.inner_height or 1.5, NARROWEST)
     except (UnsetValueError, ZeroDivisionError):  # the page has not drawn the figure yet
         aspect = 1.5
     return -top * aspect, top * aspect, -top, top

@@ -22,6 +22,7 @@ from grokphys.explorer.session import Session
 from grokphys.explorer.uploads import named
 from grokphys.explorer.views.view import FrameView, Preset
 from grokphys.files import embedded_trajectory
+from grokphys.options import sentence
 from physics.checks import whole_number
 from physics.errors import FileFormatError
 from physics.trajectory import Trajectory
@@ -68,8 +69,10 @@ class CirclesView(FrameView):
         self._rollout = theme.control(Checkbox, "show the rollout", active=True)
         self._tokens = TokenPlot("Tokens, projected on a plane", height=400)
         self._signals = SignalPlot()
-        self._coefficients, self._scores = CoefficientPlot(), theme.heading("")
-        self._map = theme.card(self._coefficients.figure)
+        self._coefficients: CoefficientPlot | None = None
+        self._scores = theme.heading("")
+        self._below = [theme.card(self._scores)]
+        self._bottom = theme.grid(*self._below)
         self._ring = ColumnDataSource({"x": [], "y": []})
         ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
         ring.level = "underlay"
@@ -121,7 +124,7 @@ class CirclesView(FrameView):
                 theme.card(self._tokens.figure, self._time),
                 theme.card(self._signals.figure),
             ),
-            theme.grid(theme.card(self._scores), self._map),
+            self._bottom,
         )
 
     # -- interface for the session -------------------------------------------------------------------------
@@ -250,9 +253,9 @@ class CirclesView(FrameView):
         try:
             if not stored.refresh() and not stored.complete:
                 return
-        except (FileFormatError, OSError):
+        except (FileFormatError, OSError) as error:
             self._watch(leave=True)  # what was read stays on the page, and one sentence is enough
-            raise
+            raise FileFormatError(f"{self._run.name} is no longer followed: {sentence(error)}") from None
         self._reading = True
         place = Path(getattr(stored, "path", self._path or ""))  # replaced once it is complete
         name = self._run.name if place == self._path else self._run.name.removesuffix(".partial")
@@ -332,9 +335,12 @@ class CirclesView(FrameView):
 
     def _show_fit(self) -> None:
         self._show_rollout()
-        self._map.visible = self._fitted is not None
         if self._fitted is not None:
+            if self._coefficients is None:  # the first page does without it
+                self._coefficients = CoefficientPlot()
+                self._below.append(theme.card(self._coefficients.figure))
             self._coefficients.show(self._fitted, self._survivors())
+        self._bottom.children = self._below[: 1 if self._fitted is None else 2]
         self._scores.text = score_text(self._fitted)
 
     def _show_rollout(self) -> None:

@@ -88,7 +88,7 @@ class ParticlesView(View):
 
         self._particles = TokenPlot("Particles (drag to move)")
         self._sums = SumPlot("Pair sums, by class")
-        self._twins = TokenPlot("The second start")
+        self._twins: Any = None
         self._ratio = Curves("Circle ratio (circle below 1.2)", ["ratio"], y_axis_type="log")
         self._ratio.mark(1.2)
         self._ratio.figure.yaxis.ticker = [1, 2, 5, 10, 20, 50, 100, 1000, 10_000]
@@ -142,10 +142,8 @@ class ParticlesView(View):
             theme.heading("Display", terms=("plane", "pair sum")),
             *(self._plane, self._numbers, self._with_arrows),
         ]
-        self._twin_card = theme.card(self._twins.figure)
-        self._twin_card.visible = self._twin is not None
-        cards = (theme.card(self._particles.figure), theme.card(self._sums.figure), self._twin_card)
-        self._top = theme.grid(*cards)
+        self._cards = [theme.card(self._particles.figure), theme.card(self._sums.figure)]
+        self._top = theme.grid(*self._cards)
         return theme.stage(
             controls,
             self._top,
@@ -329,10 +327,14 @@ class ParticlesView(View):
         begin = self._begin()
         self._run = ParticleRun(self._system(), self._step_size.value, begin)
         self._twin = self._second() if self._with_twin.active else None
-        self._twin_card.visible = self._twin_seed.visible = self._twin is not None
+        self._twin_seed.visible = self._twin is not None
+        if self._twin is not None and self._twins is None:  # the first page does without it
+            self._twins = TokenPlot("The second start")
+            self._cards.append(theme.card(self._twins.figure))
         self.figures = {name: shown for name, shown in self.figures.items() if name != TWIN}
         self.figures |= {} if self._twin is None else {TWIN: self._twins.figure}
-        self._top.styles = {"--columns": "2" if self._twin is None else "3"}
+        count = 2 if self._twin is None else 3
+        self._top.update(children=self._cards[:count], styles={"--columns": str(count)})
         self._held = self._chosen = None
         self._particles.ring(None)
         self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))

@@ -1,5 +1,6 @@
 """The circles' view: what is read off a file is what the analysis reads off it."""
 
+import shutil
 import time
 
 import numpy as np
@@ -261,6 +262,25 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
     np.testing.assert_array_equal(view._run.embeddings, whole.positions[0])
     session.bridge.command = [1, "python", None]
     assert "recording" not in view.status()
+
+
+def test_a_followed_file_that_disappears_is_said_once(make_session, tmp_path):
+    whole = physics.simulate(physics.ParticleSystem(7), steps=3, seed=5)
+    gone = tmp_path / "gone.h5.partial"
+    with FileRecorder(tmp_path / "run.h5", Layout(1, 7, 2, "float64", 4), whole.parameters) as recorder:
+        for frame in range(4):
+            recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
+        recorder.flush()
+        shutil.copy(tmp_path / "run.h5.partial", gone)
+    session = make_session(gone)
+    view = session.view
+    gone.unlink()
+    session.reaction(view._follow)()
+    assert session.bridge.message[1] == "error"
+    assert f"{gone} is no longer followed: " in session.bridge.message[2]
+    assert view._watching is None
+    view._go(3)
+    assert said(session)["step"] == "3", "what was read stays"
 
 
 def test_uploads_are_opened_and_files_that_were_not_given_are_refused(make_session, particles, tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
-from browser import opened
+from browser import Server, opened
 
 from grokphys.explorer.views.tabs import VIEWS
 
@@ -112,6 +112,29 @@ def test_a_particle_is_chosen_and_moved_by_keys_alone(browser, explorer):
         page.wait_for_timeout(300)
         assert "E[1] = [" in tab.python()
         assert "E[0] = [" not in tab.python()
+
+
+def test_the_space_bar_opens_an_explanation_or_plays(browser, explorer):
+    with opened(browser, explorer) as tab:
+        page = tab.page
+        page.locator("summary").filter(visible=True).focus()
+        page.keyboard.press("Space")
+        page.wait_for_selector("details[open]")
+        assert page.inner_text("#play") == "Play"
+        page.focus("#stage")
+        page.keyboard.press("Space")
+        page.wait_for_selector("#play[aria-pressed=true]")
+
+
+def test_a_file_that_cannot_be_opened_is_said_at_once(browser, tmp_path):
+    (tmp_path / "notes.h5").write_text("nothing")
+    server = Server(tmp_path / "notes.h5")
+    try:
+        with opened(browser, server) as tab:
+            tab.wait_message("notes.h5 is not an HDF5 file")
+            assert tab.page.locator("#message").is_visible()
+    finally:
+        server.kill()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -384,3 +384,12 @@ def test_a_film_says_how_far_it_is_and_can_be_canceled(monkeypatch):
     assert ended.wait(30)
     page.fail(Canceled("particles.gif was canceled."))
     assert page.bridge.message[1:] == ["note", "particles.gif was canceled."]
+
+
+def test_what_a_worker_says_to_a_tab_that_is_being_closed_is_lost():
+    """Bokeh destroys the document before it says so."""
+    page = opened(PARTICLES)
+    page.document.callbacks.destroy()
+    with pytest.raises(AttributeError):
+        page.document.add_next_tick_callback(lambda: None)
+    page.soon(lambda: None)
