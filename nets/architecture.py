@@ -145,9 +145,21 @@ class Architecture:
         return drawn
 
     def decoded(self, parameters: Mapping[str, NDArray[Any]], states: NDArray[Any]) -> NDArray[Any]:
-        """Outputs (examples, outputs) of one member for inputs (examples, sizes[0]) of the first dense layer.
+        """Return the outputs of one member for inputs of its first dense layer.
 
         They are computed without PyTorch, which takes seconds to import.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+            Parameters of the member by name, without an axis of runs.
+        states : ndarray, shape (examples, sizes[0])
+            Inputs of the first dense layer, such as sums of two embeddings.
+
+        Returns
+        -------
+        ndarray, shape (examples, outputs)
+            Logits, or estimates of the targets.
         """
         for name in self.layers:
             if name != self.layers[0]:

@@ -35,8 +35,7 @@ SOFT = 1e-3
 LANES_BELOW = 300
 """Number of pair sums in the plane below which eight runs are computed at a time."""
 BY_ROW, BY_ROW_ALWAYS = 1500, 20_000
-"""Pair sums from which a run may be spread over the cores, where there are not enough runs for all of them,
-and from which it always is, to save memory; the bits are the same."""
+"""Pair sums from which a run may be spread over the cores, where runs are few, and always is."""
 FAST_ABOVE = 31_375
 """Pair sums from which the fast sum may pay; its cost is then estimated for each state."""
 SHARPEST = 1e-10

@@ -1,15 +1,20 @@
 """Quadratic forms of the effective loss, and the grokking rates of many training sets at once."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.errors import InputError
-from physics.theory import flow_kernels as kernels
+from physics.lazy import LazyModule
 from physics.theory.closure import nullities
 from physics.theory.operations import Mask, Operation, operation_of
+
+if TYPE_CHECKING:
+    from physics.theory import flow_kernels as kernels
+else:
+    kernels = LazyModule("physics.theory.flow_kernels")
 
 Array = NDArray[np.float64]
 BATCH_BYTES = 2**26

@@ -355,7 +355,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path):
         file.write(b"ne")
         raise RuntimeError("disk full")
 
-    with pytest.raises(OutputError, match=r"cannot write the checkpoint .*t: disk full"):
+    with pytest.raises(OutputError, match=r"cannot write .*t: disk full"):
         checkpoint.replace_as_a_whole(path, fails)
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("t", b"old")]
     (tmp_path / "t.partial").touch()
@@ -365,7 +365,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path):
 
 def test_pieces_double_while_they_are_short_and_halve_when_they_are_long(monkeypatch):
     clock, took, made = Clock(), [0.4] * 6 + [1.0] + [2.5] * 3 + [0.4] * 90, []
-    monkeypatch.setattr("nets.training.monotonic", clock)
+    monkeypatch.setattr("nets.stepping.monotonic", clock)
     training = Training(SMALL, device="cpu")
 
     def advance(step, count, drawn):

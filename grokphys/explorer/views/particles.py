@@ -273,10 +273,8 @@ class ParticlesView(View):
         return self._run.positions if self._held is None else self._held
 
     def _show_arrows(self, points: Array) -> None:
-        if not self._with_arrows.active:
-            return
-        assert self._axes is not None
-        self._particles.arrows(points, forces(self._positions, self._run.system) @ self._axes.T)
+        if self._with_arrows.active and self._axes is not None:
+            self._particles.arrows(points, forces(self._positions, self._run.system) @ self._axes.T)
 
     def _sweep_on(self, slider: Any) -> None:
         """Move a constant back and forth between the ends of its slider."""

@@ -65,7 +65,7 @@ def test_following_takes_one_file(tmp_path, capsys):
     for k in range(2):
         physics.simulate(physics.ParticleSystem(5), steps=2, out=tmp_path / f"{k}.h5")
     assert main(["info", "--follow", str(tmp_path / "*.h5")]) == 2
-    assert "follow (--follow) takes one file, got 2" in capsys.readouterr().err
+    assert "files must be one file if --follow is given, got 2" in capsys.readouterr().err
     assert main(["info", "--follow", str(tmp_path / "0.h5")]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("0.h5: complete, 3 frames")
 

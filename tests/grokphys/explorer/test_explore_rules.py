@@ -303,13 +303,8 @@ def test_planes_are_pairs_of_axes_and_of_components_up_to_a_number():
 
 
 def test_starts_are_circles_and_lattices_with_noise_and_their_code_makes_them():
-    for kind, tokens, dim in (
-        ("circle", 6, 3),
-        ("circle", 5, 1),
-        ("grid", 9, 2),
-        ("grid", 10, 2),
-        ("grid", 8, 3),
-    ):
+    kinds = {"circle": [(6, 3), (5, 1)], "grid": [(9, 2), (10, 2), (8, 3)]}
+    for kind, tokens, dim in ((kind, *sizes) for kind, given in kinds.items() for sizes in given):
         still, noisy = starts.start(kind, tokens, dim, 3, 0.0), starts.start(kind, tokens, dim, 3, 0.5)
         E = still.positions
         names = {"np": np}
@@ -358,8 +353,9 @@ def test_a_flow_groks_where_one_representation_is_left():
     assert verdicts.flow(0, 2, 0.0, 0.0).startswith("No pair")
     assert "leave 1 more degree of freedom" in verdicts.flow(3, 3, 0.5, 1.0)
     assert "leave 2 more degrees of freedom" in verdicts.flow(3, 4, 0.5, 1.0)
-    assert verdicts.flow(3, 2, 0.9, 1.0) == "It groks: the one representation is reached, which answers 90 %."
-    assert verdicts.flow(3, 2, 0.9, 0.99).endswith("99 % of its parallelograms are there.")
+    groks = "It groks: the unique representation is reached, which answers 90 % of all pairs."
+    assert verdicts.flow(3, 2, 0.9, 1.0) == groks
+    assert verdicts.flow(3, 2, 0.9, 0.99).endswith("99 % of its parallelograms are satisfied.")
 
 
 def test_the_fate_of_a_circle_is_told_with_its_octave():
@@ -369,7 +365,7 @@ def test_the_fate_of_a_circle_is_told_with_its_octave():
     said = verdicts.survival
     assert said(None, [2, 5], steps, signals, 0.5) == "2 of 5 circles survive: 2, 5."
     assert said(1, [2], steps, signals, 0.5) == (
-        "1 of 5 circles survive: 2. Circle 1 is lost by step 10; its octave 2 stays."
+        "1 of 5 circles survive: 2. Circle 1 is lost by step 10; its octave 2 survives."
     )
     assert said(3, [2], steps, signals, 0.5) == "1 of 5 circles survive: 2. Circle 3 is lost."
     assert said(1, [], steps, signals, 0.4) == "0 of 5 circles survive: none. Circle 1 is lost."
@@ -382,19 +378,22 @@ def test_neurons_are_counted_by_kind_and_compared_with_the_flow():
         misalignment=np.radians([10.0, -30.0, math.nan, 20.0]),
     )
     alone = verdicts.neurons(spectrum, None, 0)
-    assert alone.startswith("50 % of neurons are of one frequency, phases are aligned to 20° (median).")
-    assert alone.endswith(" Neuron 0 is at frequency 3.")
+    assert alone == (
+        "Neuron 0 has frequency 3. 50 % of neurons have a single frequency. "
+        "Phases are aligned to within 20° (median)."
+    )
     flow = np.array([3, 1, 1, 1])
-    assert "; 50 % are where the flow sends them." in verdicts.neurons(spectrum, flow, 0)
-    assert verdicts.neurons(spectrum, flow, 0).endswith("at frequency 3, as the exact flow predicts.")
-    assert verdicts.neurons(spectrum, flow, 2).endswith("Neuron 2 is dead; the exact flow predicts 1.")
+    assert " 50 % of neurons have the frequency that the flow predicts. " in verdicts.neurons(
+        spectrum, flow, 0
+    )
+    assert "Neuron 0 has frequency 3, as the exact flow predicts. " in verdicts.neurons(spectrum, flow, 0)
+    assert verdicts.neurons(spectrum, flow, 2).startswith("Neuron 2 is dead; the exact flow predicts 1. ")
 
 
 def test_learning_counts_the_first_step_at_the_limit_and_needs_both_to_last():
     said = verdicts.learning
-    assert said([0, 1], [0.89, 0.9], [0.9, 0.9]) == "Generalizes since step 0."
+    assert said([0, 1], [0.89, 0.9], [0.9, 0.9]) == "Generalizes from step 0."
     assert said([0, 1, 2], [0.9, 0.9, 0.8], [0.9, 0.9, 0.9]).startswith("Learning: 80 %")
-    assert said([0, 1, 2], [0.9, 0.9, 0.9], [0.9, 0.9, 0.8]).startswith(
-        "Memorized, does not generalize: 90 %"
-    )
+    memorized = said([0, 1, 2], [0.9, 0.9, 0.9], [0.9, 0.9, 0.8])
+    assert memorized.startswith("Memorized, but does not generalize: 90 %")
     assert said([0, 1], [0.5, 0.89], None) == "Learning."

@@ -357,3 +357,17 @@ def test_bounds_belong_to_what_is_allowed():
     ):  # fmt: skip
         with pytest.raises(InputError, match="x must be"):
             wrong()
+
+
+@pytest.mark.parametrize("stride", [1, 2, 5])
+def test_every_so_many_frames_of_a_log_are_those_of_the_whole(tmp_path, stride):
+    path = tmp_path / "run.h5.partial"
+    log = LogWriter(path)
+    log.begin(Header(LAYOUT, {"seed": 0}, {}), {})
+    for first, count in ((0, 4), (4, 1), (5, 9)):
+        log.append(FRAMES, *columns(first, count))
+    log.close()
+    found = Log(path)
+    for column in range(4):
+        whole = found.read(column, range(14))
+        np.testing.assert_array_equal(found.read(column, range(1, 14, stride)), whole[1::stride])
