@@ -371,3 +371,16 @@ def test_every_so_many_frames_of_a_log_are_those_of_the_whole(tmp_path, stride):
     for column in range(4):
         whole = found.read(column, range(14))
         np.testing.assert_array_equal(found.read(column, range(1, 14, stride)), whole[1::stride])
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_copy_of_an_unfinished_run_says_that_it_is_unfinished(tmp_path, finished):
+    path = tmp_path / "run.h5.partial"
+    log = LogWriter(path)
+    log.begin(Header(LAYOUT, {"seed": 0}, {}), {})
+    log.append(FRAMES, *columns(0, 4))
+    if finished:
+        log.append(END)
+    log.close()
+    Trajectory.open(path).save(tmp_path / "copy.h5")
+    assert Trajectory.open(tmp_path / "copy.h5").complete is finished
