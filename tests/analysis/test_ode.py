@@ -371,6 +371,10 @@ def test_fixed_points_and_stability():
     assert not step.stable
     np.testing.assert_allclose(step.growth, np.log([1.5, 0.9]))
     assert analysis.stability(np.diag([-1.0])).growth[0] == -np.inf
+    # A map that turns by 1.2 rad and stretches by 5 %: the real parts of its multipliers are below 1.
+    turned = 1.05 * np.array([[np.cos(1.2), -np.sin(1.2)], [np.sin(1.2), np.cos(1.2)]]) - np.eye(2)
+    np.testing.assert_allclose(analysis.stability(turned).growth, np.log([1.05, 1.05]))
+    assert not analysis.stability(turned).stable
 
 
 def test_who_helps_whom():

@@ -291,6 +291,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array) -> None:
             most=0.1,
             fitted="an R² of 0.8 was asked for until the embedded run had been seen",
             digits=3,
+            note=f"a trajectory that blows up counts as an error of {WILD:g}, and decides the mean",
         ),
     ),
 )

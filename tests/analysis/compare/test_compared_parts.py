@@ -8,6 +8,7 @@ from ensembles import ensemble, noise
 from scipy.spatial import procrustes
 
 from analysis import compare
+from analysis.compare.ensembles import EnsembleOf
 from analysis.compare.relabelling import no_relabelling
 from physics import InputError, Trajectory
 
@@ -98,3 +99,15 @@ def test_at_equal_progress_each_ensemble_has_its_own_clock():
     np.testing.assert_allclose(found.error, 0, atol=1e-9)
     with pytest.raises(InputError, match="align must be 'auto', .*progress.*, got 'something'"):
         compare(first, second, align="something")
+
+
+def test_runs_that_are_not_finite_are_left_out_wherever_they_stand():
+    positions = noise(6, 4, P, 2, seed=4)
+    spoiled = positions.copy()
+    spoiled[[0, 3], -1] = np.nan
+    halves = [Trajectory(spoiled[:2], range(4)), Trajectory(spoiled[2:], range(4))]
+    found = EnsembleOf("them", halves)
+    sound = [1, 2, 4, 5]
+    np.testing.assert_array_equal(found.final, positions[sound, -1])
+    for runs in ([0], [3, 1], [0, 1, 2, 3]):
+        np.testing.assert_array_equal(found.positions(np.array(runs)), positions[np.array(sound)[runs]])

@@ -384,3 +384,16 @@ def test_a_copy_of_an_unfinished_run_says_that_it_is_unfinished(tmp_path, finish
     log.close()
     Trajectory.open(path).save(tmp_path / "copy.h5")
     assert Trajectory.open(tmp_path / "copy.h5").complete is finished
+
+
+def test_new_frames_of_a_followed_run_replace_those_that_were_read(tmp_path):
+    path = tmp_path / "run.h5.partial"
+    log = LogWriter(path)
+    log.begin(Header(LAYOUT, {"seed": 0}, {}), {})
+    log.append(FRAMES, *columns(0, 4))
+    following = Trajectory.open(path)
+    assert (following.positions.shape[1], following.observables["o"].shape[1]) == (4, 4)
+    log.append(FRAMES, *columns(4, 3))
+    assert following.refresh() == 3
+    assert (following.positions.shape[1], following.observables["o"].shape[1]) == (7, 7)
+    log.close()
