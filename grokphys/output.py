@@ -24,7 +24,7 @@ FigureFormat = Literal["png", "svg", "pdf"]
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     """Write rows as CSV, with columns in the order in which they first occur."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = _columns(rows)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, restval="")
     writer.writeheader()
@@ -39,11 +39,14 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     import pyarrow
     from pyarrow import parquet
 
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
+    table = pyarrow.table({name: [row.get(name) for row in rows] for name in _columns(rows)})
     buffer = io.BytesIO()
     parquet.write_table(table, buffer)
     return write_bytes(path, buffer.getvalue())
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def refuse_table(path: Path, overwrite: bool) -> None:

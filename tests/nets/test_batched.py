@@ -114,3 +114,24 @@ def test_a_state_is_copied_when_it_is_put_back():
     machine.advance(2, 2, None)
     for name, value in kept.items():
         np.testing.assert_array_equal(state[name], value)
+
+
+def test_measuring_the_gradient_revives_no_member_that_was_stopped():
+    def final(*observables):
+        return nets.train(
+            nets.ConstantAttention(tokens=5, hidden=8),
+            runs=4,
+            steps=60,
+            seed=2,
+            record=5,
+            engine="torch",
+            thresholds={"train_accuracy": 0.6},
+            stop="thresholds",
+            observables=("train_accuracy", *observables),
+        )
+
+    plain, measured = final(), final("gradient")
+    stopped = plain.observables["steps_to_train_accuracy"][:, -1]
+    assert np.nanmin(stopped) < 40, "a member has stopped while others train"
+    assert len(set(stopped.tolist())) > 1
+    np.testing.assert_array_equal(measured.positions, plain.positions)

@@ -154,3 +154,11 @@ def test_onsets_are_first_or_lasting_frames():
     assert onsets(values, times, 1, lasting=True).times.tolist() == [30, 40, 0]
     with pytest.raises(InputError, match="values and times must have the shapes"):
         onsets(values, times[1:], 1)
+
+
+def test_the_paired_ratio_is_that_of_pairs_of_which_both_reach_it():
+    first = Onsets(np.array([1.0, 2.0, 5.0, 9.0, 3.0]), np.array([True, True, False, True, True]))
+    second = Onsets(np.array([2.0, 2.5, 1.0, 9.0, 9.0]), np.array([True, True, True, False, True]))
+    found = compare_onsets("x", first, second, pairs=[(k, k) for k in range(5)]).paired_ratio
+    assert found.estimate == pytest.approx(np.exp(np.mean(np.log([2.0, 1.25, 3.0]))))
+    assert found.count == 3

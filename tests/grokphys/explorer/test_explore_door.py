@@ -443,6 +443,16 @@ def test_other_orders_change_nothing(server, secret):
     assert said(document) == "show the rollout must be on or off, got 'yes'"
 
 
+def test_a_page_cannot_replace_the_whole_document(given, tmp_path):
+    document = Document()
+    page(VIEWS, [given], Uploads(tmp_path))(document)
+    before = [root.id for root in document.roots]
+    document.replace_with_json(Document(title="another").to_json())
+    assert before
+    assert [root.id for root in document.roots] == before
+    assert document.title != "another"
+
+
 def test_every_widget_of_every_view_has_a_check(given, tmp_path):
     """In this process: that orders which come over a websocket reach the same guard, the tests above show."""
     document = Document()

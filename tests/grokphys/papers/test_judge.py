@@ -28,6 +28,7 @@ def test_a_number_is_covered_only_by_an_interval_that_could_have_missed_it():
     assert number(0.45, 0.55) == "covered"
     assert number(0.3, 0.7) == "inconclusive"
     assert number(0.52, 0.6) == "not covered"
+    assert number(0.4, 0.48) == "not covered"
     assert number(0.504, 0.6) == "covered"  # within the rounding of 0.50
     assert number(0.52, 0.6, interval=(0.4, 0.6)) == "covered"  # the paper's sample is finite too
     assert number(0.7, 1.3, interval=(0.45, 0.55)) == "not covered"  # however wide
