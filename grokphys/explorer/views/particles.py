@@ -391,6 +391,7 @@ class ParticlesView(View):
     def _drop(self) -> None:
         """Move the particles to where the pointer left them."""
         self._dragged()
+        self._dragging = False  # what `show` changes is no drag
         if self._held is not None:
             for token in np.flatnonzero((self._held != self._run.positions).any(axis=1)):
                 self._run.move(int(token), self._held[token])

@@ -19,6 +19,7 @@ from physics.particles.system import ParticleSystem
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
 from bokeh.document import Document
+from bokeh.events import PanEnd, PanStart
 from bokeh.model import DataModel
 from bokeh.models import ColumnDataSource
 from bokeh.protocol import Protocol
@@ -151,6 +152,27 @@ def test_a_dragged_particle_goes_back():
     assert physics.circle_ratio(run.positions) > 1.9
     run.advance(100)
     assert physics.circle_ratio(run.positions) < 1.2
+
+
+def test_the_page_follows_the_run_again_once_a_particle_is_dropped():
+    page = session.Session(Document(), VIEWS)
+    view = page.view
+    view._run.advance(3)
+    view.show()
+    tokens, plot = view._particles.tokens, view._particles.figure
+    plot._trigger_event(PanStart(plot))
+    x = list(tokens.data["x"])
+    tokens.data = {
+        **tokens.data,
+        "x": [1.1, *x[1:]],
+        "y": [0.7, *tokens.data["y"][1:]],
+    }  # as a pointer rounds
+    plot._trigger_event(PanEnd(plot))
+    assert view._particles.points()[0] == pytest.approx([1.1, 0.7])
+    view._run.advance(50)
+    view.show()
+    expected = view._run.positions @ view._axes.T
+    np.testing.assert_allclose(view._particles.points(), expected, atol=1e-6)
 
 
 def test_an_overflow_is_a_sentence_and_leaves_the_run_as_it_was():
