@@ -16,7 +16,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Axis:
-    """A hyper-parameter from low to high.
+    """A hyperparameter from low to high.
 
     Parameters
     ----------
