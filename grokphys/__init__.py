@@ -4,7 +4,7 @@ This package combines `physics`, `nets` and `analysis`. Code that only moves, tr
 one of these three. Two functions are for scripts:
 
 * `open_sweep` reads the results of ``grokphys sweep`` as one xarray dataset;
-* `phase_diagram_of_networks` maps the phases of learning over two hyper-parameters of any model.
+* `phase_diagram_of_networks` maps the phases of learning over two hyperparameters of any model.
 
 Examples
 --------

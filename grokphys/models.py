@@ -101,7 +101,7 @@ def kebab(name: str) -> str:
 
 
 def model_name(word: str) -> str:
-    """Return the name of a model, given as its class or in small letters.
+    """Return the name of a model, given as its class or in lowercase with hyphens.
 
     Raises
     ------

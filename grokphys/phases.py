@@ -1,4 +1,4 @@
-"""Networks over a plane of two hyper-parameters, as `phase_diagram` needs them, and their phases."""
+"""Networks over a plane of two hyperparameters, as `phase_diagram` needs them, and their phases."""
 
 import dataclasses
 import hashlib
@@ -36,7 +36,7 @@ ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """Networks at any points of a plane of two hyper-parameters, which `phase_diagram` evaluates.
+    """Networks at any points of a plane of two hyperparameters, which `phase_diagram` evaluates.
 
     Run k of the diagram is network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, whatever
     ensemble it was trained in; it stops once it has reached both thresholds.
@@ -156,7 +156,7 @@ def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def is_whole(model: Any, name: str) -> bool:
-    """Return whether a hyper-parameter takes whole numbers only; refuse names that are not hyper-parameters.
+    """Return whether a hyperparameter takes whole numbers only; refuse names that are not hyperparameters.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def is_whole(model: Any, name: str) -> bool:
         numbers["hidden"] = model.hidden[0]
     if name not in SETTINGS and name not in numbers:
         raise InputError(
-            f"hyper-parameters of {type(model).__name__} are {', '.join([*SETTINGS, *numbers])}, got {name!r}"
+            f"hyperparameters of {type(model).__name__} are {', '.join([*SETTINGS, *numbers])}, got {name!r}"
         )
     return name == "batch_size" or isinstance(numbers.get(name), int)
 
@@ -187,7 +187,7 @@ def axis(
     scale: Literal["linear", "log"] | None = None,
     label: str = "",
 ) -> Axis:
-    """Return the axis of a hyper-parameter, by default logarithmic if it spans a factor of 10."""
+    """Return the axis of a hyperparameter, by default logarithmic if it spans a factor of 10."""
     if scale is None:
         scale = "log" if 0 < 10 * low <= high else "linear"
     return Axis(name, low, high, cells, scale, is_whole(model, name), label)
@@ -208,7 +208,7 @@ def phase_diagram_of_networks(
     progress: bool = False,
     **options: Any,
 ) -> PhaseDiagram:
-    """Train networks over a plane of two hyper-parameters, and map their phases of learning.
+    """Train networks over a plane of two hyperparameters, and map their phases of learning.
 
     The phases are comprehension, grokking, memorization and confusion. Cells where phases meet are halved,
     and unclear cells get more networks.
@@ -249,7 +249,7 @@ def phase_diagram_of_networks(
     Raises
     ------
     InputError
-        If an argument is out of its range, or there is no such hyper-parameter.
+        If an argument is out of its range, or there is no such hyperparameter.
 
     References
     ----------

@@ -10,7 +10,7 @@ from grokphys.progress import progress
 
 
 def warm() -> int:
-    """Compile all kernels now, for images of containers and for the nodes of a cluster.
+    """Compile all kernels now, for container images and the nodes of a cluster.
 
     Kernels are compiled once for each processor and version, when they are first used, and are kept in the
     cache of Numba: beside the source files, or in the folder that NUMBA_CACHE_DIR names. This command runs

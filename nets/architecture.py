@@ -239,7 +239,7 @@ class Architecture:
 
 
 def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
-    """Look up the embeddings of tokens, member by member, in `Model.outputs`.
+    """Look up the embeddings of tokens for each member; for use inside `Model.outputs`.
 
     The rows are read from one table of all members, because PyTorch sums the gradient of a table in a fixed
     order, also on CUDA. With `gather` the order would depend on the threads.

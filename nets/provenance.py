@@ -57,7 +57,10 @@ def model_of(described: Mapping[str, Any]) -> Model:
     name = values.pop("type")
     types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
     if name not in types:
-        raise InputError(f"trajectory must be of one of the models {', '.join(types)}, got {name!r}")
+        raise InputError(
+            f"the trajectory was trained with the model {name}, which is not defined here; import it first. "
+            f"Known: {', '.join(types)}"
+        )
     if isinstance(values.get("group"), Mapping):
         values["group"] = FiniteGroup(np.array(values["group"]["table"]), values["group"]["name"])
     return types[name](**values)

@@ -192,9 +192,9 @@ class PairForces(Value):
                 positions += step_size * self.forces(positions)
 
     def largest_step_size(self, positions: Array) -> float:
-        """Return a step size to suggest where a step overflows.
+        """Return a safe step size to suggest after an overflow.
 
-        No point moves farther with it than a tenth of the largest distance from the origin.
+        With it no point moves farther than one tenth of the largest distance from the origin.
 
         Parameters
         ----------

@@ -100,12 +100,12 @@ class Motion:
     chance_error: Interval
 
     def at_edge(self, ratio: float) -> bool:
-        """Return whether the factor τ is at an end of the range that was tried, so that it may lie beyond.
+        """Return whether τ lies at an end of the search range, so that the true value may lie beyond.
 
         Parameters
         ----------
         ratio : float
-            Factor with which both ensembles end together, about which factors were tried.
+            Center of the search range, on a logarithmic scale: the factor with which both end together.
 
         Returns
         -------

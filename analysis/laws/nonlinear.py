@@ -32,13 +32,14 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    terms : sequence of tuple of int, or int, default NINE
+    terms : sequence of tuple of int, or int, optional
         Terms of f, where ``(a, c₁, c₂, …)`` is ``x^a m₁^c₁ m₂^c₂ …``. A number means all terms up to that
-        degree; there are 14 up to the third.
+        degree; there are 14 up to the third. By default nine terms (the constant `NINE` of this module).
 
     Attributes
     ----------
     terms_ : list of tuple of int
+        Terms of the fitted f, in the order of `coef_`.
     coef_ : ndarray, shape (terms,)
         Coefficients in the units of the data.
     scale_ : float
@@ -78,7 +79,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Y = y[:, None] if y.ndim == 1 else y
         if Y.shape[1] > X.shape[1]:
             raise InputError(
-                f"y must hold changes of at most the {X.shape[1]} components of X, got {Y.shape[1]}"
+                f"y must have at most {X.shape[1]} columns, one for each component of X; got {Y.shape[1]}"
             )
         self.scale_ = float(np.sqrt(np.mean(X**2))) or 1.0
         self.targets_ = Y.shape[1]

@@ -41,8 +41,11 @@ class ODEFit(Law):
     ----------
     kind : {"increment", "generator"}
         Meaning of A and b.
-    A : ndarray, shape (K, K)
-    b : ndarray, shape (K,)
+    A : ndarray of float64, shape (K, K)
+        Effect of each component (column) on the change of each (row): per step for an increment, and per unit
+        of time for a generator.
+    b : ndarray of float64, shape (K,)
+        Constant part of the change of each component, in the units of the data per step or per unit of time.
     unit : float
         Time that one increment takes; 1 for a generator.
     alpha : ndarray, shape (K,)
@@ -50,8 +53,8 @@ class ODEFit(Law):
     converged : ndarray of bool, shape (K,)
         Which targets converged.
     r2_in_sample : float
-        R² of the changes in the steps of the fit, averaged over targets. The paper reports this number; it
-        says little about prediction.
+        R² of the changes in the steps of the fit, averaged over targets. Ding et al. report this number;
+        it says little about prediction.
     r2_rollout : float
         R² of the trajectories predicted from their first frames alone, averaged over components.
     transitions : int

@@ -144,6 +144,7 @@ class Law(ABC):
         Returns
         -------
         Score
+            R² of the changes over all steps, and of the rollouts from the first frames over all frames.
         """
         return self._score(as_pieces(signals, times))
 
@@ -301,7 +302,7 @@ class HonestScores:
     law : Law
         Fitted to all data.
     in_sample : Score
-        Score on the data of the fit. The paper reports this number; it says little about prediction.
+        Score on the data of the fit. Ding et al. report this number; it says little about prediction.
     forward : Score or None
         Score of a law that was fitted to the early part of every run, on the later part. Rollouts start at
         the split. None if a run is too short.
@@ -350,7 +351,7 @@ class HonestScores:
 def honest_scores(
     fit: Callable[[Any, Any], Law], signals: Any, times: Any = None, *, split: float = 0.5
 ) -> HonestScores:
-    """Score a law in sample, forward in time, and across runs.
+    """Score a law by the R² of `Law.score`: in sample, forward in time, and across runs.
 
     Parameters
     ----------
@@ -385,10 +386,9 @@ def honest_scores(
         forward = early.score(
             [x[a:] for x, a in zip(values, at, strict=True)], [t[a:] for t, a in zip(clocks, at, strict=True)]
         )
-    across: list[Score] = []
+    held: dict[int, Score] = {}
     if len(pieces) > 1:
         folds = min(len(pieces), FOLDS)
-        held: dict[int, Score] = {}
         for fold in range(folds):
             left = range(fold, len(pieces), folds)
             rest = fit(
@@ -396,5 +396,4 @@ def honest_scores(
                 [t for k, t in enumerate(clocks) if k not in left],
             )
             held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
-        across = [held[k] for k in range(len(pieces))]
-    return HonestScores(law, law.score(values, clocks), forward, tuple(across))
+    return HonestScores(law, law.score(values, clocks), forward, tuple(held[k] for k in range(len(held))))

@@ -16,7 +16,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Axis:
-    """A hyper-parameter from low to high.
+    """A hyperparameter from low to high.
 
     Parameters
     ----------
@@ -78,20 +78,22 @@ class Axis:
         """Spans of the coarse cells, from low to high, as pairs of positions from 0 to 1."""
         return [(k / self.cells, (k + 1) / self.cells) for k in range(self.cells)]
 
-    def value(self, part: float) -> float:
+    def value(self, position: float) -> float:
         """Return the value at a position along the axis.
 
         Parameters
         ----------
-        part : float
-            Position, from 0 at the low end to 1 at the high end.
+        position : float
+            From 0 at the low end to 1 at the high end.
 
         Returns
         -------
         float
         """
         low, high = self._ends
-        return low * (high / low) ** part if self.scale == "log" else low + (high - low) * part
+        if self.scale == "log":
+            return low * (high / low) ** position
+        return low + (high - low) * position
 
     def part(self, value: float) -> float:
         """Return the position of a value along the axis; the inverse of `value`.
@@ -130,17 +132,17 @@ class Axis:
         return min(max(round(centre), least), most)
 
     def halves(self, span: Span) -> list[Span]:
-        """Cut a cell into two.
+        """Halve an interval of positions on this axis.
 
         Parameters
         ----------
         span : pair of float
-            Ends of the cell, from 0 to 1.
+            Ends of the interval, from 0 to 1.
 
         Returns
         -------
         list of pair of float
-            Both halves, or the cell itself if a half would hold no whole number.
+            Both halves, or the interval itself if a half would hold no whole number.
         """
         middle = sum(span) / 2
         parts = [(span[0], middle), (middle, span[1])]

@@ -1,4 +1,4 @@
-"""Phase diagrams over two hyper-parameters, refined where phases meet or are unclear."""
+"""Phase diagrams over two hyperparameters, refined where phases meet or are unclear."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ class PhaseDiagram:
         Parameters
         ----------
         x, y : float
-            Values of both hyper-parameters.
+            Values of both hyperparameters.
 
         Returns
         -------
@@ -261,7 +261,7 @@ def phase_diagram(
     *,
     delay: float = DELAY,
 ) -> PhaseDiagram:
-    """Map the phases over two hyper-parameters, with finer cells where phases meet.
+    """Map the phases over two hyperparameters, with finer cells where phases meet.
 
     The coarse grid is computed first. Then, level by level, cells whose runs disagree get more runs, and
     cells that border on a cell of another phase are cut into four, until no border can be refined or the
@@ -270,7 +270,7 @@ def phase_diagram(
     Parameters
     ----------
     x, y : Axis
-        The two hyper-parameters, with their coarse cells.
+        The two hyperparameters, with their coarse cells.
     evaluate : callable
         Function ``evaluate(points, first)`` that makes a new run at each point (x, y) of a list. A point
         occurs once for each of its runs. The function returns an array (runs, 3): the number of the run, by
@@ -296,7 +296,7 @@ def phase_diagram(
     """
     refinement = refinement or Refinement()
     if x.name == y.name:
-        raise InputError(f"x and y must be two different hyper-parameters, got {x.name} twice")
+        raise InputError(f"x and y must be two different hyperparameters, got {x.name} twice")
     if refinement.most_runs is not None:
         whole_number("most_runs", refinement.most_runs, x.cells * y.cells * refinement.seeds)
     delay = number("delay", delay, above=0.0)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from tyro.conf import Positional
 
-from grokphys.options import Files, Overwrite, TableFile, structures_of
+from grokphys.options import Files, Overwrite, Switch, TableFile, structures_of
 from grokphys.output import refuse_table, write_table
 from physics.errors import InputError
 from physics.trajectory import Trajectory
@@ -16,8 +16,8 @@ def analyze(
     files: Positional[Files],
     *,
     structures: Literal["auto", "yes", "no"] = "auto",
-    neurons: bool = False,
-    logits: bool = False,
+    neurons: Switch = False,
+    logits: Switch = False,
     table: TableFile = None,
     overwrite: Overwrite = False,
 ) -> int:

@@ -1,7 +1,9 @@
 """`grokphys compare`: the comparison of two ensembles."""
 
 from pathlib import Path
+from typing import Annotated
 
+import tyro
 from tyro.conf import Positional
 
 from grokphys.options import OneFile, OutFile, Overwrite
@@ -11,7 +13,7 @@ def compare(
     first: Positional[OneFile],
     second: Positional[OneFile],
     *,
-    align: str = "auto",
+    align: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "auto",
     delta: float = 0.01,
     out: OutFile = Path("results/compare/report.html"),
     overwrite: Overwrite = False,

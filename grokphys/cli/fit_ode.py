@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
+import tyro
 from tyro.conf import Positional
 
 from grokphys.options import Figures, Files, Overwrite, TableFile, given_otherwise
@@ -18,7 +19,7 @@ def fit_ode(
     *,
     law: Literal["linear", "mean-field", "lotka-volterra"] = "linear",
     penalty: Literal["lasso", "elastic-net", "least-squares"] = "lasso",
-    alpha: str = "0.01",
+    alpha: Annotated[str, tyro.conf.arg(metavar="NUMBER|aic|bic|cv")] = "0.01",
     l1_ratio: float = 0.5,
     max_iter: int = 100_000,
     form: Literal["increment", "generator"] = "increment",

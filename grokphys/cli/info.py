@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from tyro.conf import Positional
 
-from grokphys.options import Files, sentence
+from grokphys.options import Files, Switch, sentence
 from grokphys.output import json_text
 from physics.errors import InputError
 
@@ -15,7 +15,7 @@ LONGEST_VALUE = 200
 FOLLOW_SECONDS = 0.5
 
 
-def info(files: Positional[Files], *, follow: bool = False) -> int:
+def info(files: Positional[Files], *, follow: Switch = False) -> int:
     """Print what trajectory files hold, whether they are complete, and how they were made.
 
     Example: grokphys info networks.h5

@@ -46,7 +46,7 @@ FIRST_STEPS = """\
 GrokPhys studies how representations form while networks learn. Four things to try first:
 
   grokphys demo
-      simulate, train, fit and compare, and open results/demo/report.html (less than a minute)
+      simulate, train, fit and compare, and write results/demo/report.html (one to two minutes)
   grokphys explore example:ding
       watch the embedding of a real network form circles, live in a browser
   grokphys simulate --runs 100 --out particles.h5

@@ -1,4 +1,4 @@
-"""`grokphys phases`: the phases of learning over any two hyper-parameters of training."""
+"""`grokphys phases`: the phases of learning over any two hyperparameters of training."""
 
 import json
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
-from grokphys.options import Directory, Figures, Names, given_otherwise
+from grokphys.options import Directory, Figures, Names, Switch, given_otherwise
 from grokphys.output import make_directory, refuse_unwritable
 from physics.checks import choice, whole_number
 from physics.errors import InputError
@@ -19,11 +19,11 @@ SHIFT = 10**9
 def reproduce(
     names: Positional[Names] = (),
     *,
-    all_: Annotated[bool, tyro.conf.arg(name="all")] = False,
-    list_: Annotated[bool, tyro.conf.arg(name="list")] = False,
+    all_: Annotated[bool, tyro.conf.arg(name="all", help_behavior_hint="(default: off)")] = False,
+    list_: Annotated[bool, tyro.conf.arg(name="list", help_behavior_hint="(default: off)")] = False,
     directory: Directory = Path("results/reproduce"),
     budget: Literal["quick", "paper"] = "quick",
-    again: bool = False,
+    again: Switch = False,
     other_seeds: int = 0,
     figures: Figures = "png",
     publish: Annotated[Path | None, given_otherwise("nowhere", "DOCS")] = None,

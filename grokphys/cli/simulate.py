@@ -58,8 +58,8 @@ def simulate(
         system: The particles and their forces.
         steps: Number of steps. At each of them all particles move once.
         step_size: Length of a step, in units of time.
-        runs: Number of runs. Run k starts from the k-th child of the seed, so it does not depend on the other
-            runs.
+        runs: Number of runs. Run k has its own random stream, derived from the seed and k, so it does not
+            depend on the other runs.
         record_every: Number of steps from one recorded frame to the next. The first and the last step are
             always recorded.
         observables: What to record in addition to the positions: circle_ratio, grid_imperfections, mean_force

@@ -10,6 +10,7 @@ from grokphys.options import (
     Overwrite,
     Resume,
     StoredFile,
+    Switch,
     given_otherwise,
     refuse_special,
     summarise,
@@ -75,7 +76,7 @@ def train(
         tuple[float, ...],
         given_otherwise(f"{_by_model('embedding_weight_decay')}; else that of the layers", "X [X ...]"),
     ] = (),
-    freeze_embedding: bool = False,
+    freeze_embedding: Switch = False,
     optimizer: Literal["adamw", "sgd"] = "adamw",
     batch_size: Annotated[int | None, given_otherwise("all training examples", "INT")] = None,
     train_fraction: Annotated[
@@ -84,14 +85,14 @@ def train(
     shared: Annotated[tuple[str, ...], given_otherwise("nothing", "NAME ...")] = (),
     layer_scale: Numbers = (1.0,),
     embedding_scale: Numbers = (1.0,),
-    record: str = "20",
+    record: Annotated[str, tyro.conf.arg(metavar="WHEN")] = "20",
     observables: Words = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy"),
     threshold: Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")] = (),
     track: Annotated[int | None, given_otherwise("at recorded steps only", "INT")] = None,
-    stop_at_thresholds: bool = False,
+    stop_at_thresholds: Switch = False,
     dtype: Literal["float32", "float64"] = "float32",
     engine: Literal["auto", "fused", "torch"] = "auto",
-    device: str = "auto",
+    device: Annotated[str, tyro.conf.arg(metavar="DEVICE")] = "auto",
     out: StoredFile = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -104,10 +105,10 @@ def train(
     Example: grokphys train --model constant-attention --runs 100 --weight-decay 1.0 --out networks.h5
 
     Args:
-        model: Network to train, by the name of its class or in small letters: constant-attention (Musat,
-            Section 3), embedding-mlp (Ding, Section 2), toy-addition (Liu, Section 2), group-decoder (Liu,
-            Appendix H), token-transformer (Liu, Section 4.2), image-mlp (Liu, Appendix J) or
-            two-layer (He et al.).
+        model: Network to train, by the name of its class or in lowercase with hyphens: constant-attention
+            (Musat, Section 3), embedding-mlp (Ding, Section 2), toy-addition (Liu, Section 2), group-decoder
+            (Liu, Appendix H), token-transformer (Liu, Section 4.2), image-mlp (Liu, Appendix J) or two-layer
+            (He et al.).
         tokens: Number of tokens, at least 3. It is also the modulus if the task has one.
         dim: Number of dimensions, at least 1. They are those of the embedding.
         hidden: Widths of the hidden layers, in units.
@@ -128,7 +129,7 @@ def train(
         even: Weight of the even part of SiLU, (x/2) tanh(x/2), that is added to the activation tanh or asinh.
             It is at least 0.
         start: How two-layer starts: with random weights, or with a single frequency in each neuron.
-        runs: Number of runs. Run k is a network drawn from the k-th child of the seed.
+        runs: Number of runs, each a network. Run k has its own random stream, derived from the seed and k.
         steps: Number of steps. Each is one update of the optimizer, which is an epoch if the batch is full.
         seed: Seed of the ensemble, a whole number of at least 0.
         first_run: Number of the first run. Use it to compute a large ensemble in several parts.
@@ -148,14 +149,17 @@ def train(
         record: When to record: every K steps, 'log', 'log:N' (N frames in each decade), '1:1000,100' (every
             step to 1000, then every hundredth), or a list of steps such as 0,10,100.
         observables: What to record in addition to the positions: losses (in nats or mean squares) and
-            accuracies (from 0 to 1) are recorded by default, and weight_norm, bias_norm, quality,
-            gradient, layers, neuron_frequency, neuron_purity, restricted_loss and excluded_loss on request.
+            accuracies (from 0 to 1) are recorded by default. On request: weight_norm, bias_norm, quality (the
+            fraction of all parallelograms that the embedding has), gradient (of the training loss with
+            respect to the embedding), layers (all other parameters), neuron_frequency, neuron_purity,
+            restricted_loss and excluded_loss.
         threshold: Record the first step at which train_accuracy, validation_accuracy or quality reaches a
             value, such as train_accuracy=0.9.
         track: Number of steps from one check of the thresholds to the next.
         stop_at_thresholds: Stop training a network when it has reached all thresholds.
         dtype: Number type in which values are computed and stored.
-        engine: What computes a step: fused kernels on a CPU, PyTorch, or the faster of the two (auto).
+        engine: What computes a step: fused (compiled kernels, on a CPU, for models of dense layers) or torch
+            (PyTorch, all models). With auto it is fused if possible, and else torch.
         device: Device to compute on: 'auto', 'cpu' or 'cuda'.
         out: File to write. The trajectory is written to OUT.partial until it is complete.
         overwrite: Replace files that exist.

@@ -13,8 +13,9 @@ import tempfile
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import tyro
 from tyro.conf import Positional
 
 from grokphys.files import resolve
@@ -39,7 +40,7 @@ def explore(
     *,
     port: int = 5006,
     host: str = "127.0.0.1",
-    browser: bool = True,
+    browser: Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: on)")] = True,
 ) -> int:
     """Explore the systems of the toolkit live in a browser.
 

@@ -5,21 +5,24 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
+import tyro
 from tyro.conf import Positional
 
-from grokphys.options import given_otherwise
+from grokphys.options import Switch, given_otherwise
 
 
 def sweep(
-    config: Positional[Path],
+    config: Annotated[Positional[Path], tyro.conf.arg(metavar="CONFIG")],
     *,
-    directory: Annotated[Path | None, given_otherwise("results/sweep/NAME of CONFIG", "DIRECTORY")] = None,
+    directory: Annotated[
+        Path | None, given_otherwise("results/sweep/NAME for NAME.toml", "DIRECTORY")
+    ] = None,
     workers: int = 1,
     scheduler: Annotated[str | None, given_otherwise("none", "ADDRESS")] = None,
     shard: Annotated[str | None, given_otherwise("the whole sweep", "I/N")] = None,
     retries: int = 2,
-    verify: bool = False,
-    dry_run: bool = False,
+    verify: Switch = False,
+    dry_run: Switch = False,
 ) -> int:
     """Run a declared grid or list of simulations or trainings, and index all runs as one dataset.
 

@@ -289,5 +289,5 @@ def _values(name: str, values: Any) -> list[Any]:
     texts = [canonical(value) for value in values]
     for k, text in enumerate(texts):
         if text in texts[:k]:
-            raise InputError(f"{name} of the grid must name each value once, got {text} again")
+            raise InputError(f"the grid lists {text} for {name} more than once")
     return values

@@ -86,7 +86,10 @@ def run_sweep(
     whole_number("workers", workers, 1)
     whole_number("retries", retries, 0)
     if scheduler is not None and workers != 1:
-        raise InputError(f"workers must be 1 where a scheduler has its own, got {workers}")
+        raise InputError(
+            "workers must be 1 when scheduler is given, because the scheduler has its own workers; "
+            f"got {workers}"
+        )
     chosen = chosen_packs(declared, shard)
     refuse_unwritable(directory)
     if scheduler is not None:

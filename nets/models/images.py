@@ -364,8 +364,8 @@ def _part(path: Path, arrays: Mapping[str, NDArray[np.generic]], end: str) -> Pa
         pixels.dtype == np.uint8 or (pixels.dtype.kind == "f" and np.isfinite(pixels).all())
     ):
         raise FileFormatError(
-            f"x_{end} of {path} must be images (images, ...) of unsigned bytes or of finite numbers of "
-            f"floating point, found {pixels.dtype} of the shape {pixels.shape}"
+            f"x_{end} of {path} must be images (images, ...) of unsigned bytes or finite "
+            f"floating-point numbers; found {pixels.dtype} of shape {pixels.shape}"
         )
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise FileFormatError(

@@ -90,7 +90,7 @@ class TwoLayer(DenseModel):
         choice("start", self.start, get_args(Start))
         if self.start == "single_frequency" and (self.tokens < 5 or self.tokens % 2 == 0):
             raise InputError(
-                f"tokens must be odd and at least 5 where start is 'single_frequency', got {self.tokens}"
+                f"tokens must be odd and at least 5 if start is 'single_frequency', got {self.tokens}"
             )
 
     @property

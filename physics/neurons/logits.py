@@ -121,9 +121,10 @@ def restrict_logits(logits: Any, frequencies: Any) -> Array:
     Parameters
     ----------
     logits : array_like, shape (..., p, p, p)
-        As in `logit_spectrum`.
+        Logits with the last axes (a, b, class), as in `logit_spectrum`.
     frequencies : sequence of int, or array_like of bool, shape (..., K)
-        Frequencies from 1 to ⌊p/2⌋, or a mark for each of them, which may differ between networks.
+        Frequencies from 1 to K = ⌊p/2⌋, or a boolean mask over all frequencies, which may differ between
+        networks.
 
     Returns
     -------

@@ -182,11 +182,17 @@ class FourierLottery:
         Parameters
         ----------
         theta, xi : array_like, complex, shape (..., K)
+            Fourier coefficients of the input (θ) and output (ξ) weights at frequencies 1 … K.
 
         Returns
         -------
         tuple of ndarray of complex128, shape (..., K)
-            dθ/dt and dξ/dt.
+            dθ/dt and dξ/dt, for t in steps times the learning rate.
+
+        Raises
+        ------
+        InputError
+            As in `pack`.
         """
         first, second = self._checked(theta, xi)
         return 2 * self._couplings * first.conj() * second, self._couplings * first**2
@@ -211,12 +217,12 @@ class FourierLottery:
         Parameters
         ----------
         theta, xi : array_like, complex, shape (..., K)
-            State at time 0.
+            Coefficients as in `velocity`, at time 0.
 
         Returns
         -------
         ndarray of float64, shape (..., K)
-            Times in units of t, counted from this state; infinite for a frequency that never diverges.
+            Times from this state, in steps times the learning rate; infinite if a frequency never diverges.
 
         Raises
         ------
@@ -264,17 +270,15 @@ class FourierLottery:
         Raises
         ------
         InputError
-            If a time is not between the divergences in the past and in the future; the message names the
-            neuron. If shapes do not agree, a value is not finite, or a θ is smaller than 1e-145 of its ξ
-            without being 0.
+            As in `blowup_times`, or if a time is not between the divergences in the past and in the future;
+            the message then names the neuron.
         """
         first, second = self._begun(theta, xi)
         clock = finite_array("times", times)
         if clock.ndim > 1:
             raise InputError(f"times must be a number or have the shape (n,), got {clock.shape}")
         waves = three_waves(first, second)
-        problem = self._beyond(waves, clock)
-        if problem:
+        if problem := self._beyond(waves, clock):
             raise InputError(f"times must be before every state diverges, got {problem}")
         return self._after(waves, clock.reshape(*clock.shape, *[1] * first.ndim))
 
@@ -296,8 +300,7 @@ class FourierLottery:
         """
         waves = three_waves(*self._begun(*self.unpack(positions)))
         time = np.array(step_size * steps)
-        problem = self._beyond(waves, time)
-        if problem:
+        if problem := self._beyond(waves, time):
             raise SimulationError(f"the state diverges in a step of {problem}")
         moved = self.pack(*self._after(waves, time))
         positions[:] = positions.mean(axis=1, keepdims=True) + moved

@@ -269,9 +269,9 @@ class ParticleSystem(Value):
             given[...] = positions
 
     def largest_step_size(self, positions: Array) -> float:
-        """Return a step size to suggest where a step overflows.
+        """Return a safe step size to suggest after an overflow.
 
-        No particle moves farther with it than a tenth of the largest distance from the origin.
+        With it no particle moves farther than one tenth of the largest distance from the origin.
 
         Parameters
         ----------

@@ -80,7 +80,7 @@ class LinearNetwork(Value):
             pairs = np.array(self.pairs)
             if pairs.dtype.kind not in "iu" or pairs.shape != (len(labels), 2) or pairs.min() < 0:
                 raise InputError(
-                    f"pairs must be whole numbers of at least 0 in the shape ({len(labels)}, 2), got "
+                    f"pairs must be nonnegative integers of shape ({len(labels)}, 2), got "
                     f"{pairs.dtype} of shape {pairs.shape}"
                 )
             self._set(pairs=read_only(pairs.astype(np.int64)))
@@ -243,9 +243,11 @@ class LinearNetwork(Value):
         """Return the part of the loss that remains if every class has its best constant.
 
         ``½ Σ_c (1/m_c) Σ_{a<b in c} |A (r_a - r_b)|²`` over the classes c of m_c samples with equal labels.
-        It does not depend on the labels. If AᵀA = I and all classes have the same size m, it is
-        ``|P_0(D)|/(2m)`` times the ℓ_0 of the effective theory: this is how the effective loss emerges from
-        the true one.
+        A is the matrix of the network, and r_a the input of sample a: a moving point, or the sum of two if
+        there are `pairs`. The energy does not depend on the values of the labels. If AᵀA = I and all classes
+        have the same size m, it is ``|P_0(D)|/(2m)`` times ℓ_0, where P_0(D) is the set of parallelograms
+        that the training set D permits, and ℓ_0 the loss of the effective theory before its normalization,
+        the mean of ``|r_a - r_b|²`` over them. This is how the effective loss emerges from the true one.
 
         Parameters
         ----------

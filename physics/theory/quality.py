@@ -172,7 +172,7 @@ def ideal_accuracy(theory: "EffectiveTheory") -> float:
 
 
 def ideal_quality(theory: "EffectiveTheory") -> float:
-    """Return the representation quality of an ideal model, RQI-bar (Eq. 16), an upper bound of RQI.
+    """Return the representation quality of an ideal model, RQI-bar, which is an upper bound of RQI.
 
     Parameters
     ----------
@@ -188,6 +188,10 @@ def ideal_quality(theory: "EffectiveTheory") -> float:
     ------
     InputError
         If the operation has no parallelogram at all, such as plain addition of two symbols.
+
+    References
+    ----------
+    Eq. 16 of Liu et al. 2022.
     """
     operation = operation_of(theory)
     if not operation.parallelogram_count:
@@ -263,7 +267,9 @@ def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tupl
     if matrices and isinstance(E, Trajectory):
         side = math.isqrt(E.dim)
         if side * side != E.dim:
-            raise InputError(f"E must hold square matrices for {operation.name}, got {E.dim} entries in each")
+            raise InputError(
+                f"each row of E must hold a square matrix, so its length must be a square number; got {E.dim}"
+            )
         raw = raw.reshape(*raw.shape[:-1], side, side)
     array = finite_array("E", raw) if matrices else point_sets("E", raw, minimum_tokens=2)
     tail = 3 if matrices else 2

@@ -211,7 +211,7 @@ class Log:
 
     def _fill(self, file: io.BufferedReader, values: NDArray[Any]) -> None:
         if values.nbytes and file.readinto(values.data.cast("B")) != values.nbytes:
-            raise FileFormatError(f"{self.path} is damaged: it has become shorter")
+            raise FileFormatError(f"{self.path} is damaged: it ends before its last recorded frame")
 
     def _offset(self, column: int) -> int:
         """Return the number of bytes of a frame before this column."""

@@ -148,12 +148,12 @@ class Trajectory:
 
     @property
     def initial(self) -> NDArray[Any]:
-        """Positions of the first frame, (runs, tokens, dim)."""
+        """Positions of the first frame, (runs, tokens, dim), in the number type `dtype`."""
         return self.frame(0)
 
     @property
     def final(self) -> NDArray[Any]:
-        """Positions of the last frame, (runs, tokens, dim)."""
+        """Positions of the last frame, (runs, tokens, dim), in the number type `dtype`."""
         return self.frame(-1)
 
     @property
@@ -337,7 +337,7 @@ class Trajectory:
         ax : matplotlib.axes.Axes, optional
             Where to draw; new axes by default.
         **options
-            ``run``, ``frame`` and ``title``.
+            ``run`` (int, default 0), ``frame`` (int, default -1, the last) and ``title`` (str, default "").
 
         Returns
         -------

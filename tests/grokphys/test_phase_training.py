@@ -1,4 +1,4 @@
-"""Networks over a plane of hyper-parameters: real training, its files, the command, Liu's figures."""
+"""Networks over a plane of hyperparameters: real training, its files, the command, Liu's figures."""
 
 import csv
 import dataclasses
@@ -188,7 +188,7 @@ def test_scales_are_logarithmic_over_a_decade():
 
 
 def test_planes_that_are_none_are_refused():
-    with pytest.raises(InputError, match="hyper-parameters of ToyAddition are learning_rate, .*, got 'kind'"):
+    with pytest.raises(InputError, match="hyperparameters of ToyAddition are learning_rate, .*, got 'kind'"):
         axis(MODEL, "kind", 0, 1)
     with pytest.raises(InputError, match="dim takes whole numbers, got an axis without whole=True"):
         sides = (dataclasses.replace(axis(MODEL, name, 1, 3, 1), whole=False) for name in ("dim", "scale"))
@@ -260,10 +260,10 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--x joy 0 1", "hyper-parameters of ToyAddition are learning_rate"),
+        ("--x joy 0 1", "hyperparameters of ToyAddition are learning_rate"),
         ("--x learning_rate 1 1", "learning_rate must go from a lower to a higher value, got 1 to 1"),
         ("--x learning_rate 0 1 --scales log auto", "learning_rate must begin above 0 on a logarithmic"),
-        ("--x weight_decay 0 1", "x and y must be two different hyper-parameters, got weight_decay twice"),
+        ("--x weight_decay 0 1", "x and y must be two different hyperparameters, got weight_decay twice"),
         ("--cells 0 3", "cells of learning_rate must be at least 1, got 0"),
         ("--most-runs 3", "--most-runs must be at least 12, got 3"),
         ("--most-seeds 1", "--most-seeds must be at least 2, got 1"),

@@ -203,7 +203,7 @@ def test_what_cannot_be_revived_is_said():
         (
             whole.observables,
             whole.parameters | {"model": {"type": "Perceptron"}},
-            "trajectory must be of one of the models ConstantAttention, .*, got 'Perceptron'",
+            "trained with the model Perceptron, which is not defined here; import it first. Known: Constant",
         ),
     ]
     for observables, parameters, sentence in changed:

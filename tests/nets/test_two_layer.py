@@ -256,7 +256,7 @@ def test_networks_come_back_with_both_layers(tmp_path):
         ({"scale": 0.0}, "scale must be a finite number greater than 0"),
         (
             {"tokens": 10, "start": "single_frequency"},
-            "tokens must be odd and at least 5 where start is 'single_frequency', got 10",
+            "tokens must be odd and at least 5 if start is 'single_frequency', got 10",
         ),
         ({"tokens": 3, "start": "single_frequency"}, "tokens must be odd and at least 5"),
     ],

@@ -199,7 +199,7 @@ class View(ABC):
         """State in words: {"step": "120", "circle ratio": "1.31"} in #status-step, #status-circle-…."""
 
     def python(self) -> str:
-        """Return the calls that reproduce what is on screen, bit by bit; `E` is its last state."""
+        """Return the calls that reproduce what is on screen, bit for bit; `E` is its last state."""
         return str(self._run.python())
 
     def trajectory(self) -> Trajectory:
