@@ -30,12 +30,19 @@ SHOWN = 5
 
 @styled
 def show_error(
-    motion: Motion, name: str, ax: Axes | None = None, *, ylabel: str = "disparity", title: str = ""
+    motion: Motion,
+    names: tuple[str, str],
+    ax: Axes | None = None,
+    *,
+    ylabel: str = "disparity",
+    title: str = "",
 ) -> Axes:
     """Draw the error over time (median and quartiles over pairs), and the level of chance."""
     ax = axes_of(ax)
-    chance = "paired at random" if motion.paired else "within the first"
-    for errors, color, label in ((motion.chance, REFERENCE, chance), (motion.error, FIRST, "pairs")):
+    first, second = names
+    chance = "runs paired at random" if motion.paired else f"two {first} runs"
+    pairs = f"a {first} and a {second} run"
+    for errors, color, label in ((motion.chance, REFERENCE, chance), (motion.error, FIRST, pairs)):
         if not np.isfinite(errors).any():
             continue
         shown = np.isfinite(errors).any(axis=0)
@@ -43,7 +50,7 @@ def show_error(
         times = motion.times[shown]
         ax.fill_between(times, low, high, color=color, alpha=0.2, linewidth=0)
         ax.plot(times, middle, color=color, label=label)
-    ax.set(xlabel=f"time, {name}", ylabel=ylabel, ylim=(0, None), title=title)
+    ax.set(xlabel=f"time, {second}", ylabel=ylabel, ylim=(0, None), title=title)
     ax.margins(x=0)
     legend_below(ax)
     return ax
@@ -105,7 +112,8 @@ def show_quantities(comparison: Comparison) -> Panels:
     drawn = [one for one in comparison.distributions.values() if "Cohen's h" not in one.effects][:SHOWN]
     columns = min(1 + len(drawn), 2)
     axes = panels(-(-(1 + len(drawn)) // columns), columns, 4.7, 3.3)
-    show_effects(comparison.distributions, axes.flat[0], title="Effect sizes, 95 % intervals")
+    title = "Effect sizes, 95 % intervals"
+    show_effects(comparison.distributions, axes.flat[0], names=comparison.names, title=title)
     for ax, one in zip(axes.flat[1:], drawn, strict=False):
         show_distributions(dict(zip(comparison.names, one.samples, strict=True)), ax, xlabel=one.name)
     for ax in axes.flat[1 + len(drawn) :]:
@@ -119,7 +127,7 @@ def show_motion(comparison: Comparison) -> Panels:
     assert motion is not None
     axes = panels(1, 2, 5.25, 3.4)
     ylabel = "disparity" if comparison.shapes is not None else "1 - R² across components"
-    show_error(motion, comparison.names[1], axes[0, 0], ylabel=ylabel, title="Error over time")
+    show_error(motion, comparison.names, axes[0, 0], ylabel=ylabel, title="Error over time")
     show_matching_times(motion, comparison.names, axes[0, 1], title="Times that correspond")
     return axes
 

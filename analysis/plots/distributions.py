@@ -55,7 +55,13 @@ def show_estimates(
 
 
 @styled
-def show_effects(distributions: Mapping[str, Difference], ax: Axes | None = None, *, title: str = "") -> Axes:
+def show_effects(
+    distributions: Mapping[str, Difference],
+    ax: Axes | None = None,
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    title: str = "",
+) -> Axes:
     """Draw Cliff's delta of values and Cohen's h of proportions, with 95 % intervals; 0 is no effect."""
     ax = axes_of(ax)
     looks = {"Cliff's delta": ("o", FIRST), "Cohen's h": ("s", SECOND)}
@@ -69,7 +75,7 @@ def show_effects(distributions: Mapping[str, Difference], ax: Axes | None = None
     for label, (marker, color) in looks.items():
         if any(effect == label for _, effect, _ in rows):
             ax.plot([], [], marker, color=color, markersize=5.5, label=label)
-    ax.set(xlabel="effect size (first minus second)", title=title)
+    ax.set(xlabel=f"effect size ({names[0]} minus {names[1]})", title=title)
     legend_below(ax)
     return ax
 

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.signals import Signals
-from analysis.plots.palette import DEAD, INK, SERIES, SOFT, SURVIVES, graded_colors
-from analysis.plots.style import Panels, axes_of, legend_below, panels, styled
+from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES, graded_colors
+from analysis.plots.style import Panels, axes_of, legend_below, panels, style, styled
 
 if TYPE_CHECKING:
     from analysis.laws.scores import Law
@@ -27,20 +27,23 @@ def show_signals(
     rollout: Any = None,
     title: str = "",
 ) -> Axes:
-    """Draw signals (frames, K) of frequencies 1 … K, those `marked` in color, and a `rollout` dashed."""
+    """Draw signals (frames, K) of frequencies 1 … K, those `marked` in color, and a `rollout` dashed.
+
+    Each dashed line has the color of the signal that it predicts; the signals are then pale.
+    """
     ax = axes_of(ax)
     t, values = np.asarray(times), np.asarray(signals, np.float64)
     looks = [(color, line) for line in ("-", "--", "-.") for color in SERIES]  # distinct up to 18 survivors
     named = {k: looks[n % len(looks)] for n, k in enumerate(marked)}
     order = sorted(range(1, values.shape[1] + 1), key=lambda k: k in named)
-    dashes: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.9}
+    dashes: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 1.2}
     for k in order:
         (color, line), width = (named[k], 1.8) if k in named else ((DEAD, "-"), 0.8)
         label = f"frequency {k}" if k in named else ("dead" if k == order[0] else None)
-        ax.plot(t, values[:, k - 1], color=color, label=label, linestyle=line, linewidth=width)
+        alpha = 1.0 if rollout is None else 0.45
+        ax.plot(t, values[:, k - 1], color=color, label=label, linestyle=line, linewidth=width, alpha=alpha)
         if rollout is not None:
-            dark = INK if k in named else SOFT
-            ax.plot(t, np.asarray(rollout)[:, k - 1], color=dark, zorder=5, **dashes)
+            ax.plot(t, np.asarray(rollout)[:, k - 1], color=color, zorder=5, **dashes)
     if rollout is not None:
         ax.plot([], [], color=INK, label="predicted from the first frame", **dashes)
     ax.set(xlabel="step", ylabel="Fourier signal ‖$F_k$‖", title=title)
@@ -59,7 +62,21 @@ def show_rollouts(signals: Signals, laws: "Mapping[str, Law]") -> Panels:
         rollout = law.predict(signals.values[0], times)
         show_signals(signals.steps, signals.values, ax, marked=signals.survivors, rollout=rollout, title=name)
         ax.label_outer()
+    _share_legend(axes[0])
     return axes
+
+
+def _share_legend(axes: Sequence[Axes]) -> None:
+    """Replace the equal legends of panels by one below all of them."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure = axes[0].get_figure(root=True)
+    assert figure is not None
+    for ax in axes:
+        legend = ax.get_legend()
+        assert legend is not None
+        legend.remove()
+    with style(figure.get_figwidth()):
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
 
 
 @styled
@@ -77,16 +94,22 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     )
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.85)
     bar.set_label("coefficient per step")
-    for axis in (ax.xaxis, ax.yaxis):
-        shown = _spaced(size, marked, _room(ax, size))
-        axis.set_ticks([k - 1 for k in shown], list(map(str, shown)), fontsize="small")
-        for k, label in zip(shown, axis.get_ticklabels(), strict=True):
-            if k in marked:
-                label.set_fontweight("bold")
-                label.set_color(SURVIVES)
     ax.tick_params(length=0)
+    apart = _room(ax, size)
+    shown = _spaced(size, marked, apart)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks([k - 1 for k in shown], list(map(str, shown)), fontsize="small")
+        row, last = 0, -apart
+        for k, tick in zip(shown, axis.get_major_ticks(), strict=True):
+            row, last = (row + 1) % apart if k - last < apart else 0, k
+            if row:  # marked neighbors have their labels side by side, away from the axis
+                tick.set_pad(plt.rcParams["xtick.major.pad"] + 1.5 * row * plt.rcParams["font.size"])
+            if k in marked:
+                for label in (tick.label1, tick.label2):
+                    label.set_fontweight("bold")
+                    label.set_color(SURVIVES)
     ax.spines[:].set_visible(True)
-    ax.set(xlabel="signal of frequency", ylabel="changes frequency", title=title)
+    ax.set(xlabel="frequency that acts", ylabel="frequency that changes", title=title)
     return ax
 
 
@@ -99,9 +122,9 @@ def _room(ax: Axes, size: int) -> int:
 
 
 def _spaced(size: int, marked: Sequence[int], apart: int) -> list[int]:
-    """Return spaced numbers from 1 to `size`: those `marked`, and others where there is room."""
-    shown: list[int] = []
-    for k in (*sorted(marked), *range(1, size + 1)):
+    """Return numbers from 1 to `size`: all `marked`, and others where there is room."""
+    shown = sorted(marked)
+    for k in range(1, size + 1):
         if all(abs(k - other) >= apart for other in shown):
             shown.append(k)
     return sorted(shown)

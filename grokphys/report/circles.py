@@ -11,8 +11,8 @@ from analysis.laws.ode import PUBLISHED, ODEFit
 from analysis.laws.scores import HonestScores, Law
 from analysis.plots.signals import show_coefficients, show_rollouts
 from analysis.plots.style import panels
-from analysis.stats.intervals import readable
 from grokphys.report.page import Picture, Section, Table
+from grokphys.report.wording import plain
 from physics.trajectory import Trajectory
 
 __all__ = [
@@ -42,10 +42,11 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
             sparse = f"{np.count_nonzero(law.A)} of {law.A.size}"
             converged = f"{int(law.converged.sum())} of {len(law.converged)}"
         later = (forward.derivative, forward.rollout) if forward else (np.nan, np.nan)
-        others = score.median("derivative"), score.median("rollout"), score.mean("survivors")
-        rows.append(
-            [name, *map(_r2, (inside.derivative, inside.rollout, *later, *others)), sparse, converged]
-        )
+        others = score.median("derivative"), score.median("rollout")
+        found = score.mean("survivors")
+        shown = "-" if np.isnan(found) else f"{found:.2f}"
+        scored = map(_r2, (inside.derivative, inside.rollout, *later, *others))
+        rows.append([name, *scored, shown, sparse, converged])
     header = ["fit", "R² in sample: changes", "R² in sample: rollout", "R² forward: changes"]
     header += ["R² forward: rollout", "R² across runs: changes", "R² across runs: rollout"]
     header += ["survivors found", "nonzero coefficients", "converged fits"]
@@ -81,8 +82,8 @@ def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
     """Return the measured signals with those that each law predicts from the first frame."""
     figure = show_rollouts(signals, laws)[0, 0].figure
     return Picture(
-        "Measured Fourier signals (lines), and those that the law predicts from the first frame alone "
-        "(dashed).",
+        "Measured Fourier signals (pale lines), and those that each law predicts from the first frame alone "
+        "(dashed, in the color of the signal that they predict).",
         figure,
     )
 
@@ -103,7 +104,8 @@ def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Sectio
             "twice the "
             "mean of all.",
             "The linear law x(n+1) - x(n) = A x(n) + b is fitted "
-            f"to the {len(first.steps) - 1} consecutive steps up to step {last}. {forward_sentence(scores)}",
+            f"to the {len(first.steps) - 1} consecutive steps up to step {last}.",
+            forward_sentence(scores, len(first.steps)),
         ],
         [score_table(scores, f"steps 0 to {last}, one run")],
         [
@@ -113,19 +115,32 @@ def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Sectio
     )
 
 
-def forward_sentence(scores: Mapping[str, HonestScores]) -> str:
+def forward_sentence(scores: Mapping[str, HonestScores], frames: int) -> str:
     """Return whether the laws predict steps that they were not fitted to."""
     worse = [name for name, score in scores.items() if score.forward and score.forward.rollout < 0]
     if not worse:
-        return "Fitted to the first half of the steps, the laws also predict the second half."
+        return "Fitted to the first half of the steps, the linear law also predicts the second half."
+    fit = min(scores[name].in_sample.rollout for name in worse)
+    describes = "describes" if fit > 0.9 else "describes only in part"
+    which = f", fitted by {' and '.join(map(_in_words, worse))}," if len(worse) < len(scores) else ""
     return (
-        f"A good fit in sample is no prediction: fitted to the first half of the steps, "
-        f"{' and '.join(worse)} "
-        f"predict{'' if len(worse) > 1 else 's'} the second half worse than its mean would (R² below 0)."
+        f"A linear law{which} {describes} the steps to which it was fitted (R² = {_r2(fit, 2)}). "
+        f"Fitted to the first half of them, it does not predict the next {frames // 2}: a constant would do "
+        "better."
     )
 
 
-def _r2(value: float) -> str:
+def _in_words(name: str) -> str:
+    """Return the name of a fit for a sentence: "Lasso, α = 0.01" becomes "the Lasso (α = 0.01)"."""
+    kind, comma, setting = name.partition(", ")
+    return f"the {kind} ({setting})" if comma else name
+
+
+def _r2(value: float, digits: int = 4) -> str:
     if not np.isfinite(value):
         return "-" if np.isnan(value) else "overflow"
-    return f"{value:.4f}" if value > -1 else f"{readable(value)}"
+    if value > 0.999:
+        return "> 0.999" if value < 1 else "1"
+    if value < -1000:
+        return "below -1000"
+    return f"{value:.{digits}f}" if value > -1 else plain(value)

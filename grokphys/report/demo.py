@@ -66,7 +66,9 @@ def demonstrate(
         gallery = musat.gallery(particles[1.0], networks)
         begin()
         comparison = compare(particles[1.0], networks)
-        compared = comparison_sections(comparison, [particles[1.0]], [networks])
+        about = f"The simulated runs are the particles with f_a = 1, the {comparison.names[1]} ones the "
+        about += f"networks with weight decay {WEIGHT_DECAY:g}."
+        compared = comparison_sections(comparison, [particles[1.0]], [networks], about=about)
         begin()
         fitted = ode_section(
             Trajectory.open(embedded_trajectory()),
@@ -86,23 +88,29 @@ def demonstrate(
         "GrokPhys demonstration: particles, networks and circles",
         f"grokphys {code_version()}, seed {seed}, {runs} runs of each ensemble, computed in {seconds:.0f} "
         "seconds.",
-        [_agreement([table_2, table_1]), conclusion(comparison)[0], fitted.text[-1]],
+        [agreement(table_1, table_2), conclusion(comparison)[0], fitted.text[-1]],
         sections,
     )
     return report, sections
 
 
-def _agreement(sections: list[Section]) -> str:
-    """Return how many numbers of the paper our intervals contain, as the verdicts of its tables say."""
-    words = [cell for one in sections for table in one.tables for row in table.rows for cell in row]
+def agreement(networks: Section, particles: Section) -> str:
+    """Return how many numbers of Tables 1 and 2 our intervals contain, by the verdicts of these tables."""
+    one, two = _reproduced(networks, "Table 1 of Musat's paper"), _reproduced(particles, "Table 2")
+    return (
+        f"The networks reproduce {one}. The particles reproduce {two}, to which their free parameters were "
+        "tuned."
+    )
+
+
+def _reproduced(section: Section, name: str) -> str:
+    """Count the verdicts of a section: intervals that contain the number of the paper, or meet that of it."""
+    words = [cell for table in section.tables for row in table.rows for cell in row]
     verdicts = [word for word in words if word in ("covered", "intervals meet", "not covered")]
     covered, meet = verdicts.count("covered"), verdicts.count("intervals meet")
     if covered == len(verdicts):
-        return f"Our 95 % intervals contain all {covered} numbers that Musat prints for these settings."
+        return f"all {covered} numbers of {name}"
     differ = len(verdicts) - covered - meet
-    return (
-        f"Our 95 % intervals contain {covered} of the {len(verdicts)} numbers that Musat prints for these "
-        "settings"
-        + (f"; for {meet} more, the interval of the paper overlaps with ours" if meet else "")
-        + (f"; {differ} {'differs' if differ == 1 else 'differ'}." if differ else ".")
-    )
+    rest = [f"for {meet} more, the interval of the paper overlaps with ours"] if meet else []
+    rest += [f"{differ} {'differs' if differ == 1 else 'differ'}"] if differ else []
+    return f"{covered} of the {len(verdicts)} numbers of {name} ({'; '.join(rest)})"

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
 from grokphys.output import make_directory, write_text
-from grokphys.report.wording import explained, terms_of
+from grokphys.report.wording import explained, terms_of, typeset
 
 DPI = 160
 """Resolution of figures on a page."""
@@ -102,7 +102,7 @@ def write_report(
     environment = Environment(
         loader=PackageLoader("grokphys.report", "."), autoescape=True, undefined=StrictUndefined
     )
-    environment.filters["explained"] = explained
+    environment.filters |= {"explained": explained, "typeset": typeset}
     terms = terms_of(word for one in (Section("", conclusion), *sections) for word in one.words())
     page = environment.get_template("report.html").render(
         title=title, subtitle=subtitle, conclusion=conclusion, sections=sections, terms=terms

@@ -24,7 +24,7 @@ from analysis.stats.intervals import Interval, is_shown
 from grokphys.output import write_text
 from grokphys.report.conclusion import by_chance, conclusion
 from grokphys.report.page import Picture, Section, Table, write_report
-from grokphys.report.wording import listed, median_time, p_value, significant
+from grokphys.report.wording import listed, median_time, p_value, rounded, significant
 from physics.trajectory import Trajectory
 
 Trajectories = Sequence[Trajectory]
@@ -32,18 +32,25 @@ PERCENT = ("circles",)
 SYMBOLS = {"Cliff's delta": "δ", "Cohen's h": "h"}
 
 
-def comparison_sections(comparison: Comparison, first: Trajectories, second: Trajectories) -> list[Section]:
-    """Return a section for each part that the ensembles allow: states, motion, shapes, onsets, accuracy."""
+def comparison_sections(
+    comparison: Comparison, first: Trajectories, second: Trajectories, *, about: str = ""
+) -> list[Section]:
+    """Return a section for each part that the ensembles allow: states, motion, shapes, onsets, accuracy.
+
+    `about` says what the ensembles are; it opens the first section, and ends the caption of its figure.
+    """
     notes = [f"Note: {note}." for note in comparison.notes]
     tables, pictures = [], []
     if comparison.distributions:
         tables = [distribution_table(comparison)]
         caption = (
             "Effect sizes with 95 % intervals, where 0 is no difference, and how the values are distributed "
-            "over the runs."
-        )
+            f"over the runs. {about}"
+        ).rstrip()
         pictures = [Picture(caption, show_quantities(comparison)[0, 0].figure)]
-    sections = [Section("Side by side", [findings(comparison), *notes], tables, pictures)]
+    sections = [
+        Section("Side by side", [*([about] if about else []), findings(comparison), *notes], tables, pictures)
+    ]
     if comparison.motion is not None:
         pictures = []
         pair, axes = typical_pair(comparison.motion), show_typical_pair(comparison, first, second)
@@ -139,12 +146,12 @@ def distribution_table(comparison: Comparison) -> Table:
     first, second = comparison.names
     rows = []
     for one in comparison.distributions.values():
-        digits, scale = (1, 100.0) if one.name in PERCENT else (_digits(one), 1.0)
+        scale = 100.0 if one.name in PERCENT else 1.0
         effect, size = next(iter(one.effects.items()))
         rows.append(
             [
                 f"{one.name}, %" if one.name in PERCENT else one.name,
-                *(value.format(digits, scale) for value in (one.first, one.second, one.difference)),
+                *(rounded(value, scale) for value in (one.first, one.second, one.difference)),
                 f"{SYMBOLS[effect]} = {size.format(2)}",
                 p_value(one.adjusted_p_value),
                 _answer(one, one.difference, 0.0),
@@ -174,8 +181,8 @@ def motion_table(comparison: Comparison, caption: str = "") -> Table:
         ["quantity", "value"],
         [
             [f"time factor τ, time of {first} in a unit of time of {second}", significant(motion.scale)],
-            ["mean error of pairs", motion.mean_error.format(3)],
-            [f"mean error of {by_chance(comparison)}", motion.chance_error.format(3)],
+            ["mean error of pairs", rounded(motion.mean_error)],
+            [f"mean error of {by_chance(comparison)}", rounded(motion.chance_error)],
         ],
     )
 
@@ -206,7 +213,7 @@ def onset_table(comparison: Comparison) -> Table:
         [
             name.replace("_", " "),
             *(text for own in (one.first, one.second) for text in _reached(own)),
-            significant(one.ratio) + (" (one pair)" if one.ratio.count == 1 else ""),
+            _ratio(one),
             p_value(one.adjusted_p_value),
             _answer(one, one.ratio, 1.0),
         ]
@@ -236,22 +243,27 @@ def accuracy_table(comparison: Comparison) -> Table:
     return Table(
         f"Predicted and measured accuracy (from 0 to 1) of {len(found.predicted)} runs, with 95 % intervals.",
         ["measured minus predicted", "root mean square of that", "correlation", "slope"],
-        [
-            [*(one.format(3) for one in (found.bias, found.error))]
-            + [one.format(2) for one in (found.correlation, found.slope)]
-        ],
+        [[rounded(one) for one in (found.bias, found.error, found.correlation, found.slope)]],
     )
 
 
 # -- text --------------------------------------------------------------------------------------------------
 
 
+FOR = "the 95 % interval of the difference excludes 0, but the test does not"
+AGAINST = "the test finds a difference, but a 95 % interval contains 0"
+
+
 def findings(comparison: Comparison) -> str:
     """Return which quantities differ according to `Difference.differs`, and how this was decided."""
     differ, alike, open_ = [], [], []
+    unclear: dict[str, list[str]] = {}
     for one in comparison.distributions.values():
         if not math.isfinite(one.difference.low):
             open_.append(one.name)
+        elif _answer(one, one.difference, 0.0) == "unclear":
+            rejected = is_shown(one.adjusted_p_value, one.p_value)
+            unclear.setdefault(AGAINST if rejected else FOR, []).append(one.name)
         elif not one.differs:
             alike.append(one.name)
         else:
@@ -263,9 +275,11 @@ def findings(comparison: Comparison) -> str:
         parts.append(f"The ensembles differ in {listed(differ, len(differ))}.")
     if alike:
         parts.append(f"No difference is shown in {listed(alike, len(alike))}.")
+    for reason, names in unclear.items():
+        parts.append(f"Whether there is a difference in {listed(names, len(names))} is unclear: {reason}.")
     if open_:
         parts.append(f"There are too few runs for an interval of {listed(open_, len(open_))}.")
-    if differ or alike:
+    if differ or alike or unclear:
         parts.append(
             f"A difference counts as shown where the adjusted p among the {comparison.tests} tests of this "
             "comparison is below 0.05 and no 95 % interval of the difference contains 0."
@@ -310,6 +324,13 @@ def _reached(one: Onsets) -> tuple[str, str]:
     return one.fraction.format(0, 100), median_time(one.median)
 
 
+def _ratio(one: OnsetDifference) -> str:
+    """Return the ratio of the times, which is undetermined where both medians are."""
+    if math.isinf(one.first.median.estimate) and math.isinf(one.second.median.estimate):
+        return "undetermined"
+    return significant(one.ratio) + (" (one pair)" if one.ratio.count == 1 else "")
+
+
 def _answer(one: Difference | OnsetDifference, interval: Interval, none: float) -> str:
     """Return whether there is a difference; "unclear" if the test and the interval disagree."""
     if not math.isfinite(one.p_value) or not math.isfinite(interval.low):
@@ -317,9 +338,3 @@ def _answer(one: Difference | OnsetDifference, interval: Interval, none: float) 
     if one.differs:
         return "yes"
     return "no" if interval.covers(none) and not is_shown(one.adjusted_p_value, one.p_value) else "unclear"
-
-
-def _digits(one: Difference) -> int:
-    """Return how many digits show the size of a quantity."""
-    size = max(abs(one.first.estimate), abs(one.second.estimate), 1e-300)
-    return int(min(max(2 - math.floor(math.log10(size)), 1), 3)) if math.isfinite(size) else 2

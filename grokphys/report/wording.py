@@ -40,6 +40,17 @@ TERMS: Mapping[str, str] = {
     "f_a": (
         "Alignment constant: how strongly particles whose pairs have the same sum turn into one direction."
     ),
+    "quality": (
+        "Representation quality index: the part of the possible parallelograms that an embedding forms. It "
+        "is 1 for evenly spaced tokens."
+    ),
+    "survivors": (
+        "Frequencies of the Fourier transform of an embedding whose final signal is above twice the mean of "
+        "all; in tables, their number."
+    ),
+    "lasting circle": "A circle that stays one until the run ends; its time is when it becomes one for good.",
+    "rollout": "Prediction of all later steps from the first one, in which errors add up.",
+    "τ": "Time of the first ensemble that passes in one unit of time of the second.",
     "Lasso": "Least squares with a penalty that sets small coefficients to zero.",
     "Kaplan-Meier": (
         "Estimate of the fraction of the runs that reach a threshold, which also uses runs that ended before."
@@ -48,7 +59,6 @@ TERMS: Mapping[str, str] = {
     "effective dimension": (
         "Exponential of the entropy of the explained variances: in how many directions the points spread."
     ),
-    "time factor τ": "Time of the first ensemble that passes in one unit of time of the second.",
     "disparity": "Squared distance of two shapes after the best shift, rotation, reflection and scaling.",
 }
 """Explanations of the terms in reports that a reader may want to look up."""
@@ -66,18 +76,18 @@ def explained(text: str) -> Markup:
     """Return text as HTML in which the terms of `TERMS` show their explanations on hover."""
     parts, end = [], 0
     for found in _ANY_TERM.finditer(text):
-        parts += [_typeset(text[end : found.start()])]
-        parts += [Markup('<abbr title="{}">{}</abbr>').format(TERMS[found[0]], _typeset(found[0]))]
+        parts += [typeset(text[end : found.start()])]
+        parts += [Markup('<abbr title="{}">{}</abbr>').format(TERMS[found[0]], typeset(found[0]))]
         end = found.end()
-    whole = Markup("").join([*parts, _typeset(text[end:])])
+    whole = Markup("").join([*parts, typeset(text[end:])])
     return Markup(
-        _INTERVAL.sub(lambda found: found[0].replace(" ", "\u00a0"), whole)
+        _INTERVAL.sub(lambda found: found[0].replace(" ", "\u00a0"), str(whole))
     )  # not broken across lines
 
 
-def _typeset(text: str) -> Markup:
+def typeset(text: str) -> Markup:
     """Return text as HTML, with the subscripts of symbols such as f_a and n_0."""
-    return Markup(_SUBSCRIPT.sub(r"\1<sub>\2</sub>", escape(text)))
+    return Markup(_SUBSCRIPT.sub(r"\1<sub>\2</sub>", str(escape(text))))
 
 
 def terms_of(texts: Iterable[str]) -> dict[str, str]:
@@ -86,19 +96,47 @@ def terms_of(texts: Iterable[str]) -> dict[str, str]:
     return {term: TERMS[term] for term in sorted(found, key=str.lower)}
 
 
-def significant(value: Interval) -> str:
-    """Return an estimate with its interval to three significant digits; open sides are stated in words."""
+def plain(value: float) -> str:
+    """Return a number to three significant digits, without zeros at the end of its decimals."""
+    text, times, power = readable(value).partition(" × ")
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + times + power
+
+
+def rounded(value: Interval, scale: float = 1.0) -> str:
+    """Return an estimate with its interval, times a scale.
+
+    A step of the last digit is at most a fifth of the width of the interval, unless that would take more than
+    three significant digits of the largest of the three numbers.
+    """
     if not math.isfinite(value.estimate):
         return "-"
-    text = readable(value.estimate)
+    three = [scale * one for one in (value.estimate, value.low, value.high)]
+    if not all(map(math.isfinite, three)):
+        return plain(three[0])
+    largest, width = max(map(abs, three)), three[2] - three[1]
+    if not 1e-4 < largest < 1e6:
+        estimate, low, high = map(plain, three)
+    else:
+        digits = max(2 - math.floor(math.log10(largest)), 0)
+        if width > 0:
+            digits = min(digits, max(-math.floor(math.log10(width / 5)), 0))
+        estimate, low, high = (f"{one:z.{digits}f}" for one in three)
+    return f"{estimate} [{low}, {high}]"
+
+
+def significant(value: Interval) -> str:
+    """Return an estimate with its interval as `rounded`; open sides are stated in words."""
+    if not math.isfinite(value.estimate):
+        return "-"
+    text = plain(value.estimate)
     open_low, open_high = (not math.isfinite(side) or side == 0 for side in (value.low, value.high))
     if math.isnan(value.low) or (open_low and open_high):
         return text
     if open_high:
-        return f"{text} (at least {readable(value.low)})"
+        return f"{text} (at least {plain(value.low)})"
     if open_low:
-        return f"{text} (at most {readable(value.high)})"
-    return f"{text} [{readable(value.low)}, {readable(value.high)}]"
+        return f"{text} (at most {plain(value.high)})"
+    return rounded(value)
 
 
 def median_time(value: Interval) -> str:
@@ -106,7 +144,7 @@ def median_time(value: Interval) -> str:
     if math.isnan(value.estimate):
         return "-"
     if math.isinf(value.estimate):
-        late = f", after {readable(value.low)} at the earliest" if math.isfinite(value.low) else ""
+        late = f", after {plain(value.low)} at the earliest" if math.isfinite(value.low) else ""
         return f"reached by fewer than half{late}"
     return significant(value)
 

@@ -491,7 +491,7 @@ def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
         "Side by side",
         "Motion",
         "A linear law for circles",
-        "95 % intervals contain",
+        "The networks reproduce ",
         "covered",
         "6 runs of each ensemble",
     ):

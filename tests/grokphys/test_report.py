@@ -14,7 +14,7 @@ from analysis.stats.intervals import Interval, readable
 from grokphys.report import laws
 from grokphys.report.conclusion import conclusion
 from grokphys.report.page import Section, Table, write_report
-from grokphys.report.wording import TERMS, explained, listed, median_time, p_value, significant
+from grokphys.report.wording import TERMS, explained, listed, median_time, p_value, rounded, significant
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_numbers_are_rounded_as_people_read_them(value, text):
 
 
 def test_an_open_interval_is_said_in_words():
-    assert significant(Interval(1.12, 0.11, math.inf, 5)) == "1.12 (at least 0.110)"
-    assert significant(Interval(1.12, 0.0, 3.0, 5)) == "1.12 (at most 3.00)"
+    assert significant(Interval(1.12, 0.11, math.inf, 5)) == "1.12 (at least 0.11)"
+    assert significant(Interval(1.12, 0.0, 3.0, 5)) == "1.12 (at most 3)"
     assert significant(Interval(1.12, 0.0, math.inf, 5)) == "1.12"
     assert significant(Interval(1.12, math.nan, math.nan, 1)) == "1.12"
     assert significant(Interval(math.nan, math.nan, math.nan, 0)) == "-"
@@ -61,6 +61,37 @@ def test_terms_are_explained_where_they_stand_and_text_stays_text():
     assert "<Lasso>" not in html
     assert str(explained("encircled")) == "encircled"
     assert all(words.endswith(".") for words in TERMS.values())
+
+
+def test_symbols_have_subscripts_in_texts_headers_labels_and_terms(tmp_path):
+    assert str(explained("constant f_a. ")).endswith("f<sub>a</sub></abbr>. ")
+    assert str(explained("n_0 < 2 [1, 3]")) == "n<sub>0</sub> &lt; 2\u00a0[1,\u00a03]"
+    table = Table("By f_a.", ["f_a", "n_0"], [["1", "R² 0.5 [0.1, 0.9]"]])
+    path = tmp_path / "page.html"
+    write_report(path, "Title", "subtitle", ["f_a is 1."], [Section("One", ["f_a"], [table])])
+    page = path.read_text("utf-8")
+    assert "&lt;" not in page
+    assert "f_a" not in page
+    assert page.count("f<sub>a</sub>") == 6, "conclusion, text, caption, header, label and list of terms"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Interval(0.58, 0.482, 0.678, 9), "0.58 [0.48, 0.68]"),
+        (Interval(3.0, 2.5, 3.5, 9), "3.0 [2.5, 3.5]"),
+        (Interval(0.0217, 0.0182, 0.0251, 9), "0.022 [0.018, 0.025]"),
+        (Interval(2.0, 1.996, 2.004, 9), "2.00 [2.00, 2.00]"),
+        (Interval(1020.4, 900.2, 1100.7, 9), "1020 [900, 1101]"),
+        (Interval(0.001, -0.0001, 0.002, 9), "0.0010 [-0.0001, 0.0020]"),
+        (Interval(0.001, math.nan, math.nan, 1), "0.001"),
+        (Interval(5.0, 5.0, 5.0, 9), "5.00 [5.00, 5.00]"),
+        (Interval(4.56e8, 1e8, 9e8, 9), "4.56 × 10⁸ [1 × 10⁸, 9 × 10⁸]"),
+        (Interval(math.inf, 1.0, math.inf, 9), "-"),
+    ],
+)
+def test_digits_follow_the_width_of_the_interval(value, text):
+    assert rounded(value) == text
 
 
 def compared(motion=None, onsets=None, bias=None, **samples):
@@ -107,7 +138,7 @@ def test_a_page_opens_with_its_conclusion_and_names_every_cell(tmp_path):
     write_report(path, "Title", "subtitle", ["What was found."], [Section("One", ["Text."], [table])])
     page = path.read_text("utf-8")
     assert page.index("What was found.") < page.index("Text.") < page.index("<table")
-    assert page.count("<td ") == page.count("data-label=") == 2, (
+    assert page.count("<td") == page.count('<span class="label"') == 2, (
         "narrow pages show the header beside each cell"
     )
     assert re.search(r"<dt>R²</dt>", page)

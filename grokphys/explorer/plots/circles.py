@@ -93,8 +93,8 @@ class CoefficientPlot:
 
     def __init__(self) -> None:
         self.figure = theme.plot(
-            "Linear ODE: red helps (+), blue hinders (−)", height=440, x_axis_label="signal of frequency",
-            y_axis_label="changes frequency", x_range=(0, 1), y_range=(1, 0),
+            "Linear ODE: red helps (+), blue hinders (−)", height=440, x_axis_label="frequency that acts",
+            y_axis_label="frequency that changes", x_range=(0, 1), y_range=(1, 0),
         )  # fmt: skip
         self.figure.grid.visible = False
         columns = ("of", "on", "value", "fill", "sign", "text")

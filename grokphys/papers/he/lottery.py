@@ -297,23 +297,22 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
         chance = [2 / (cell.tokens - 1) for cell in cells]
         axes["cells"].plot(chance, places, "|", color=REFERENCE, markersize=12, label="chance")
         axes["cells"].set_yticks(places, [_short(cell) for cell in cells])
-        axes["cells"].set(xlabel="share of neurons that end there", xlim=(0, 1))
+        axes["cells"].set(xlabel="fraction of neurons that end\nat the predicted frequency", xlim=(0, 1))
         axes["cells"].legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, 1.1))
         for column, words in (
-            ("time", "end where t* is smallest"),
-            ("single", "hold 90 % in\none frequency"),
+            ("time", "Neurons that end\nwhere t* is smallest"),
+            ("single", "Neurons that hold\n90 % in one frequency"),
         ):
             for n, series in enumerate(np.unique(networks["series"])):
                 rows = where(networks, series=series, weight_decay=0.0, train_fraction=1.0)
                 scales = np.unique(rows["scale"])
                 if len(scales) > 1:
                     found = [mean(where(rows, scale=scale)[column], 0.95) for scale in scales]
-                    color = SERIES[n % len(SERIES)]
-                    show_intervals(
-                        axes[column], scales, found, color=color, label=str(series).partition(", p =")[0]
-                    )
+                    name = _in_words(str(series).partition(", p =")[0]).replace("descent, ", "descent,\n")
+                    look = {"color": SERIES[n % len(SERIES)], "marker": "os^Dv"[n % 5]}
+                    show_intervals(axes[column], scales, found, label=name, **look)
             axes[column].set(
-                xlabel="scale of the start", ylabel="share of neurons", title=words, xscale="log"
+                xlabel="scale of the start", ylabel="fraction of neurons", title=words, xscale="log"
             )
             axes[column].set_ylim(0, 1.02)
         if axes["time"].has_data():
@@ -338,10 +337,15 @@ def lottery(run: Run) -> Result:
     return Result({"networks": networks, "neurons": neurons})
 
 
+def _in_words(name: str) -> str:
+    """Write out the names of optimizers."""
+    return name.replace("sgd", "gradient descent").replace("adamw", "AdamW")
+
+
 def _short(cell: Cell) -> str:
     """What distinguishes a cell, for the axis."""
     plain, words = Cell(), [f"p = {cell.tokens}, {cell.activation}", f"{cell.hidden} neurons"]
     words += [f"scale {cell.scale:g}"] if cell.scale != plain.scale else []
     words += [f"decay {cell.weight_decay:g}"] if cell.weight_decay else []
-    words += [f"{cell.train_fraction:.0%} of pairs"] if cell.train_fraction < 1 else []
-    return ", ".join([*words, *(["gradient descent"] if cell.optimizer == "sgd" else [])])
+    words += [f"{100 * cell.train_fraction:.0f} % of pairs"] if cell.train_fraction < 1 else []
+    return ", ".join([*words, *([_in_words(cell.optimizer)] if cell.optimizer == "sgd" else [])])

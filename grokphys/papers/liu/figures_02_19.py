@@ -247,8 +247,17 @@ def collapse(run: Run) -> Result:
         for k, ax in enumerate(figure.subplots(1, 3)):
             frame = round(k / 2 * setting.steps)
             ax.scatter(*paths[0][frame].T, s=6, c=colors[labels], linewidths=0)
-            ax.set(title=f"step {frame}", xticks=[], yticks=[])
-        figure.suptitle(f"{len(labels)} images of {setting.data}, one color for each class")
+            for digit in range(10):
+                middle = np.median(paths[0][frame][labels == digit], axis=0)
+                box = {"boxstyle": "circle,pad=0.1", "facecolor": WHITE, "edgecolor": colors[digit]}
+                beside = {"xytext": (-15, 0), "textcoords": "offset points", "ha": "center", "va": "center"}
+                ax.annotate(str(digit), middle, bbox=box, fontsize="small", **beside)
+            ax.margins(x=0.1)
+            ax.set(title=f"step {frame}", xlabel="first coordinate", xticks=[], yticks=[])
+        figure.axes[0].set_ylabel("second coordinate")
+        figure.suptitle(
+            f"{len(labels)} images of {setting.data}; each class has its digit left of its median"
+        )
     return Result({"encoders": rows}, {"liu-19": figure})
 
 

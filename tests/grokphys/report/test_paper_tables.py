@@ -11,8 +11,8 @@ from analysis.circles.signals import Circles
 from analysis.circles.structures import structures
 from analysis.stats.intervals import Interval, correlation, mean, proportion
 from grokphys.report import musat, survival
-from grokphys.report.circles import forward_sentence, score_table
-from grokphys.report.demo import _agreement
+from grokphys.report.circles import _r2, forward_sentence, score_table
+from grokphys.report.demo import agreement
 from grokphys.report.page import Section, Table
 
 
@@ -87,15 +87,21 @@ def test_typical_runs_are_the_roundest_circle_the_best_grid_and_the_median_one(p
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["covered"] * 3, "contain all 3 numbers"),
-        (["covered", "intervals meet"], "for these settings; for 1 more, the interval of the paper"),
-        (["covered", "not covered"], "for these settings; 1 differs."),
-        (["not covered", "not covered", "none here"], "contain 0 of the 2 numbers"),
-        (["intervals meet", "not covered"], "overlaps with ours; 1 differs."),
+        (["covered"] * 3, "reproduce all 3 numbers of Table 1 of Musat's paper."),
+        (["covered", "intervals meet"], "1 of the 2 numbers of Table 1 of Musat's paper (for 1 more, the"),
+        (["covered", "not covered"], "Musat's paper (1 differs)."),
+        (["not covered", "not covered", "none here"], "reproduce 0 of the 2 numbers"),
+        (["intervals meet", "not covered"], "overlaps with ours; 1 differs)."),
     ],
 )  # fmt: skip
 def test_the_agreement_counts_verdicts(words, said):
-    assert said in _agreement([Section("s", (), [Table("t", ["verdict"], [[word] for word in words])])])
+    networks, particles = (
+        Section("s", (), [Table("t", ["verdict"], [[word] for word in one])])
+        for one in (words, ["covered"] * 6)
+    )
+    found = agreement(networks, particles)
+    assert said in found
+    assert found.endswith("all 6 numbers of Table 2, to which their free parameters were tuned.")
 
 
 # -- fits ---------------------------------------------------------------------------------------------------
@@ -117,7 +123,7 @@ def test_a_row_of_scores_keeps_their_order_and_leaves_out_what_nobody_has():
     assert short.header == ["fit", "R² in sample: changes", "R² in sample: rollout"]
     assert short.rows == [["fit", "0.7500", "overflow"]]
     whole = score_table({"a": scored(later, (1,)), "b": scored()}, "steps 0 to 9")
-    assert whole.rows[0] == ["a", "0.7500", "overflow", "0.1250", "-0.5000", "0.2500", "-3.00", "0.5000"]
+    assert whole.rows[0] == ["a", "0.7500", "overflow", "0.1250", "-0.5000", "0.2500", "-3", "0.50"]
     assert whole.rows[1] == ["b", "0.7500", "overflow", *["-"] * 5]
     assert whole.header[-1] == "survivors found"
     assert "Across runs" in whole.caption
@@ -127,10 +133,26 @@ def test_a_row_of_scores_keeps_their_order_and_leaves_out_what_nobody_has():
 
 def test_laws_that_predict_no_later_step_are_named():
     good, bad = (scored(SimpleNamespace(derivative=0, rollout=value)) for value in (0.0, -0.1))
-    assert "also predict the second half" in forward_sentence({"a": good, "b": scored()})
-    assert "and scored" not in forward_sentence({"a": good})
-    assert "first half of the steps, b predicts the" in forward_sentence({"a": good, "b": bad})
-    assert "first half of the steps, a and b predict the" in forward_sentence({"a": bad, "b": bad})
+    assert "also predicts the second half" in forward_sentence({"a": good, "b": scored()}, 1001)
+    bad.in_sample.rollout = 0.985
+    both = forward_sentence({"a": bad, "b": bad}, 1001)
+    assert both == (
+        "A linear law describes the steps to which it was fitted (R² = 0.98). Fitted to the "
+        "first half of them, it does not predict the next 500: a constant would do better."
+    )
+    one = forward_sentence({"a": good, "Lasso, α = 0.01": bad}, 1001)
+    assert one.startswith("A linear law, fitted by the Lasso (α = 0.01), describes")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"), (0.99996, "> 0.999"), (0.998, "0.9980"), (-0.5, "-0.5000"), (-3.0, "-3"),
+        (-1000.5, "below -1000"), (-math.inf, "overflow"), (math.nan, "-"),
+    ],
+)  # fmt: skip
+def test_scores_that_say_no_more_than_a_bound_are_bounds(value, text):
+    assert _r2(value) == text
 
 
 # -- survival -----------------------------------------------------------------------------------------------
