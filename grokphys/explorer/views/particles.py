@@ -391,10 +391,9 @@ class ParticlesView(View):
     def _drop(self) -> None:
         """Move the particles to where the pointer left them."""
         self._dragged()
-        self._dragging = False  # what `show` changes is no drag
+        self._drag(False)  # before `show`, whose changes are no drag
         if self._held is not None:
             for token in np.flatnonzero((self._held != self._run.positions).any(axis=1)):
                 self._run.move(int(token), self._held[token])
             self._held = None
         self.show()
-        self._drag(False)
