@@ -163,8 +163,8 @@ window.grokphys = (() => {
     }
   }
 
-  // The session has gone with its server, or with the connection: say so, and begin anew when the server is
-  // back. One that was started again has another token, and answers to another link.
+  // The session has gone with its server, or with the connection: say so, and come back to the state of the link
+  // when the server is back. One that was started again has another token, and answers to another link.
   function lost() {
     say("error", "The connection to the server is lost. This page reloads as soon as the server is back.")
     document.body.classList.add("lost")

@@ -330,13 +330,17 @@ def test_a_server_that_dies_and_returns(browser):
     assert "Traceback" not in again.stop()
 
 
-def test_a_page_that_has_lost_its_connection_begins_anew(browser, explorer):
+def test_a_page_that_has_lost_its_connection_comes_back_as_it_was(browser, explorer):
     with opened(browser, explorer) as tab:
         tab.command("step")
         tab.wait_status("step", "value === '1'")
-        tab.page.evaluate("window.grokphys.lost()")
-        tab.wait_status("step", "value === '0'")
+        tab.page.wait_for_function("location.hash.includes('step%22%3A1')")
+        tab.page.evaluate("window.before = true; window.grokphys.lost()")
+        tab.page.wait_for_function("window.before === undefined")  # it has loaded again
         tab.page.wait_for_selector("body.ready:not(.lost)")
+        tab.wait_status("step", "value === '1'")
+        tab.command("step")
+        tab.wait_status("step", "value === '2'")
         tab.errors.clear()  # the browser's own: what is asked for is not sent in answer to HEAD
 
 
