@@ -114,7 +114,8 @@ def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Leg
         letters = max((len(str(label).replace("\\", "").replace("$", "")) for label in labels), default=1)
         room = figure.get_figwidth() * ax.get_position().width * 72 / (0.55 * plt.rcParams["font.size"])
         columns = max(1, min(len(labels), int(room / (letters + 6))))
-    below = 2.0 + (1.3 if ax.get_xlabel() else 0.0)
+    ticks = max((text.get_text().count("\n") for text in ax.get_xticklabels()), default=0)
+    below = 2.0 + 1.3 * (ticks + len(ax.get_xlabel().splitlines()))
     shift = ScaledTranslation(0, -below * plt.rcParams["font.size"] / 72, figure.dpi_scale_trans)
     anchor: Any = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": ax.transAxes + shift}
     given = {"handles": handles, "labels": labels} if handles else {}

@@ -13,6 +13,7 @@ and before any run at 31 and 59.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from physics.neurons.spectrum import neuron_spectrum
 
 Array = NDArray[np.float64]
 READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
-SCORES = {"signal": "signal ‖F_k‖", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
+SCORES = {"signal": "signal", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
 PIECE, ROWS = 50, 40
 """Networks that are trained at a time; neurons of each that stand in the table, which are all alike."""
 
@@ -298,7 +299,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw how often each reader is right, from the tables."""
     with style(10.4):
-        figure = Figure(figsize=(10.4, 3.9), layout="constrained")
+        figure = Figure(figsize=(10.4, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
         for n, place in enumerate(setting.places):
             p = place.tokens
@@ -308,9 +309,11 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
                 show_intervals(ax, np.arange(3) + 0.1 * n, found, **look)
             left.axhline(2 / (p - 1), color=REFERENCE, linewidth=1, linestyle=":")
-        left.set_xticks(range(3), list(READERS.values()))
+        left.set_xticks(range(3), [fill(words, 16) for words in READERS.values()])
         left.set(title="neurons; dotted: chance", ylabel="share that ends there", ylim=(0, None))
-        right.set_xticks(range(3), list(SCORES.values()))
+        for ax in (left, right):
+            ax.margins(x=0.15)
+        right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])
         right.set(title="circles, ranked at step 0", ylabel="agreement with survivors", ylim=(0, 1))
         legend_below(left)
         legend_below(right)

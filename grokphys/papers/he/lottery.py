@@ -279,7 +279,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     readers = {"time": "smallest t*", "magnitude": "largest |θ|", "phase": "smallest |2φ − ψ|"}
     places = -np.arange(len(cells))
     with style(13.0):
-        figure = Figure(figsize=(13.0, 7.4), layout="constrained")
+        figure = Figure(figsize=(13.0, 8.6), layout="constrained")
         axes = figure.subplot_mosaic([["cells", "time"], ["cells", "single"]])
         for n, (reader, words) in enumerate(readers.items()):
             found = [mean(where(networks, **cell._asdict())[reader], 0.95) for cell in cells]
@@ -298,7 +298,8 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
         axes["cells"].plot(chance, places, "|", color=REFERENCE, markersize=12, label="chance")
         axes["cells"].set_yticks(places, [_short(cell) for cell in cells])
         axes["cells"].set(xlabel="fraction of neurons that end\nat the predicted frequency", xlim=(0, 1))
-        axes["cells"].legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, 1.1))
+        axes["cells"].margins(y=0.02)
+        legend_below(axes["cells"], columns=1)
         for column, words in (
             ("time", "Neurons that end\nwhere t* is smallest"),
             ("single", "Neurons that hold\n90 % in one frequency"),
@@ -311,12 +312,10 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                     name = _in_words(str(series).partition(", p =")[0]).replace("descent, ", "descent,\n")
                     look = {"color": SERIES[n % len(SERIES)], "marker": "os^Dv"[n % 5]}
                     show_intervals(axes[column], scales, found, label=name, **look)
-            axes[column].set(
-                xlabel="scale of the start", ylabel="fraction of neurons", title=words, xscale="log"
-            )
+            axes[column].set(xlabel="initial scale", ylabel="fraction", title=words, xscale="log")
             axes[column].set_ylim(0, 1.02)
-        if axes["time"].has_data():
-            legend_below(axes["time"])
+        if axes["single"].has_data():
+            legend_below(axes["single"])
     return {"lottery": figure}
 
 
@@ -338,13 +337,13 @@ def lottery(run: Run) -> Result:
 
 
 def _in_words(name: str) -> str:
-    """Write out the names of optimizers."""
-    return name.replace("sgd", "gradient descent").replace("adamw", "AdamW")
+    """Write the names of optimizers and activations as in text."""
+    return name.replace("sgd", "gradient descent").replace("adamw", "AdamW").replace("relu", "ReLU")
 
 
 def _short(cell: Cell) -> str:
     """What distinguishes a cell, for the axis."""
-    plain, words = Cell(), [f"p = {cell.tokens}, {cell.activation}", f"{cell.hidden} neurons"]
+    plain, words = Cell(), [f"p = {cell.tokens}, {_in_words(cell.activation)}", f"{cell.hidden} neurons"]
     words += [f"scale {cell.scale:g}"] if cell.scale != plain.scale else []
     words += [f"decay {cell.weight_decay:g}"] if cell.weight_decay else []
     words += [f"{100 * cell.train_fraction:.0f} % of pairs"] if cell.train_fraction < 1 else []
