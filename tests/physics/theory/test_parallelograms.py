@@ -317,6 +317,15 @@ def test_training_sets_do_not_depend_on_how_many_stand_beside_them():
     assert np.array_equal(few, many[:5])
     assert (many.sum(axis=1) == 20).all()
     assert abs(many.mean(axis=0) - 20 / 55).max() < 0.35
+    assert physics.random_training_sets(Operation(10), 55).all()
+
+
+def test_without_a_parallelogram_there_is_no_quality_and_all_of_it_is_implied():
+    found = physics.closures(Operation(2), np.array([[True, False, True], [True] * 3]))
+    assert np.isnan(found.quality).all()
+    assert (found.implied.tolist(), found.complete.tolist()) == ([0, 0], [True, True])
+    np.testing.assert_allclose(found.accuracy, [2 / 3, 1])
+    assert found.groups is None
 
 
 # -- quality and accuracy ----------------------------------------------------------------------------------
