@@ -135,6 +135,11 @@ def with_architecture(**fields):
             "architecture of Mine must have the sizes (4, hidden widths, outputs)",
         ),
         (
+            changed(Layers, loss="mean_squared_error"),
+            "architecture of Mine must have the sizes (4, hidden widths, outputs) and the loss "
+            "'mean_squared_error', got (4, 9, 7) and 'cross_entropy'",
+        ),
+        (
             changed(Layers, initial=Product.initial),
             "initial of Mine must return, for its architecture, {'embedding': (7, 4),",
         ),

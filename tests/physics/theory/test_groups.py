@@ -50,6 +50,14 @@ def test_known_groups(group, order, commutes, elements):
     assert (group.table[np.arange(order), group.inverses] == group.identity).all()
 
 
+def test_a_table_that_was_given_may_change_afterwards():
+    table = cyclic(3).table.copy()
+    group = FiniteGroup(table)
+    table[:] = 0
+    assert group == cyclic(3) == FiniteGroup(cyclic(3).table.astype(np.uint8))
+    assert group.table.dtype == np.int64
+
+
 def test_direct_product_multiplies_part_by_part():
     left, right = cyclic(3), symmetric(3)
     product = direct_product(left, right)
