@@ -105,6 +105,16 @@ def test_memory_that_pytorch_keeps_for_later_counts_as_free(monkeypatch):
     assert _free_bytes(torch.device("cuda")) == 40
 
 
+@pytest.mark.parametrize(("members", "chunk"), [(0.4, 1), (1, 1), (2, 2), (3.5, 3), (100, RUNS)])
+def test_as_many_members_at_a_time_as_have_room_in_half_of_the_memory(monkeypatch, members, chunk):
+    model = MODELS["toy addition"]
+    examples = draw(model, runs=RUNS, seed=1).train.shape[1]
+    each = 3 * (2 + 30 + 20 + 12) * examples * 8  # three of every number of a layer, in float64
+    monkeypatch.setattr("nets.engines.torch.CPU_BYTES", 2 * members * each)
+    assert engine(model).chunk == chunk
+    assert engine(model, chunk=4).chunk == 4
+
+
 def test_a_state_is_copied_when_it_is_put_back():
     machine = engine(MODELS["toy addition"])
     machine.advance(0, 2, None)

@@ -135,6 +135,11 @@ def with_architecture(**fields):
             "architecture of Mine must have the sizes (4, hidden widths, outputs)",
         ),
         (
+            changed(Layers, loss="mean_squared_error"),
+            "architecture of Mine must have the sizes (4, hidden widths, outputs) and the loss "
+            "'mean_squared_error', got (4, 9, 7) and 'cross_entropy'",
+        ),
+        (
             changed(Layers, initial=Product.initial),
             "initial of Mine must return, for its architecture, {'embedding': (7, 4),",
         ),
@@ -153,6 +158,14 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence(model, sentence, tmp_pa
     with pytest.raises(InputError, match=re.escape(sentence)):
         nets.train(model, steps=1, out=tmp_path / "t.h5")
     assert not list(tmp_path.iterdir())
+
+
+def test_classes_without_an_example_at_all_are_not_missed():
+    inputs = np.stack(np.triu_indices(4), axis=1)
+    doubled = nets.Task(inputs, 2 * (inputs.sum(axis=1) % 4), 7)  # odd classes are never right
+    ensemble = draw(changed(Product, task=doubled), runs=1, seed=0, train_examples=[0, 1, 4])
+    assert doubled.labels[[0, 1, 4]].tolist() == [0, 2, 4]
+    assert ensemble.unseen_classes == [1]
 
 
 def test_a_model_that_is_no_dataclass_is_refused():

@@ -14,6 +14,7 @@ import nets.recorder
 import physics
 from nets.recording import due, recording_steps
 from physics import FileFormatError, InputError, OutputError, Trajectory
+from physics.trajectory.log import Log
 
 P = 11
 
@@ -207,6 +208,39 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
     found = physics.load(path)
     assert found.steps.tolist() == list(range(61))
     np.testing.assert_allclose(found.positions[0, :, 0, 0], -0.1 * np.arange(61), rtol=1e-5, atol=1e-6)
+
+
+def test_a_checkpoint_is_written_by_itself_each_half_minute(tmp_path, monkeypatch):
+    now, saved = [0.0], []
+    monkeypatch.setattr(nets.recorder, "monotonic", lambda: now[0])
+    monkeypatch.setattr(nets.recorder, "replace_as_a_whole", lambda *_: saved.append(recorder.at))
+    network = Holder(torch.nn.Parameter(torch.zeros(5, 2)))
+    with nets.Recorder(network.weight, tmp_path / "t.h5", checkpoint={"n": network}) as recorder:
+        for seconds in (29.0, 30.0, 30.5, 31.0, 60.5, 61.0):
+            now[0] = seconds
+            recorder.step()
+    assert saved == [3, 6]
+    with nets.Recorder(network.weight, tmp_path / "u.h5") as recorder:
+        now[0] = 1000.0
+        recorder.step()
+    assert saved == [3, 6], "without objects there is nothing to restore"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_checkpoint_whose_frame_was_lost_is_passed_over(tmp_path, lost):
+    """A disk may lose frames that were written before it."""
+    path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
+    left(path, 0.5, 8)
+    log = Log(partial)
+    log.forget_after(3 if lost else 8)
+    assert (8 in log.steps) is not lost
+    partial.write_bytes(partial.read_bytes()[: log.end])
+    weight = torch.nn.Parameter(torch.zeros(5, 2))
+    checkpoint = {"optimiser": torch.optim.SGD([weight], lr=0.5), "network": Holder(weight)}
+    recorder = nets.Recorder(weight, path, parameters={"rate": 0.5}, checkpoint=checkpoint, resume=True)
+    with recorder:
+        assert recorder.at == (0 if lost else 8)
+        assert weight[0, 0] == (0.0 if lost else -4.0)
 
 
 def test_a_killed_process_keeps_its_frames(tmp_path):

@@ -124,6 +124,51 @@ def test_the_networks_answer_as_they_are_now():
     assert not np.array_equal(networks.parameters["embedding"], training.embeddings)
 
 
+def test_batches_of_a_piece_are_bounded_in_memory(monkeypatch):
+    monkeypatch.setattr("nets.stepping.BATCH_BYTES", 4 * 2 * 5 * 3)  # three steps of two members
+    monkeypatch.setattr("nets.stepping.monotonic", lambda: 0.0)  # as fast as can be: pieces would double
+    training = nets.Training(MODELS["fused"], runs=2, batch_size=5)
+    assert list(training.pieces(12)) == [1, 3, 6, 9, 12]
+    whole = nets.Training(MODELS["fused"], runs=2)
+    assert list(whole.pieces(12)) == [1, 3, 7, 12]
+    monkeypatch.setattr("nets.stepping.BATCH_BYTES", 1)
+    assert list(nets.Training(MODELS["fused"], runs=2, batch_size=5).pieces(3)) == [1, 2, 3]
+
+
+def test_nothing_given_is_the_papers_model():
+    training = nets.Training()
+    assert training.model == nets.ConstantAttention() == nets.ConstantAttention(17, 2, 32)
+    assert training.ensemble.runs == 1
+
+
+def test_a_run_of_an_ensemble_says_what_is_its_own():
+    own = {"run_numbers": [4, 0, 2], "learning_rate": [0.1, 0.2, 0.3], "layer_scale": [1.0, 2.0, 3.0]}
+    model = MODELS["fused"]
+    trained = nets.train(model, runs=3, steps=1, weight_decay=0.5, train_fraction=0.3, **own)
+    assert "first_run" not in trained.parameters["per_run"]
+    unseen = trained.parameters["unseen_classes"]
+    labels = [set(model.task.labels[train]) for train in trained.start["train_examples"]]
+    assert unseen == [7 - len(seen) for seen in labels]
+    assert len(set(unseen)) > 1
+    for run in range(3):
+        part = trained[run].parameters
+        assert part["unseen_classes"] == [unseen[run]]
+        assert part["weight_decay"] == 0.5
+        for name, values in own.items():
+            assert part[name] == [values[run]]
+
+
+def test_how_a_run_is_stored_and_shown_is_no_part_of_what_it_is(tmp_path):
+    options = {"steps": 2, "record": 1}
+    plain = nets.train(MODELS["fused"], **options)
+    shown = nets.train(
+        MODELS["fused"], **options, out=tmp_path / "t.h5", progress=lambda *_: None, keep_start=False,
+        callback=lambda *_: None, overwrite=True,
+    )  # fmt: skip
+    assert shown.parameters == plain.parameters
+    assert (plain.start["parameter.embedding"].dtype, dict(shown.start)) == (np.float32, {})
+
+
 def test_what_is_refused():
     training = nets.Training(MODELS["fused"])
     with pytest.raises(InputError, match="steps must be at least 1, got 0"):

@@ -26,6 +26,15 @@ def test_affine_flow_is_the_augmented_exponential():
     np.testing.assert_allclose(moving.positions[0, :, :, 0], flow.solve(x0, moving.times), atol=1e-11)
 
 
+def test_what_is_given_to_a_flow_may_change_afterwards():
+    A, b, labels, pairs = np.eye(2), np.ones(2), LABELS.copy(), np.array([[0, 1], [1, 1], [2, 0]])
+    flow, network = AffineFlow(A, b), LinearNetwork(labels, pairs=pairs)
+    for given in (A, b, labels, pairs):
+        given[...] = 7
+    assert flow == AffineFlow(np.eye(2), np.ones(2))
+    assert network == LinearNetwork(LABELS, pairs=[(0, 1), (1, 1), (2, 0)])
+
+
 def test_affine_flow_on_several_axes():
     A, b = np.diag([-1.0, 0.0]), np.array([[1.0, 2.0, 0.0], [0.5, 0.0, -1.0]])
     flow = AffineFlow(A, b)
@@ -50,6 +59,9 @@ def test_an_overflow_is_an_error():
         ),
         (lambda: AffineFlow([[1.0]], [1.0, 2.0]), r"b must have the shape \(1,\) or \(1, dim\), got \(2,\)"),
         (lambda: AffineFlow([[np.nan]], [1.0]), "A must be finite"),
+        (lambda: AffineFlow(np.zeros((0, 0)), []), r"A must have the shape \(K, K\) with K of at least 1"),
+        (lambda: AffineFlow([[1.0]], np.ones((1, 1, 1))), r"b must have the shape .*, got \(1, 1, 1\)"),
+        (lambda: AffineFlow([[1.0]], [1.0]).solve([1.0], 0.5), r"and \(n,\), got \(1,\) and \(\)"),
         (
             lambda: AffineFlow([[1.0]], [1.0]).solve([1.0, 2.0], [0.0]),
             r"must have the shapes \(1,\) and \(n,\), got \(2,\)",

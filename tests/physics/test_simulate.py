@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import physics
-from physics import InputError, ParticleSystem
+from physics import InputError, ParticleSystem, SimulationError
 from physics.seeds import hear_seeds, other_seeds, run_seeds
+from physics.system import careful_step
 
 
 def test_without_arguments_the_papers_setting():
@@ -135,6 +136,10 @@ def test_starts_for_each_run_or_one_for_all():
             {"initial": np.zeros((3, 17, 2)), "runs": 2},
             "initial must have the shape (17, 2) or (runs, 17, 2) with runs = 2, got (3, 17, 2)",
         ),
+        (
+            {"initial": np.zeros((0, 17, 2))},
+            "initial must have the shape (17, 2) or (runs, 17, 2) with runs = 1, got (0, 17, 2)",
+        ),
         ({"initial": [["x"]]}, "initial must be an array of real numbers, got list [['x']]"),
         ({"system": 17}, "system must be a system such as ParticleSystem(), got int"),
         ({"resume": True}, "resume needs out (--out), the file of the unfinished run"),
@@ -147,6 +152,43 @@ def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tm
         physics.simulate(**arguments)
     assert str(error.value) == sentence
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trajectory_says_what_was_asked_of_it():
+    drawn = physics.simulate(ParticleSystem(5), steps=2, observables="mean_force").parameters
+    given = physics.simulate(ParticleSystem(5), steps=2, initial=np.eye(5, 2), runs=3).parameters
+    assert (drawn["initial"], drawn["observables"], drawn["runs"]) == ("drawn", ["mean_force"], 1)
+    assert (given["initial"], given["observables"], given["runs"]) == ("given", [], 3)
+
+
+@pytest.mark.parametrize(("largest", "suggested"), [(10.0, "0.5"), (0.25, "0.25")])
+def test_no_larger_step_is_suggested_than_the_one_that_failed(largest, suggested):
+    class Growing(physics.AffineFlow):
+        def largest_step_size(self, positions):
+            return largest
+
+    with pytest.raises(SimulationError, match=rf"in step 2; try a step_size below {suggested}\. The"):
+        physics.simulate(Growing([[1000.0]], [0.0]), initial=[[1.0]], step_size=0.5, steps=3)
+
+
+def test_a_careful_step_moves_no_run_far():
+    positions = np.array([[[3.0], [-4.0]], [[1.0], [0.5]], [[2.0], [0.0]]])
+    forces = np.array([[[1.0], [-2.0]], [[0.25], [0.1]], [[0.0], [0.0]]])
+    assert careful_step(positions, forces) == 0.1 * 4 / 2
+    assert careful_step(positions[1:], forces[1:]) == 0.1 * 1 / 0.25
+    assert careful_step(positions[2:], forces[2:]) == np.inf
+    forces[1, 0] = np.inf
+    assert careful_step(positions, forces) == 0.0
+
+
+def test_runs_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    """Starts, positions, their copies and frames: a run of 3 numbers takes 4 arrays of 24 bytes at least."""
+    pages = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 95}
+    monkeypatch.setattr("os.sysconf", pages.get)
+    with pytest.raises(InputError, match="^1 runs need 0.0 GiB, more .*simulate them in shards, with first"):
+        physics.simulate(ParticleSystem(3, 1), steps=1)
+    pages["SC_PHYS_PAGES"] = 96
+    assert physics.simulate(ParticleSystem(3, 1), steps=1).frames == 2
 
 
 def test_more_than_the_memory_is_refused_before_the_system_kills():

@@ -238,6 +238,35 @@ def test_observables_that_a_system_does_not_have_are_refused(system, observables
     assert str(error.value) == sentence
 
 
+def test_positions_of_any_layout_are_moved_in_place():
+    x = np.stack([random_positions(5), random_positions(5, seed=1)])
+    expected = x.copy()
+    ParticleSystem(5).advance(expected, 0.1, 2)
+    for layout in (np.asfortranarray(x), np.stack([x, x], axis=-1)[..., 0]):
+        assert not layout.flags.c_contiguous
+        ParticleSystem(5).advance(layout, 0.1, 2)
+        np.testing.assert_array_equal(layout, expected)
+    assert not np.array_equal(x, expected)
+
+
+def test_bounds_belong_to_what_is_allowed():
+    for tolerance in (1e-12, 0.1):
+        assert ParticleSystem(3, 1, relative_tolerance=tolerance).relative_tolerance == tolerance
+    with pytest.raises(InputError, match="relative_tolerance must be at most 0.1, got 0.11"):
+        ParticleSystem(relative_tolerance=0.11)
+    with pytest.raises(InputError, match="the order of the group must be at least 3, got 2"):
+        ParticleSystem(group=physics.cyclic(2))
+    system, x = ParticleSystem(3), 1e150 * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+    assert np.isfinite(physics.forces(x, system)).all()
+    with pytest.raises(InputError, match=r"positions must be at most 1e\+150 in size, got 1.1e\+150"):
+        physics.forces(1.1 * x, system)
+    x = random_positions(20)
+    loose, hundredth = (
+        physics.forces(x, ParticleSystem(20), method="fast", tolerance=one) for one in (0.9, 1e-2)
+    )
+    np.testing.assert_array_equal(loose, hundredth)
+
+
 # -- states and steps that lead nowhere ------------------------------------------------------------------
 
 

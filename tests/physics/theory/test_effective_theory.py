@@ -105,6 +105,8 @@ def test_spectrum_and_ground_states(theory):
     for i, j, m, n in theory.implied_parallelograms:
         np.testing.assert_allclose(basis[i] + basis[j], basis[m] + basis[n], atol=1e-12)
     assert theory.loss(basis[:, :1]) < 1e-28
+    basis[:] = 0.0
+    assert theory.ground_states.any(), "a copy was given"
 
 
 def test_grokking_rate():

@@ -14,6 +14,7 @@ from physics import (
     quaternion,
     symmetric,
 )
+from physics.theory import groups
 
 
 def orders(group):
@@ -47,6 +48,14 @@ def test_known_groups(group, order, commutes, elements):
     assert group.commutes is commutes
     assert orders(group) == elements
     assert (group.table[np.arange(order), group.inverses] == group.identity).all()
+
+
+def test_a_table_that_was_given_may_change_afterwards():
+    table = cyclic(3).table.copy()
+    group = FiniteGroup(table)
+    table[:] = 0
+    assert group == cyclic(3) == FiniteGroup(cyclic(3).table.astype(np.uint8))
+    assert group.table.dtype == np.int64
 
 
 def test_direct_product_multiplies_part_by_part():
@@ -116,6 +125,21 @@ def test_a_group_is_found_under_every_relabelling():
         wrong[1, 2], wrong[1, 3] = table[1, 3], table[1, 2]
         with pytest.raises(InputError, match=r"table must be a group, but .*(fails|identity|inverse)"):
             FiniteGroup(wrong)
+
+
+def test_the_largest_order_is_allowed_and_no_larger_one(monkeypatch):
+    monkeypatch.setattr(groups, "LARGEST_ORDER", 6)
+    for make, degree in ((cyclic, 6), (symmetric, 3), (dihedral, 3)):
+        assert make(degree).order == 6
+    assert alternating(3).order == 3
+    assert direct_product(cyclic(2), cyclic(3)).order == 6
+    assert FiniteGroup(cyclic(6).table).order == 6
+    table = np.add.outer(np.arange(7), np.arange(7)) % 7
+    with pytest.raises(InputError, match="table must have between 1 and 6 elements, got 7"):
+        FiniteGroup(table)
+    for make in (lambda: cyclic(7), lambda: direct_product(cyclic(4), cyclic(2)), lambda: dihedral(4)):
+        with pytest.raises(InputError, match="a group must have at most 6 elements, got [78]"):
+            make()
 
 
 @pytest.mark.parametrize(

@@ -317,6 +317,24 @@ def test_training_sets_do_not_depend_on_how_many_stand_beside_them():
     assert np.array_equal(few, many[:5])
     assert (many.sum(axis=1) == 20).all()
     assert abs(many.mean(axis=0) - 20 / 55).max() < 0.35
+    assert physics.random_training_sets(Operation(10), 55).all()
+
+
+def test_a_distance_equal_to_delta_is_within_it():
+    theory = EffectiveTheory(4, pairs=[(1, 1), (2, 2)])
+    E = np.array([[1.0], [1.0], [-1.0], [-1.0]])  # of unit variance: (0, 2) and (1, 1) are 2 apart
+    assert physics.representation_quality(E, theory, delta=2.0) == 1
+    assert physics.representation_quality(E, theory, delta=np.nextafter(2.0, 0.0)) == 1 / 3
+    marked = theory.operation.samples[physics.augmented_training_set(E, theory, delta=2.0)]
+    assert marked.tolist() == [[0, 2], [1, 1], [1, 3], [2, 2]]
+
+
+def test_without_a_parallelogram_there_is_no_quality_and_all_of_it_is_implied():
+    found = physics.closures(Operation(2), np.array([[True, False, True], [True] * 3]))
+    assert np.isnan(found.quality).all()
+    assert (found.implied.tolist(), found.complete.tolist()) == ([0, 0], [True, True])
+    np.testing.assert_allclose(found.accuracy, [2 / 3, 1])
+    assert found.groups is None
 
 
 # -- quality and accuracy ----------------------------------------------------------------------------------

@@ -74,6 +74,16 @@ def test_some_runs_are_a_trajectory(made, key, runs):
         assert found.run(place).parameters["rate"] == [run + 1]
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_part_was_made_and_ended_as_the_whole(tmp_path, stored):
+    whole = trajectory(complete=False, made_with={"grokphys": "9.9", "numpy": "0.1"})
+    if stored:
+        whole.save(tmp_path / "t.h5")
+        whole = Trajectory.open(tmp_path / "t.h5")
+    for part in (whole[1], whole.run(2, every=2), whole[[0, 3]]):
+        assert (part.complete, part.made_with) == (False, {"grokphys": "9.9", "numpy": "0.1"})
+
+
 def test_the_runs_are_what_a_trajectory_goes_through(made):
     assert [run.run_numbers.tolist() for run in made] == [[2], [3], [4], [5]]
     assert made[1] == made.run(1)
@@ -123,13 +133,25 @@ def changed(values, dtype=None):
         {"observables": {**trajectory().observables, "more": trajectory().observables["loss"]}},
         {"clocks": {"spectrum": ([3, 14], [0.3, 1.5])}},
         {"parameters": {**trajectory().parameters, "program": "another"}},
+        {"observables": {**trajectory().observables, "circle": np.array([[1, 0, 1]] * 4, np.int8)}},
         {"start": {"split": changed(trajectory().start["split"])}},
+        {"start": {"split": trajectory().start["split"].astype(np.int32)}},
+        {"start": {"other": trajectory().start["split"]}},
+        {"start": {**trajectory().start, "more": trajectory().start["split"]}},
         {"complete": False},
     ],
     ids=lambda changes: "-".join(changes),
 )
 def test_a_change_of_any_part_is_another_trajectory(changes):
     assert trajectory(**changes) != trajectory()
+    assert trajectory() != trajectory(**changes)
+
+
+def test_clocks_tell_trajectories_without_observables_apart():
+    bare = {"observables": {}, "clocks": {}}
+    assert trajectory(**bare) == trajectory(**bare)
+    for changes in ({"times": [0.0, 1.0, 1.6]}, {"steps": [0, 10, 16]}):
+        assert trajectory(**bare, **changes) != trajectory(**bare)
 
 
 def test_a_dataset_has_the_numbers_of_the_runs_and_the_clocks(made):
@@ -204,6 +226,9 @@ def test_text_and_page_list_the_observables_without_reading_them(made, tmp_path)
     page = made._repr_html_()
     assert "<td>spectrum</td><td>(4, 2, 3) float64, steps 3 to 15</td>" in page
     assert page.startswith(f"<code>&lt;{kind}: 4 runs")
+    foreign = trajectory(observables={"<b>": np.zeros((4, 3))}, clocks={}, parameters={"program": "<i>"})
+    assert "<td>&lt;b&gt;</td>" in foreign._repr_html_()
+    assert "&lt;i&gt;" in foreign._repr_html_()
 
 
 def test_a_run_under_way_says_what_it_holds(tmp_path):

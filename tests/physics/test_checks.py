@@ -1,0 +1,65 @@
+"""What arguments may be at their bounds, how far a bar is moved, and where seeds are heard."""
+
+import numpy as np
+import pytest
+
+from physics import InputError
+from physics.checks import finite_array, number, point_sets, whole_number
+from physics.hooks import shown
+from physics.seeds import describe_seed, hear_seeds, other_seeds, parent_seed
+
+
+def test_bounds_and_shapes_belong_to_what_is_allowed():
+    assert whole_number("x", 2**53, 0) == 2**53
+    assert finite_array("x", 3.0).shape == ()
+    assert finite_array("x", [[True], [False]]).tolist() == [[1.0], [0.0]]
+    assert point_sets("x", np.zeros((2, 3, 1))).shape == (2, 3, 1)
+    assert point_sets("x", np.zeros((2, 1)), minimum_tokens=2).shape == (2, 1)
+    for wrong in (lambda: number("x", -np.inf), lambda: finite_array("x", [1.0, np.nan])):
+        with pytest.raises(InputError, match="x must be"):
+            wrong()
+    for shape in ((3,), (2, 1), (3, 0)):
+        with pytest.raises(InputError, match="x must ha|x must hold"):
+            point_sets("x", np.zeros(shape))
+
+
+class Bar:
+    """A progress bar that remembers how it was moved."""
+
+    def __init__(self, **given):
+        self.given, self.n, self.moved = given, given["initial"], []
+
+    def update(self, by):
+        self.n += by
+        self.moved.append(by)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+@pytest.mark.parametrize(("progress", "hidden"), [(True, None), (False, True)])
+def test_a_bar_begins_where_the_run_does_and_is_moved_to_where_it_is(monkeypatch, progress, hidden):
+    bars = []
+    monkeypatch.setattr("tqdm.tqdm", lambda **given: bars.append(Bar(**given)) or bars[0])
+    with shown(progress, 9, 3, "x") as show:
+        show(5)
+        show(9)
+    (bar,) = bars
+    assert (bar.given["total"], bar.given["initial"], bar.given["desc"]) == (9, 3, "x")
+    assert bar.given["disable"] is hidden, "None hides it where stderr is no terminal"
+    assert bar.moved == [2, 4]
+
+
+def test_seeds_are_heard_and_shifted_inside_only():
+    with hear_seeds() as heard, other_seeds(100):
+        parent_seed(3)
+        with hear_seeds() as within, other_seeds(7):
+            assert parent_seed(3).entropy == 10
+        assert parent_seed(4).entropy == 104, "as outside"
+    with pytest.raises(ZeroDivisionError), hear_seeds() as failed, other_seeds(1):
+        raise ZeroDivisionError
+    assert (parent_seed(3).entropy, describe_seed(3)) == (3, 3)
+    assert (heard, within, failed) == ({103, 104}, {10}, set())

@@ -1,0 +1,130 @@
+"""What is written where: whose name a file bears, what it replaces, and in which order its points stand."""
+
+import threading
+
+import h5py
+import numpy as np
+import pytest
+
+from physics import FileFormatError, OutputError, Trajectory
+from physics.trajectory.header import Layout
+from physics.trajectory.provenance import made_with
+from physics.trajectory.recording import MemoryRecorder
+from physics.trajectory.writer import FileRecorder
+
+
+def test_a_finished_file_takes_its_name_without_hard_links_too(tmp_path, monkeypatch):
+    def no_links(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", no_links)
+    Trajectory(np.ones((1, 1, 3, 2)), [0]).save(tmp_path / "t.h5")
+    assert [one.name for one in tmp_path.iterdir()] == ["t.h5"]
+    assert Trajectory.open(tmp_path / "t.h5").final[0, 2, 1] == 1.0
+
+
+def test_what_is_saved_takes_the_place_of_a_file_and_of_an_unfinished_run(tmp_path):
+    path = tmp_path / "t.h5"
+    for one in (path, tmp_path / "t.h5.partial"):
+        one.write_bytes(b"old")
+    Trajectory(np.ones((1, 1, 3, 2)), [0]).save(path, overwrite=True)
+    assert [one.name for one in tmp_path.iterdir()] == ["t.h5"]
+    assert Trajectory.open(path).final[0, 2, 1] == 1.0
+
+
+def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch):
+    path, made = tmp_path / "t.h5", Trajectory(np.ones((1, 1, 3, 2)), [0])
+    made.save(path)
+    before = path.read_bytes()
+
+    def full(merging, *_, **options):
+        merging.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("physics.trajectory.saving.write_file", full)
+    with pytest.raises(OutputError, match=r"cannot write .*t\.h5: No space left on device$"):
+        made.save(path, overwrite=True)
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("t.h5", before)]
+
+
+def test_what_nobody_recorded_was_made_by_physics(tmp_path):
+    Trajectory(np.ones((1, 1, 3, 2)), [0]).save(tmp_path / "t.h5")
+    assert Trajectory.open(tmp_path / "t.h5").made_with == made_with("physics")
+    assert {"grokphys", "source", "numpy", "processor"} <= made_with("physics").keys()
+
+
+def test_a_flush_that_fails_says_so(tmp_path, monkeypatch):
+    def full(self, kind, *parts):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OutputError, match="No space left on device"):
+        with FileRecorder(tmp_path / "t.h5", Layout(1, 3, 1, "float64"), {}) as recorder:
+            monkeypatch.setattr("physics.trajectory.log.LogWriter.append", full)
+            recorder.append(0, 0.0, np.ones((1, 3, 1)))
+            with pytest.raises(OutputError, match="No space left on device"):
+                recorder.flush()
+
+
+def test_nothing_is_taken_by_a_recorder_whose_thread_has_ended(tmp_path):
+    recorder = FileRecorder(tmp_path / "t.h5", Layout(1, 3, 1, "float64"), {})
+    opening = threading.Thread(target=recorder.__enter__)  # it ends without leaving the block
+    opening.start()
+    opening.join()
+    recorder._inbox.put("stop")
+    recorder._thread.join(30)
+    with pytest.raises(OutputError, match="the thread that writes it has ended"):
+        recorder.append(0, 0.0, np.ones((1, 3, 1)))
+
+
+def test_an_unfinished_file_of_the_first_schema_has_the_frames_that_are_whole(tmp_path):
+    path = tmp_path / "t.h5"
+    whole = Trajectory(
+        np.arange(24.0).reshape(2, 4, 3, 1), [0, 2, 4, 7], observables={"o": np.arange(8.0).reshape(2, 4)}
+    )
+    whole.save(path)
+    with h5py.File(path, "r+") as file:
+        file["parameters"].attrs["complete"] = 0
+        file["particles/tokens/position/time"].resize(3, axis=0)
+        file["observables/o/value"].resize(2, axis=0)
+    found = Trajectory.open(path)
+    assert (found.frames, found.complete) == (2, False)
+    assert (found.steps.tolist(), found.times.tolist()) == ([0, 2], [0.0, 2.0])
+    np.testing.assert_array_equal(found.positions, whole.positions[:, :2])
+    np.testing.assert_array_equal(found.observables["o"], whole.observables["o"][:, :2])
+
+
+@pytest.mark.parametrize(("author", "expected"), [("Ada", b"Ada"), ("", b"root")])
+def test_a_file_names_who_wrote_it(tmp_path, monkeypatch, author, expected):
+    monkeypatch.setenv("USER", "root")
+    monkeypatch.setenv("GROKPHYS_AUTHOR", author)
+    Trajectory(np.zeros((1, 1, 3, 1)), [0], made_with={"grokphys": "9.9"}).save(tmp_path / "t.h5")
+    with h5py.File(tmp_path / "t.h5") as file:
+        assert file["h5md/author"].attrs["name"] == expected
+        assert file["h5md/creator"].attrs["version"] == b"9.9"
+
+
+def test_points_are_compared_with_their_runs_block_by_block(tmp_path, monkeypatch):
+    path = tmp_path / "t.h5"
+    Trajectory(np.arange(24.0).reshape(3, 1, 8, 1), [0]).save(path)
+    monkeypatch.setattr("physics.trajectory.stored.BLOCK", 7)
+    assert Trajectory.open(path)[2].final[0, 7, 0] == 23.0
+    with h5py.File(path, "r+") as file:
+        file["particles/tokens/run"][14:18] = [1, 2, 1, 2]
+    with pytest.raises(FileFormatError, match="its 24 points are not those of 3 runs"):
+        Trajectory.open(path)
+
+
+def test_a_frame_that_is_handed_back_is_a_copy():
+    recorder = MemoryRecorder(Layout(1, 3, 1, "float64", 2, {}), {})
+    recorder.append(0, 0.0, np.ones((1, 3, 1)))
+    recorder.frame(0)[:] = 9.0
+    assert (recorder.result().initial == 1.0).all()
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(np.float32, 4), (np.float64, 8)])
+@pytest.mark.parametrize(("frames", "held"), [(0.5, 1), (1, 1), (2, 2), (2.9, 2), (3, 3), (50, 7)])
+def test_a_block_is_as_many_frames_as_fit_and_one_at_least(dtype, size, frames, held):
+    positions = np.arange(4 * 7 * 5 * 2, dtype=dtype).reshape(4, 7, 5, 2)
+    blocks = list(Trajectory(positions, range(7)).blocks(megabytes=frames * 4 * 5 * 2 * size / 2**20))
+    assert [(one.start, one.stop) for one, _ in blocks] == [(k, min(k + held, 7)) for k in range(0, 7, held)]
+    np.testing.assert_array_equal(np.concatenate([block for _, block in blocks], axis=1), positions)
