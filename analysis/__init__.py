@@ -1,4 +1,7 @@
-"""Analysis of trajectories: signals, laws of motion, survival, comparison and figures. It never trains."""
+"""Analyze trajectories: signals, laws of motion, survival, comparison, phases, statistics and figures.
+
+Nothing here trains or simulates; everything reads trajectories, or plain arrays.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -23,12 +26,12 @@ if TYPE_CHECKING:
     from analysis.compare.comparison import Comparison, compare
     from analysis.compare.motion import Motion
     from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets, onsets
-    from analysis.compare.relabelling import (
+    from analysis.compare.relabelling import procrustes_disparity
+    from analysis.compare.symmetry import (
         Symmetry,
         affine_maps,
         automorphisms,
         no_relabelling,
-        procrustes_disparity,
         symmetry_of,
     )
     from analysis.laws.batch import Recipe, fit_batch
@@ -221,13 +224,13 @@ HOMES = {
     "Stability": "analysis.laws.flow",
     "StoppingRule": "analysis.circles.survival",
     "Structures": "analysis.circles.structures",
-    "Symmetry": "analysis.compare.relabelling",
+    "Symmetry": "analysis.compare.symmetry",
     "Transition": "analysis.stats.transitions",
-    "affine_maps": "analysis.compare.relabelling",
+    "affine_maps": "analysis.compare.symmetry",
     "affine_rollout": "analysis.laws.flow",
     "affine_solution": "analysis.laws.flow",
     "agreement": "analysis.circles.survival",
-    "automorphisms": "analysis.compare.relabelling",
+    "automorphisms": "analysis.compare.symmetry",
     "batch_lasso": "analysis.laws.lasso",
     "calibrate": "analysis.stats.calibration",
     "circle_counts": "analysis.circles.prediction",
@@ -269,7 +272,7 @@ HOMES = {
     "median_crossing": "analysis.stats.transitions",
     "neuron_ablation": "analysis.circles.neurons",
     "neuron_spectrum": "physics.neurons.spectrum",
-    "no_relabelling": "analysis.compare.relabelling",
+    "no_relabelling": "analysis.compare.symmetry",
     "onsets": "analysis.compare.onsets",
     "phase_diagram": "analysis.phases.diagram",
     "principal_components": "analysis.circles.geometry",
@@ -284,7 +287,7 @@ HOMES = {
     "survival_rates": "analysis.circles.prediction",
     "survives": "analysis.circles.survival",
     "surviving_frequencies": "analysis.circles.survival",
-    "symmetry_of": "analysis.compare.relabelling",
+    "symmetry_of": "analysis.compare.symmetry",
     "to_generator": "analysis.laws.flow",
     "to_increment": "analysis.laws.flow",
     "trajectory_signals": "analysis.circles.fourier",

@@ -1,4 +1,8 @@
-"""Networks that are trained as ensembles and record how their embeddings move."""
+"""Train ensembles of small networks, and record how their embeddings move.
+
+`train` trains and records an ensemble, `Training` is the same loop step by step, and `Recorder` records a
+PyTorch loop of your own. `networks` restores trained networks from a recorded trajectory.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +22,8 @@ from nets.models import (
     ToyAddition,
     TwoLayer,
 )
-from nets.networks import Networks, networks, training_sets
+from nets.networks import Networks, networks
+from nets.provenance import training_sets
 from nets.recording import recording_steps
 from nets.stepping import Training
 from nets.tasks import Task

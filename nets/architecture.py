@@ -1,4 +1,4 @@
-"""Networks of one family: an embedding, a way to combine two tokens, dense layers."""
+"""The layers of a dense model: how two tokens are combined, the dense layers after that, and the loss."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ EMBEDDING = "embedding"
 Combine = Literal["sum", "concatenate", "product", "data", "neurons"]
 Activation = Literal["silu", "relu", "tanh", "asinh"]
 Neuron = Literal["relu", "quadratic", "silu", "tanh", "abs"]
-"""Activations of `nets.TwoLayer`."""
+"""Names of the activations of `nets.TwoLayer`."""
 Loss = Literal["cross_entropy", "mean_squared_error"]
 Initialisation = Literal["pytorch", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"]
 
@@ -33,31 +33,43 @@ ACTIVATIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "asinh": np.arcsinh,
     "abs": np.abs,
 }
-"""Activations of NumPy arrays."""
+"""The activations as functions of NumPy arrays, by name."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Layers between the tokens and the loss. Both engines compute this one definition.
+    """Layers between the tokens and the loss of a model that both engines can train.
+
+    A `DenseModel` states its layers in this form once. The PyTorch engine and the fused engine both compute
+    them from it, so that a model of your own needs no code for either.
 
     Attributes
     ----------
     combine : {"sum", "concatenate", "product", "data", "neurons"}
-        The input of the dense layers: `E_a + E_b`, `[E_a, E_b]`, the matrix product `E_a E_b` of embeddings
-        that are square matrices, or the example itself, without an embedding. Under "neurons" the rows of the
-        embedding are the weights into the hidden layer, `σ(E_a + E_b)` are its activations, and a single
-        layer without a bias follows.
+        How the embeddings of two tokens a and b become the input of the first dense layer. "sum" is `E_a +
+        E_b`, "concatenate" is `[E_a, E_b]`, and "product" is the matrix product `E_a E_b` of embeddings that
+        are square matrices. "data" is the example itself, without an embedding. "neurons" takes the rows of
+        the embedding as the weights into a hidden layer, whose activations are `σ(E_a + E_b)`; one layer
+        without a bias follows.
     sizes : tuple of int
-        Inputs of the first dense layer, the widths of the hidden ones, outputs of the last.
+        Number of inputs of the first dense layer, widths of the hidden layers, number of outputs of the last.
     activation : {"silu", "relu", "tanh", "asinh"}
-        Activation after each dense layer except the last; under "neurons", one of `Neuron`.
+        Function after each dense layer except the last. Under "neurons" it is the function σ, which is one of
+        "relu", "quadratic", "silu", "tanh" and "abs".
     loss : {"cross_entropy", "mean_squared_error"}
         Loss, averaged over the examples. The squared error is also averaged over the outputs, as in PyTorch's
         `MSELoss`.
-    embedding_penalty : float
-        Factor of the mean |E| that is added to the training loss.
-    even : float
-        Weight λ of the even part of SiLU, λ (x/2) tanh(x/2), which is added to the activation.
+    embedding_penalty : float, default 0.0
+        Factor of the mean of |E| over all components of the embedding, which is added to the training loss.
+    even : float, default 0.0
+        Weight λ of the even part of SiLU, `λ (x/2) tanh(x/2)`, which is added to the activation.
+
+    Examples
+    --------
+    >>> import nets
+    >>> layers = nets.Architecture("sum", (2, 32, 17), "relu", "cross_entropy")
+    >>> layers.layers
+    ('hidden1', 'output')
     """
 
     combine: Combine
@@ -69,7 +81,7 @@ class Architecture:
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Names of the dense layers."""
+        """Names of the dense layers, such as ("hidden1", "output"), with which parameter names begin."""
         return (*(f"hidden{number}" for number in range(1, len(self.sizes) - 1)), "output")
 
     def check(
@@ -80,25 +92,27 @@ class Architecture:
         features: int,
         loss: str,
     ) -> None:
-        """Refuse an architecture that does not fit the shapes of the parameters of a model.
+        """Refuse an architecture that does not fit the parameters of its model.
+
+        Engines trust shapes, so a model of your own is checked once, before it is trained.
 
         Parameters
         ----------
         kind : str
-            Name of the model, which messages begin with.
+            Name of the model, with which messages begin.
         parameters : mapping of str to tuple of int
-            Shape of each parameter of one member, in their order.
+            Shape of each parameter of one member, in the order in which the model returns them.
         embedding : pair of int
             Numbers of tokens and of dimensions of the embedding.
         features : int
-            Length of an input of a model that reads data.
+            Length of one input of a model that reads data.
         loss : str
-            Loss of the model.
+            Loss that the model states.
 
         Raises
         ------
         InputError
-            If the architecture does not fit.
+            If a name is unknown, or the sizes, the loss or the parameters do not agree with the architecture.
         """
         neurons = self.combine == "neurons"
         activations = Neuron if neurons else Activation
@@ -130,9 +144,11 @@ class Architecture:
 
         Parameters
         ----------
-        initialisation : str
-            Distribution of the weights, as in `ConstantAttention`.
+        initialisation : {"pytorch", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"}
+            Distribution of the weights. "pytorch" is uniform on ±1/√inputs, for biases too; the others have
+            biases of zero.
         generator : numpy.random.Generator
+            Source of the random numbers.
 
         Returns
         -------
@@ -145,9 +161,9 @@ class Architecture:
         return drawn
 
     def decoded(self, parameters: Mapping[str, NDArray[Any]], states: NDArray[Any]) -> NDArray[Any]:
-        """Return the outputs of one member for inputs of its first dense layer.
+        """Return the outputs of one member for given inputs of its first dense layer.
 
-        They are computed without PyTorch, which takes seconds to import.
+        This is computed with NumPy, because PyTorch takes seconds to import.
 
         Parameters
         ----------
@@ -169,18 +185,19 @@ class Architecture:
         return states
 
     def hidden(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
-        """Return the activations of the last hidden layer.
+        """Return the activations of the last hidden layer for all members at once.
 
         Parameters
         ----------
         parameters : dict of Tensor
             Parameters by name, each with a first axis of length runs.
         inputs : Tensor, shape (runs, examples, 2) or (runs, examples, features)
-            Pairs of tokens, or data.
+            Pairs of tokens (int64), or data.
 
         Returns
         -------
         Tensor, shape (runs, examples, width)
+            Activations, where width is that of the last hidden layer.
         """
         states = self._combined(parameters, inputs)
         for name in self.layers[:-1]:
@@ -188,7 +205,7 @@ class Architecture:
         return states
 
     def activate(self, states: "Tensor") -> "Tensor":
-        """Apply the activation to each number.
+        """Apply the activation, with its even part if there is one, to each number.
 
         Parameters
         ----------
@@ -198,6 +215,7 @@ class Architecture:
         Returns
         -------
         Tensor, the shape of `states`
+            Activations.
         """
         import torch
 
@@ -209,16 +227,19 @@ class Architecture:
         return activated
 
     def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
-        """Return the outputs of the last layer.
+        """Return the outputs of the last layer for all members at once.
 
         Parameters
         ----------
-        parameters, inputs
-            As in `hidden`.
+        parameters : dict of Tensor
+            Parameters by name, each with a first axis of length runs.
+        inputs : Tensor, shape (runs, examples, 2) or (runs, examples, features)
+            Pairs of tokens (int64), or data.
 
         Returns
         -------
         Tensor, shape (runs, examples, outputs)
+            Logits, or estimates of the targets.
         """
         return dense(parameters, "output", self.hidden(parameters, inputs))
 
@@ -239,21 +260,29 @@ class Architecture:
 
 
 def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
-    """Look up the embeddings of tokens for each member; for use inside `Model.outputs`.
+    """Look up the embeddings of tokens for every member of an ensemble, inside `Model.outputs`.
 
-    The rows are read from one table of all members, because PyTorch sums the gradient of a table in a fixed
-    order, also on CUDA. With `gather` the order would depend on the threads.
+    All rows are read from one table, because PyTorch then sums the gradient of an embedding in a fixed order,
+    also on CUDA. With `gather`, the order would depend on the threads, and results would not repeat.
 
     Parameters
     ----------
     embedding : Tensor, shape (runs, tokens, dim)
         Embeddings of all members.
     tokens : Tensor of int64, shape (runs, ...)
-        Numbers of the tokens, from 0.
+        Numbers of the tokens, from 0 to tokens - 1.
 
     Returns
     -------
     Tensor, shape (runs, ..., dim)
+        Embedding of each token.
+
+    Examples
+    --------
+    >>> import nets, torch
+    >>> table = torch.arange(12.0).reshape(2, 3, 2)  # two members, three tokens, two dimensions
+    >>> nets.embedded(table, torch.tensor([[0, 2], [1, 1]])).tolist()
+    [[[0.0, 1.0], [4.0, 5.0]], [[8.0, 9.0], [8.0, 9.0]]]
     """
     import torch
 
@@ -266,7 +295,7 @@ def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
 def draw_layer(
     name: str, initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
-    """Draw the weight (inputs, outputs) and the bias (1, outputs) of one dense layer, by name."""
+    """Draw the weight (inputs, outputs) and the bias (1, outputs) of one dense layer."""
     weight = _weights(initialisation, inputs, outputs, generator)
     if initialisation == "pytorch":
         bias = generator.uniform(-(inputs**-0.5), inputs**-0.5, (1, outputs))
@@ -276,7 +305,7 @@ def draw_layer(
 
 
 def dense(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tensor":
-    """Return (runs, examples, outputs), one dense layer on states (runs, examples, inputs)."""
+    """Apply one dense layer to states (runs, examples, inputs), and return (runs, examples, outputs)."""
     import torch
 
     weight, bias = parameters[f"{name}.weight"], parameters.get(f"{name}.bias")
@@ -286,7 +315,7 @@ def dense(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tens
 def _weights(
     initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Draw weights as PyTorch's linear module does by default, or by the rule with that name."""
+    """Draw weights (inputs, outputs) as `torch.nn.Linear` does by default, or by the rule of that name."""
     deviation = {
         "pytorch": (3 * inputs) ** -0.5,
         "kaiming_uniform": (2 / inputs) ** 0.5,

@@ -1,4 +1,4 @@
-"""Checkpoints, from which a killed run can be resumed to the same bits."""
+"""Checkpoints, from which an interrupted training resumes with bit-identical results."""
 
 import os
 import zipfile
@@ -16,30 +16,33 @@ from physics.trajectory.writer import FileRecorder
 
 SECONDS = 30.0
 LARGEST_SHARE = 0.02
-"""Seconds between checkpoints, and the largest fraction of the time that writing them may take."""
+"""Least time between checkpoints in seconds, and the largest fraction of time that writing them may take."""
 
 
 class Stateful(Protocol):
-    """An object that can return its state and be restored to it."""
+    """An object whose state can be saved and restored, such as an engine."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that a resumed run needs."""
+        """Return all arrays that a resumed run needs, by name."""
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore a state."""
+        """Restore arrays that `state` returned."""
 
 
 class Checkpoint:
-    """The file ``OUT.checkpoint`` next to an unfinished trajectory; a newer one replaces it as a whole.
+    """The file ``OUT.checkpoint`` next to an unfinished trajectory, from which a training resumes.
+
+    Each new checkpoint replaces the previous one in a single operation, so that an interruption never leaves
+    a damaged file.
 
     Parameters
     ----------
     out : path
         Path of the trajectory.
     frames : FileRecorder
-        Recorder of the trajectory.
-    parts : mapping of str to objects with ``state`` and ``restore``
-        Objects that are restored when a run is resumed.
+        Recorder of the trajectory, whose frames must be on disk before a checkpoint refers to them.
+    parts : mapping of str to Stateful
+        Objects whose states are saved, and restored when a run is resumed.
     """
 
     def __init__(
@@ -52,11 +55,11 @@ class Checkpoint:
 
     @property
     def due(self) -> bool:
-        """Return whether it is time to write a checkpoint."""
+        """Whether it is time to write the next checkpoint."""
         return monotonic() - self._written > max(SECONDS, self._cost / LARGEST_SHARE)
 
     def save(self, step: int) -> None:
-        """Save the state of all parts after `step`, once the frames before it are on disk."""
+        """Save the state of all parts after `step` optimizer steps, once the earlier frames are on disk."""
         began = monotonic()
         self._frames.flush()
         kept = {"step": step, "recorded": self._frames.last_step, "run": self._frames.identity}
@@ -68,11 +71,11 @@ class Checkpoint:
         self._cost = self._written - began
 
     def restore(self) -> int | None:
-        """Restore all parts, and return the step of the checkpoint.
+        """Restore all parts, and return the step at which the checkpoint was written.
 
-        The result is None if there is no checkpoint, or it belongs to another run, or it is newer than the
-        frames on disk. The run is then repeated from its start, to the same bits, and only the missing frames
-        are added.
+        The result is None if there is no checkpoint, if it belongs to another run, or if it is newer than the
+        frames on disk. The run is then repeated from its start, with bit-identical results, and only missing
+        frames are added.
 
         Raises
         ------
@@ -89,7 +92,7 @@ class Checkpoint:
             step, recorded, run = (values.pop(name).item() for name in ("step", "recorded", "run"))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise FileFormatError(
-                f"{self.path} is damaged ({error}); remove it, and the run resumes from its start"
+                f"{self.path} is damaged ({error}); remove it, and the run starts again"
             ) from None
         if run != self._frames.identity or recorded > self._frames.last_step:
             return None
@@ -99,11 +102,11 @@ class Checkpoint:
         return int(step)
 
     def remove(self) -> None:
-        """Remove the checkpoint, and the incomplete one that a killed writer may have left."""
+        """Remove the checkpoint, and the incomplete file that an interrupted write may have left."""
         remove(self.path)
 
 
 def remove(checkpoint: Path) -> None:
-    """Remove a checkpoint, and the part of one that a killed process left."""
+    """Remove a checkpoint, and the incomplete file that an interrupted write may have left."""
     for path in (checkpoint, checkpoint.with_name(checkpoint.name + ".partial")):
         path.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
-"""Interventions on single circles of an embedding in Fourier space (Ding §3.2, §4.1, App. C); phases stay.
+"""Interventions on single circles of an embedding in Fourier space (Ding et al. §3.2, §4.1, Appendix C).
 
-They take and return plain arrays (..., p, d). A frequency k of 1 … ⌊p/2⌋ stands for the pair k and p - k:
-both are changed together, so that the embedding stays real; for even p the last one is its own partner.
+All functions take and return plain arrays (..., p, d), and leave the phases of the circles as they are. A
+frequency k from 1 to ⌊p/2⌋ stands for the pair k and p - k: both are changed together, so that the embedding
+stays real. For even p, the last frequency is its own partner.
 """
 
 from collections.abc import Iterable
@@ -17,12 +18,14 @@ Array = NDArray[np.float64]
 
 
 def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
-    """Enlarge or shrink one circle of an embedding, and keep the others and the mean.
+    """Enlarge or shrink one circle of an embedding, and leave the other circles and the mean unchanged.
+
+    This tests whether the initial size of a circle decides whether it survives.
 
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Embeddings of the tokens 0 … p-1, finite.
+        Finite embeddings of the tokens 0 … p-1.
     frequency : int
         Frequency of the circle, from 1 to ⌊p/2⌋.
     factor : float
@@ -31,6 +34,7 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
     Returns
     -------
     ndarray of float64, the shape of `E`
+        The changed embeddings.
 
     Raises
     ------
@@ -40,6 +44,14 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
     References
     ----------
     Ding et al. 2024, §3.2.1, Figure 6 (middle).
+
+    Examples
+    --------
+    >>> import analysis, nets, numpy as np
+    >>> E = np.random.default_rng(0).standard_normal((7, 2))
+    >>> before, after = (analysis.fourier_signals(X) for X in (E, nets.scale_frequency(E, 2, 3.0)))
+    >>> (after / before).round(6).tolist()
+    [1.0, 3.0, 1.0]
     """
     coefficients, tokens = _transformed(E)
     (chosen,) = _frequencies("frequency", [frequency], tokens)
@@ -48,31 +60,39 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
 
 
 def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
-    """Build an embedding with chosen signals, with the planes and phases of the circles of `E`.
+    """Build an embedding whose circles have chosen sizes, with the planes and the phases of those of `E`.
 
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Embeddings of the tokens 0 … p-1, finite. A random embedding gives random planes and phases.
+        Finite embeddings of the tokens 0 … p-1. A random embedding gives random planes and phases.
     signals : array_like, shape (..., ⌊p/2⌋)
-        Norm ‖F_k‖ of each frequency k = 1 … ⌊p/2⌋ in the result, at least 0. Leading axes broadcast. The
-        paper takes s and r s for two frequencies and 1e-6 for the others.
+        Wanted norm ‖F_k‖ of each frequency k = 1 … ⌊p/2⌋, at least 0. Leading axes broadcast. The paper takes
+        s and r s for two frequencies and 1e-6 for the others.
     mean : bool, default False
-        Whether to keep the mean of `E` over the tokens (frequency 0). Otherwise it is zero.
+        Whether to keep the mean of `E` over the tokens (frequency 0). Otherwise it becomes zero.
 
     Returns
     -------
     ndarray of float64, shape (..., p, d)
+        The new embeddings.
 
     Raises
     ------
     InputError
-        If an argument is invalid, or a frequency with a nonzero signal has no signal in `E`, so that its
+        If an argument is invalid, or a signal is wanted at a frequency that `E` does not have, so that its
         plane is unknown.
 
     References
     ----------
     Ding et al. 2024, §3.2.1, Figure 6 (right).
+
+    Examples
+    --------
+    >>> import analysis, nets, numpy as np
+    >>> E = np.random.default_rng(0).standard_normal((7, 2))
+    >>> analysis.fourier_signals(nets.with_signals(E, [2.0, 0.0, 1.0])).round(6).tolist()
+    [2.0, 0.0, 1.0]
     """
     coefficients, tokens = _transformed(E)
     wanted = finite_array("signals", signals)
@@ -100,22 +120,23 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
 
 
 def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) -> Array:
-    """Keep only some circles of an embedding, and remove all others.
+    """Keep only the chosen circles of an embedding, and remove all others.
 
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Embeddings of the tokens 0 … p-1, finite.
+        Finite embeddings of the tokens 0 … p-1.
     frequencies : sequence of int
-        Frequencies to keep, from 1 to ⌊p/2⌋; the list may be empty.
+        Frequencies to keep, from 1 to ⌊p/2⌋; it may be empty.
     mean : bool, default False
-        Whether to keep the mean of `E` over the tokens (frequency 0) too. The paper sets it to zero like all
-        other frequencies.
+        Whether to keep the mean of `E` over the tokens (frequency 0) too. The paper sets it to zero, like the
+        removed frequencies.
 
     Returns
     -------
     ndarray of float64, the shape of `E`
-        Embedding with only these circles. It is `E` itself if all frequencies and the mean are kept.
+        Embeddings with only these circles. If all frequencies and the mean are kept, they equal `E` up to
+        rounding errors.
 
     Raises
     ------
@@ -125,6 +146,13 @@ def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) 
     References
     ----------
     Ding et al. 2024, §4.1 and Appendix C.
+
+    Examples
+    --------
+    >>> import analysis, nets, numpy as np
+    >>> E = np.random.default_rng(0).standard_normal((7, 2))
+    >>> (analysis.fourier_signals(nets.keep_frequencies(E, [2])) > 1e-9).tolist()
+    [False, True, False]
     """
     coefficients, tokens = _transformed(E)
     kept = np.zeros((tokens // 2 + 1, 1))
@@ -140,10 +168,12 @@ def _transformed(E: Any) -> tuple[NDArray[np.complex128], int]:
 
 
 def _restored(coefficients: NDArray[np.complex128], tokens: int) -> Array:
+    """Return the embeddings (..., tokens, d) with these Fourier coefficients."""
     return np.fft.irfft(coefficients, tokens, axis=-2)
 
 
 def _frequencies(name: str, values: Any, tokens: int) -> list[int]:
+    """Return checked frequencies, each from 1 to ⌊tokens/2⌋."""
     if not isinstance(values, Iterable):
         raise InputError(f"{name} must be a sequence of whole numbers, got {values!r}")
     chosen = [whole_number(name, value, 1) for value in values]

@@ -1,4 +1,4 @@
-"""Trained networks that are restored from a trajectory: their outputs, also with another embedding."""
+"""Trained networks that are restored from a trajectory, and their outputs, also with another embedding."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -18,19 +18,29 @@ from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 LAYERS = "layers."
-"""Prefix of the names of the observables that hold all parameters except the embedding."""
+"""Prefix of the names of the observables that hold the parameters other than the embedding."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Networks:
-    """Ensemble of trained networks at one frame of their training.
+    """Trained networks of an ensemble at one recorded step; see `networks`.
+
+    They answer questions that a trajectory cannot: what the networks output, which neurons they have, and
+    what they would do with another embedding.
 
     Attributes
     ----------
-    ensemble : Ensemble
+    ensemble : nets.engines.ensemble.Ensemble
         Model, parameters, training and validation sets, and targets of the members.
     dtype : str
         Number type in which they were trained, and in which outputs are computed.
+
+    Examples
+    --------
+    >>> import nets
+    >>> found = nets.networks(nets.train(nets.ConstantAttention(7), steps=50, observables=("layers",)))
+    >>> found.outputs([[0, 1], [2, 6]]).shape, found.accuracy("train").shape
+    ((1, 2, 7), (1,))
     """
 
     ensemble: Ensemble
@@ -38,7 +48,7 @@ class Networks:
 
     @property
     def model(self) -> Model:
-        """The architecture of all members."""
+        """Model of all members."""
         return self.ensemble.model
 
     @property
@@ -48,11 +58,11 @@ class Networks:
 
     @property
     def parameters(self) -> Mapping[str, NDArray[Any]]:
-        """Parameters of all members by name: the embedding and the layers, (runs, ...) each."""
+        """Parameters of all members by name, (runs, ...) each: the embedding and the layers."""
         return self.ensemble.parameters
 
     def examples(self, part: str) -> NDArray[np.int64]:
-        """Return the examples of the task that belong to a set.
+        """Return the indices of the examples that each member was trained on, or is validated on.
 
         Parameters
         ----------
@@ -62,7 +72,7 @@ class Networks:
         Returns
         -------
         ndarray of int64, shape (runs, examples)
-            Numbers of the examples.
+            Indices into ``model.task.inputs`` and ``model.task.labels``.
 
         Raises
         ------
@@ -77,8 +87,8 @@ class Networks:
         Parameters
         ----------
         inputs : array_like, shape (examples, 2) or (runs, examples, 2), optional
-            Pairs of tokens, or features if the model reads data. They may be the same for all members, or
-            different for each. By default they are all examples of the task.
+            Pairs of tokens, or (..., features) if the model reads data. They may be the same for all members,
+            or different for each. By default they are all examples of the task.
 
         Returns
         -------
@@ -103,7 +113,7 @@ class Networks:
         Returns
         -------
         ndarray of float64, shape (runs,)
-            Loss in nats or mean squares.
+            Cross-entropy in nats, or mean squared error; NaN if the set is empty.
 
         Raises
         ------
@@ -113,7 +123,7 @@ class Networks:
         return self._engine().losses(_part(part))[0]
 
     def accuracy(self, part: str) -> NDArray[np.float64]:
-        """Return the fraction of right answers on a set, as `train` records it.
+        """Return the fraction of correct answers on a set, as `train` records it.
 
         Parameters
         ----------
@@ -139,17 +149,18 @@ class Networks:
         Parameters
         ----------
         E : array_like, shape (tokens, dim) or (runs, tokens, dim)
-            For instance ``keep_frequencies(networks.parameters["embedding"], [3, 7], mean=True)``.
+            New embedding of all members, or of each. An example is ``keep_frequencies(E, [3, 7],
+            mean=True)``, where E is ``networks.parameters["embedding"]``.
 
         Returns
         -------
         Networks
-            New networks; these keep their embedding.
+            New networks; the original ones keep their embedding.
 
         Raises
         ------
         InputError
-            If `E` is not finite or of another shape, or the model has no embedding.
+            If `E` is not finite or has another shape, or the model has no embedding.
         """
         if EMBEDDING not in self.parameters:
             raise InputError(f"with_embedding needs a model with an embedding; {_name(self.model)} has none")
@@ -163,9 +174,12 @@ class Networks:
     def classify(self, points: Any) -> NDArray[np.int64]:
         """Return the class that each member assigns to points of its embedding space.
 
+        The points stand for sums of two embeddings, so a grid of them shows the regions of a classifier.
+
         Parameters
         ----------
         points : array_like, shape (points, dim) or (runs, points, dim)
+            Points, the same for all members or different for each.
 
         Returns
         -------
@@ -175,7 +189,7 @@ class Networks:
         Raises
         ------
         InputError
-            If the model does not add embeddings, or `points` are not finite or of another shape.
+            If the model does not add embeddings, or `points` are not finite or have another shape.
 
         References
         ----------
@@ -209,6 +223,7 @@ class Networks:
         Returns
         -------
         Networks
+            Ensemble with this member only.
         """
         of = self.ensemble
         own = slice(run, run + 1)
@@ -223,19 +238,19 @@ class Networks:
         return dataclasses.replace(self, ensemble=alone)
 
     def neuron_weights(self) -> dict[str, NDArray[Any]]:
-        """Return the effective weights of the first hidden layer, for `analysis.neuron_spectrum`.
+        """Return the effective weights of the first hidden layer, as arguments of `analysis.neuron_spectrum`.
 
         Returns
         -------
         dict of ndarray
-            Arguments of `analysis.neuron_spectrum` by name: "W_in" (runs, tokens, hidden), "second" of the
-            same shape if the second token has separate weights, and "W_out" (runs, hidden, tokens) if there
-            is only one hidden layer.
+            "W_in" (runs, tokens, hidden), the embedding times the first layer, without biases. There is also
+            "second", of the same shape, if the second token has separate weights, and "W_out" (runs, hidden,
+            tokens), if there is only one hidden layer.
 
         Raises
         ------
         InputError
-            If the model has no such neurons.
+            If the model does not learn addition modulo its tokens, or has no neurons that read both tokens.
         """
         return neuron_weights(self.model, self.parameters)
 
@@ -245,7 +260,7 @@ class Networks:
         Returns
         -------
         ndarray, shape (runs, tokens, tokens, tokens)
-            The axes are the run, both tokens, and the class.
+            The axes are the run, the first token, the second token, and the class.
 
         Raises
         ------
@@ -259,17 +274,18 @@ class Networks:
 
         Parameters
         ----------
-        inputs : array_like, optional
-            As in `outputs`.
+        inputs : array_like, shape (examples, 2) or (runs, examples, 2), optional
+            Pairs of tokens, or (..., features) if the model reads data; by default, all examples of the task.
 
         Returns
         -------
         ndarray, shape (runs, examples, width)
+            Activations.
 
         Raises
         ------
         InputError
-            If `inputs` are of another shape, or the model has no architecture of dense layers.
+            If `inputs` have another shape, or the model has no architecture of dense layers.
         """
         layers = self.model.architecture
         if layers is None:
@@ -277,7 +293,7 @@ class Networks:
         return self._each("inputs", self._inputs(inputs), layers.hidden)
 
     def _inputs(self, inputs: Any) -> NDArray[Any]:
-        """Return checked inputs of `outputs`."""
+        """Return the checked inputs of `outputs`."""
         task = self.model.task
         given = np.asarray(task.inputs if inputs is None else inputs)
         wanted, whole = task.inputs.shape[1:], task.inputs.dtype.kind == "i"
@@ -305,13 +321,13 @@ class Networks:
         return torch.cat(found).numpy()
 
     def _per_run(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values (runs, ...), which may have been given once for all runs."""
+        """Return values (runs, ...) from values that were given for each run, or once for all runs."""
         if values.ndim == 3 and len(values) != self.runs:
-            raise InputError(f"{name} must be the same for all runs, or {self.runs}, got {len(values)}")
+            raise InputError(f"{name} must be given once, or for each of {self.runs} runs, got {len(values)}")
         return np.broadcast_to(values, (self.runs, *values.shape[-2:]))
 
     def _engine(self) -> Any:
-        """Engine with these networks that evaluates losses as in training; its optimizer takes no step."""
+        """Return an engine that evaluates these networks as in training; its optimizer never takes a step."""
         from torch import device
 
         from nets.engines.torch import BatchedEngine
@@ -322,26 +338,35 @@ class Networks:
 
 
 def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
-    """Restore the networks of a recorded training.
+    """Restore the networks of a recorded training, to study what they compute.
 
     Parameters
     ----------
     trajectory : Trajectory
-        Made by `train` with ``observables=(..., "layers")``, in memory or from a file. The positions are the
-        embeddings. Training sets and targets are read from it, or drawn again from the same random streams.
+        Result of `train` with ``observables=(..., "layers")``, in memory or from a file. The positions are
+        the embeddings. Training sets and targets are read from it, or drawn again from the same random
+        streams.
     frame : int, default -1
-        Index of the frame; negative indices count from the end.
+        Index of the recorded frame; negative indices count from the end.
 
     Returns
     -------
     Networks
+        All members with their parameters at that frame.
 
     Raises
     ------
     InputError
         If the trajectory does not hold all that is needed, or has no such frame.
     FileFormatError
-        If the model learned data from files that cannot be read or have changed.
+        If the model learned images from files that cannot be read or have changed.
+
+    Examples
+    --------
+    >>> import nets
+    >>> trained = nets.train(nets.ConstantAttention(7), runs=2, steps=50, observables=("layers",))
+    >>> nets.networks(trained).logits().shape
+    (2, 7, 7, 7)
     """
     ensemble = ensemble_of(trajectory)
     names = [name for name in trajectory.observables if name.startswith(LAYERS)]
@@ -363,31 +388,8 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     return Networks(dataclasses.replace(ensemble, parameters=restored), dtype)
 
 
-def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
-    """Return the training sets of a recorded training, even if its layers were not recorded.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        Made by `train`.
-
-    Returns
-    -------
-    Model
-        The architecture, with the task.
-    ndarray of int64, shape (runs, examples)
-        Numbers of the training examples of each member.
-
-    Raises
-    ------
-    InputError, FileFormatError
-        As in `networks`.
-    """
-    ensemble = ensemble_of(trajectory)
-    return ensemble.model, ensemble.train
-
-
 def _part(part: str) -> str:
+    """Return the name of a set, if it is "train" or "validation"."""
     return choice("part", part, ("train", "validation"))
 
 

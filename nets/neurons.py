@@ -1,4 +1,4 @@
-"""Which models have neurons that read two tokens, and the weights and logits of such networks."""
+"""The neurons that read two tokens: which models have them, and the weights and logits of such networks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,13 @@ from physics.errors import InputError
 
 
 def has_neurons(model: Model) -> bool:
-    """Return whether the model has hidden neurons that read two tokens and adds modulo their number."""
+    """Return whether the model adds modulo its number of tokens and has neurons that read both tokens."""
     layers = model.architecture
     return adds(model) and layers is not None and layers.combine in ("sum", "concatenate", "neurons")
 
 
 def adds(model: Model) -> bool:
-    """Return whether the model has a logit for each class of an addition modulo the number of its tokens."""
+    """Return whether the model has a logit for each result of an addition modulo the number of its tokens."""
     theory = model.theory
     modular = theory is not None and theory.modulus == model.tokens == model.task.classes
     return modular and model.loss == "cross_entropy"
@@ -32,14 +32,16 @@ def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict
     Parameters
     ----------
     model : Model
+        Model of the networks.
     parameters : mapping of str to ndarray, shape (runs, ...) each
+        Parameters of all members by name.
 
     Returns
     -------
     dict of ndarray
-        "W_in" (runs, tokens, hidden), the embedding times the first layer; "second", of the same shape, if
-        the second token has separate weights; "W_out" (runs, hidden, tokens), if there is only one hidden
-        layer.
+        "W_in" (runs, tokens, hidden), the embedding times the first layer, without biases. There is also
+        "second", of the same shape, if the second token has separate weights, and "W_out" (runs, hidden,
+        tokens), if there is only one hidden layer.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Measurements in addition to the embeddings, and the members that have ended."""
+"""The observables of a training, which are measured in addition to the embeddings, and the ended members."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -27,15 +27,16 @@ TRAINING, DECIDED, DIVERGED = 0, 1, 2
 
 
 class Observer:
-    """Measures an ensemble, keeps the steps at which thresholds were reached, and marks ended members.
+    """Measures an ensemble during training, notes when thresholds are reached, and marks members as ended.
 
     Parameters
     ----------
     ensemble : Ensemble
+        The members before training.
     names : sequence of str
         Names among `OBSERVABLES`.
     thresholds : mapping of str to float
-        Observables whose first step at or above a value is kept as ``steps_to_<name>``.
+        Observables whose first measured step at or above a value is kept, as ``steps_to_<name>``.
     delta : float
         Tolerance of the representation quality.
     """
@@ -49,7 +50,7 @@ class Observer:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each observable for one frame of one run."""
+        """Shape of each observable for one frame of one run, by name."""
         shapes: dict[str, tuple[int, ...]] = {}
         for name in self._names:
             if name == "gradient":
@@ -64,7 +65,10 @@ class Observer:
         return shapes | {f"steps_to_{name}": () for name in self._thresholds} | {"status": ()}
 
     def measure(self, engine: Engine, step: int, *, all_names: bool = True) -> dict[str, NDArray[Any]]:
-        """Measure all observables, or only those with a threshold; record thresholds and divergence."""
+        """Measure all observables of a step, or only those with a threshold; note thresholds and divergence.
+
+        Returns the values (runs, ...) by name. If all are measured, those of diverged members are NaN.
+        """
         wanted = set(self._thresholds) | (set(self._names) if all_names else set())
         values: dict[str, NDArray[Any]] = {}
         for part in ("train", "validation"):
@@ -95,13 +99,13 @@ class Observer:
         return {name: values[name] for name in self.shapes}
 
     def masked(self, positions: NDArray[Any]) -> NDArray[Any]:
-        """Replace diverged members (runs, tokens, dim) by NaN, and mark them."""
+        """Replace the positions (runs, tokens, dim) of diverged members by NaN, and mark them as diverged."""
         self.status[~np.isfinite(positions).all((1, 2))] = DIVERGED
         positions[self.status == DIVERGED] = np.nan
         return positions
 
     def end(self, decided: Any) -> None:
-        """Mark members (runs,) that have ended."""
+        """Mark the members for which `decided` (runs,) is true as ended."""
         decided = np.asarray(decided, bool)
         if decided.shape != self.status.shape:
             raise InputError(
@@ -111,11 +115,11 @@ class Observer:
 
     @property
     def all_reached(self) -> NDArray[np.bool_]:
-        """Return the members (runs,) that have reached every threshold."""
+        """Which members (runs,) have reached every threshold."""
         return np.all([np.isfinite(found) for found in self.reached.values()], axis=0)
 
     def warn(self, numbers: Sequence[int]) -> None:
-        """Warn the caller of `train` that members, given by their numbers in the seed, have diverged."""
+        """Warn the caller of `train` that members have diverged; `numbers` are their numbers in the seed."""
         diverged = np.flatnonzero(self.status == DIVERGED)
         if len(diverged):
             warnings.warn(
@@ -127,12 +131,12 @@ class Observer:
             )
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that a resumed run needs."""
+        """Return all arrays that a resumed run needs, by name."""
         reached = {f"reached/{name}": found.copy() for name, found in self.reached.items()}
         return {"status": self.status.copy(), **reached}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Restore a state."""
+        """Restore arrays that `state` returned."""
         self.status = state["status"].copy()
         self.reached = {name: state[f"reached/{name}"].copy() for name in self.reached}
 
@@ -159,11 +163,11 @@ class Observer:
 def _inside(
     ensemble: Ensemble, parameters: Mapping[str, NDArray[Any]], wanted: set[str]
 ) -> dict[str, NDArray[Any]]:
-    """Return the observables in `wanted` of neurons and logits; NaN for members that are not finite."""
+    """Return the wanted observables of neurons and logits by name; NaN for members that are not finite."""
     found: dict[str, NDArray[Any]] = {}
     members, sound = _finite(parameters)
     if wanted & set(NEURONS):
-        with np.errstate(over="ignore", invalid="ignore"):  # of a member that is about to diverge
+        with np.errstate(over="ignore", invalid="ignore"):  # a member may be about to diverge
             weights, fine = _finite(neuron_weights(ensemble.model, members))
             spectrum = neuron_spectrum(weights["W_in"], weights.get("W_out"), second=weights.get("second"))
             measured = {"neuron_frequency": spectrum.frequency, "neuron_purity": spectrum.purity}
@@ -181,7 +185,7 @@ def _inside(
 def _finite(
     arrays: Mapping[str, NDArray[Any]],
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
-    """Put zeros for the members (runs,) that are not finite, and return which are."""
+    """Replace members (runs,) that are not finite by zeros, and return a mask of those that are finite."""
     sound = np.all([np.isfinite(value).all(tuple(range(1, value.ndim))) for value in arrays.values()], axis=0)
     return {
         name: np.where(sound.reshape(-1, *[1] * (value.ndim - 1)), value, 0) for name, value in arrays.items()
@@ -189,7 +193,7 @@ def _finite(
 
 
 def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
-    """Check the names of observables, and return them; refuse those that the model does not have."""
+    """Return the names of observables as a tuple, or refuse one that the model does not have."""
     names = (names,) if isinstance(names, str) else tuple(names)
     for name in names:
         if name not in OBSERVABLES:
@@ -209,7 +213,7 @@ def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
 
 
 def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensemble) -> dict[str, float]:
-    """Return checked thresholds."""
+    """Return thresholds as floats by name, or refuse one that is not allowed."""
     allowed = ("train_accuracy", "validation_accuracy", "quality")
     for name in thresholds or {}:
         if name not in allowed:

@@ -1,4 +1,4 @@
-"""The description of a training in its trajectory, and the model that is restored from it."""
+"""The description of a training that its trajectory stores, and the model that is restored from it."""
 
 import dataclasses
 import hashlib
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nets.engines.choice import Engine
 from nets.engines.ensemble import PARAMETER, Ensemble, draw
@@ -26,7 +27,7 @@ EXECUTION = ("keep_start", "out", "overwrite", "resume", "callback", "progress")
 def described(
     given: Mapping[str, Any], engine: Engine, ensemble: Ensemble, batch_size: int | None, names: Sequence[str]
 ) -> dict[str, Any]:
-    """Parameters of a trajectory: the arguments of `train` as they were given, checked and filled in."""
+    """Return the parameters of a trajectory: the arguments of `train`, checked, with defaults filled in."""
     model, record, stop = ensemble.model, given["record"], given["stop"]
     computed: dict[str, Any] = {
         "program": "nets.train",
@@ -52,14 +53,13 @@ def described(
 
 
 def model_of(described: Mapping[str, Any]) -> Model:
-    """Restore a model from its type and fields."""
+    """Restore a model from its type and fields, as a trajectory stores them."""
     values = dict(described)
     name = values.pop("type")
     types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
     if name not in types:
         raise InputError(
-            f"the trajectory was trained with the model {name}, which is not defined here; import it first. "
-            f"Known: {', '.join(types)}"
+            f"model of the trajectory must be one of {', '.join(types)}, or be imported first, got {name}"
         )
     if isinstance(values.get("group"), Mapping):
         values["group"] = FiniteGroup(np.array(values["group"]["table"]), values["group"]["name"])
@@ -67,7 +67,7 @@ def model_of(described: Mapping[str, Any]) -> Model:
 
 
 def _kinds(base: type[Model]) -> list[type[Model]]:
-    """Return all models: the dataclasses among the subclasses."""
+    """Return all dataclasses that derive from a class of models, directly or not."""
     below = [kind for child in base.__subclasses__() for kind in (child, *_kinds(child))]
     return [kind for kind in below if dataclasses.is_dataclass(kind)]
 
@@ -81,13 +81,13 @@ def seed_of(described: Any) -> int | np.random.SeedSequence:
 
 
 def _digest(value: Any) -> str:
-    """Return a fingerprint of given initial parameters, to check that a resumed run has the same ones."""
+    """Return a fingerprint of given initial parameters, which a resumed run must match."""
     array = np.ascontiguousarray(value, dtype=np.float64)
     return "sha256:" + hashlib.sha256(array.tobytes()).hexdigest()
 
 
 def ensemble_of(trajectory: Trajectory) -> Ensemble:
-    """Return an ensemble as it was before training, as stored or drawn again from the same streams."""
+    """Return an ensemble as it was before training, from the stored arrays or drawn again from the seed."""
     made = trajectory.parameters
     if made.get("program") != "nets.train":
         raise InputError(
@@ -113,3 +113,36 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
         validation_examples=made["validation_examples"],
         shared=made["shared"],
     )
+
+
+def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
+    """Return the training sets of a recorded training, even if its layers were not recorded.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Result of `train`.
+
+    Returns
+    -------
+    model : Model
+        The model, with its task.
+    examples : ndarray of int64, shape (runs, examples)
+        Indices of the training examples of each member, into ``model.task.inputs``.
+
+    Raises
+    ------
+    InputError
+        If the trajectory was not made by `train`.
+    FileFormatError
+        If the model learned images from files that cannot be read or have changed.
+
+    Examples
+    --------
+    >>> import nets
+    >>> model, examples = nets.training_sets(nets.train(nets.ConstantAttention(7), runs=2, steps=5))
+    >>> model.task.inputs[examples].shape  # 22 of the 28 pairs, for each of two members
+    (2, 22, 2)
+    """
+    ensemble = ensemble_of(trajectory)
+    return ensemble.model, ensemble.train

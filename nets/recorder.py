@@ -1,4 +1,4 @@
-"""`Recorder`: record the embedding of any PyTorch network from your own training loop."""
+"""`Recorder`, which records the embedding of any PyTorch network from your own training loop."""
 
 import contextlib
 import os
@@ -25,9 +25,9 @@ from physics.trajectory.writer import FileRecorder
 class Recorder:
     """Record a parameter of any PyTorch network from your own training loop, in the format of `nets.train`.
 
-    Recorded frames survive if the process is killed. The file can be used like every other trajectory: by
-    `analysis`, `analysis.compare` and ``grokphys explore``. Frame 0 is the parameter at the beginning of the
-    ``with`` block.
+    The resulting file can be used like every other trajectory: by `analysis`, by `analysis.compare` and by
+    ``grokphys explore``. Recorded frames survive if the process is killed. Frame 0 is the parameter when the
+    recorder is created.
 
     Parameters
     ----------
@@ -39,15 +39,16 @@ class Recorder:
         When to record: every k-th step, ``"log:n"`` for about n steps a decade, ``"1:100,50"`` for every step
         up to 100 and then every fiftieth, or a list of steps. The last step is always recorded.
     parameters : mapping, optional
-        How the network is trained, in values that JSON can hold. ``"modulus"`` tells `analysis` that the
-        tokens are added modulo that number.
+        How the network is trained, in values that JSON can hold. ``{"model": {"modulus": 7}}`` tells
+        `analysis.compare` that tokens are added modulo 7; without it, their number is taken as the modulus.
     checkpoint : mapping of str to objects, optional
         Objects with ``state_dict`` and ``load_state_dict``, such as the model and the optimizer. Their state
         is saved in ``path.checkpoint`` every half minute, with the state of PyTorch's random numbers.
     overwrite : bool, default False
-        Replace `path` and an unfinished run.
+        Whether to replace `path` and an unfinished run.
     resume : bool, default False
-        Continue an unfinished run: the objects of `checkpoint` are restored to their state at step `at`.
+        Whether to continue an unfinished run. The objects of `checkpoint` are then restored to their state at
+        step `at`.
 
     Attributes
     ----------
@@ -58,6 +59,8 @@ class Recorder:
     ------
     InputError
         If an argument is invalid, or the unfinished run has another configuration.
+    FileFormatError
+        If the checkpoint is damaged or belongs to other objects.
     OutputError
         If the file exists or cannot be written.
 
@@ -97,7 +100,9 @@ class Recorder:
                     f"{type(thing).__name__}"
                 )
         if resume and not checkpoint:
-            raise InputError("resume needs checkpoint, the model and the optimizer to restore")
+            raise InputError(
+                "resume needs checkpoint, the objects to restore, such as the model and optimizer, got none"
+            )
         self._objects = dict(checkpoint or {})
         self._saved = Path(f"{os.fspath(path)}.checkpoint")
         self._parameters = {"program": "nets.Recorder", **(parameters or {}), "record": record}
@@ -112,13 +117,13 @@ class Recorder:
         self._written = monotonic()
 
     def step(self, **observables: Any) -> None:
-        """Report that the optimizer has taken a step, and what was measured.
+        """Report that the optimizer has taken a step, and the values that were measured at it.
 
         Parameters
         ----------
         **observables
-            Numbers, arrays or tensors, with the same names at each step. For several runs each has the shape
-            (runs, ...). Values at step 0 are unknown and stored as NaN.
+            Numbers, arrays or tensors, with the same names at each step. If the parameter has an axis of
+            runs, each has the shape (runs, ...). Frame 0 precedes every step, so its observables are NaN.
 
         Raises
         ------
@@ -160,6 +165,7 @@ class Recorder:
         Returns
         -------
         Trajectory
+            The recording, read lazily from its file.
 
         Raises
         ------
@@ -210,7 +216,7 @@ class Recorder:
         self.at = step
 
     def _begin(self, observables: Mapping[str, Any]) -> None:
-        """Create the file, once its content is known."""
+        """Create the file, once the names and shapes of the observables are known."""
         assert self._first is not None
         measured = {observable_name(name): self._values(name, value) for name, value in observables.items()}
         runs, tokens, dim = self._first.shape
@@ -240,6 +246,7 @@ class Recorder:
         self._first = None
 
     def _append(self) -> None:
+        """Record the present step, unless a run that is being resumed has recorded it already."""
         assert self._frames is not None
         if self.at > self._frames.last_step:
             measured = {name: self._values(name, value) for name, value in self._last.items()}

@@ -14,7 +14,7 @@ FRAMES_A_DECADE = 20
 
 
 def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np.int64]:
-    """Return the steps at which a run of `steps` steps is recorded, increasing.
+    """Return the steps at which a run of `steps` steps is recorded, in increasing order.
 
     Parameters
     ----------
@@ -29,12 +29,18 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     Returns
     -------
     ndarray of int64
-        Steps from 0 to `steps`.
+        Steps from 0 to `steps`, without repetition.
 
     Raises
     ------
     InputError
         If `record` is none of these, or names a step beyond the last.
+
+    Examples
+    --------
+    >>> import nets
+    >>> nets.recording_steps(25, 100).tolist(), nets.recording_steps("1:4,50", 100).tolist()
+    ([0, 25, 50, 75, 100], [0, 1, 2, 3, 4, 54, 100])
     """
     steps = whole_number("steps", steps, 1)
     if isinstance(record, str):
@@ -64,7 +70,7 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
 
 
 def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
-    """Return a function that decides which steps to record when the last step is unknown."""
+    """Return a function that decides for each step whether to record it, for loops of unknown length."""
     if isinstance(record, str) and (logarithmic := re.fullmatch(r"log(?::(\d+))?", record)):
         density = whole_number("record 'log:n'", int(logarithmic[1] or FRAMES_A_DECADE), 1)
 
@@ -94,7 +100,7 @@ def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
 
 
 def _number(digits: str | int) -> int:
-    """Return the number that the digits denote; for too many digits, one that is refused as too large."""
+    """Return the number that some digits denote, or an equally forbidden one if there are too many digits."""
     return int(str(digits)[:30])
 
 

@@ -1,4 +1,4 @@
-"""`Training`, the loop that trains an ensemble, step by step."""
+"""`Training`, which trains an ensemble step by step."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,23 +19,25 @@ from physics.errors import InputError
 from physics.seeds import Seed
 
 BATCH_BYTES = 2**26
-"""Memory for the numbers of the examples in the batches of a piece."""
+"""Memory in bytes for the indices of the examples that are drawn for one piece of the training."""
 
 
 class Training:
-    """Training of an ensemble that is advanced step by step, and whose rates may be changed in between.
+    """Train an ensemble step by step, with rates that may be changed on the way.
 
-    While the rates do not change, the result has the same bits as that of `train`, however the steps are
-    divided among calls.
+    Use `train` to train and record in one call, and this class to act between steps. While the rates do not
+    change, both give bit-identical results, however the steps are divided among calls.
 
     Parameters
     ----------
     model : Model, optional
-        `ConstantAttention()` by default.
-    learning_rate, weight_decay, embedding_learning_rate, embedding_weight_decay
-        Initial rates: a number, or one for each member; see `train`.
+        Model to train, by default `ConstantAttention()`.
+    learning_rate, weight_decay : float or sequence (runs,), default 0.01 and 1.0
+        Initial learning rate and decoupled weight decay, both at least 0: one number, or one for each member.
+    embedding_learning_rate, embedding_weight_decay : float or sequence (runs,), optional
+        The same for the embedding, if they differ from those of the layers.
     runs, seed, and all others
-        Number, initialization and training of the members; see `train`.
+        Number, initialization and training of the members; see `train`, which has the same arguments.
 
     Attributes
     ----------
@@ -113,7 +115,7 @@ class Training:
 
     @property
     def model(self) -> Model:
-        """The architecture of all members."""
+        """Model of all members."""
         return self.ensemble.model
 
     def advance(self, steps: int) -> None:
@@ -138,7 +140,7 @@ class Training:
         Parameters
         ----------
         until : int
-            Number of the last step, counted from the start of the training.
+            Number of steps after which to end, counted from the start of the training.
 
         Yields
         ------
@@ -168,7 +170,7 @@ class Training:
         Raises
         ------
         InputError
-            If there is no such rate, or its value is out of range. The old rates are kept then.
+            If there is no such rate, or its value is out of range. The previous rates are kept then.
         """
         for name in rates:
             if name not in RATES:
@@ -178,11 +180,11 @@ class Training:
 
     @property
     def embeddings(self) -> NDArray[Any]:
-        """A copy of the present embeddings, (runs, tokens, dim), in the number type of the training."""
+        """Copy of the present embeddings, (runs, tokens, dim), in the number type of the training."""
         return self.machine.point_sets()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return loss and accuracy on a set, as `train` records them.
+        """Return the present loss and accuracy on a set, as `train` records them.
 
         Parameters
         ----------
@@ -191,8 +193,10 @@ class Training:
 
         Returns
         -------
-        tuple of ndarray of float64, shape (runs,)
-            Mean loss, in nats or mean squares, and accuracy, from 0 to 1.
+        loss : ndarray of float64, shape (runs,)
+            Mean cross-entropy in nats, or mean squared error; NaN if the set is empty.
+        accuracy : ndarray of float64, shape (runs,)
+            Fraction of correct answers, from 0 to 1; NaN if the set is empty.
         """
         return self.machine.losses(part)
 
@@ -202,6 +206,7 @@ class Training:
         Returns
         -------
         Networks
+            All members, with copies of their parameters.
         """
         parameters = self.machine.parameters()
         return Networks(dataclasses.replace(self.ensemble, parameters=parameters), self._dtype)

@@ -1,4 +1,4 @@
-"""Tasks: examples, labels, and the split into training and validation sets."""
+"""Tasks: the examples, their labels, and the split into training and validation sets."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,19 +15,21 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Task:
-    """All examples of a task: inputs, labels, and which of them are held out.
+    """A task: all its examples with their labels, and which of them may be used for training.
 
     Attributes
     ----------
     inputs : ndarray, shape (examples, 2) or (examples, features)
-        Tokens a, b (int64), or data (float64).
+        Tokens a and b of each example (int64), or data (floating point).
     labels : ndarray of int64, shape (examples,)
         Class of each example, 0 … classes - 1.
     classes : int
-    held_out : ndarray of int64
-        Examples that are never used for training: those of a test set that comes with the data. If there are
-        any, they are the validation set, and other examples that are not used for training are left out.
-    whole : bool
+        Number of classes.
+    held_out : ndarray of int64, default none
+        Indices of examples that are never used for training, such as a test set that comes with the data. If
+        there are any, they are the validation set, and other examples that are not used for training are left
+        out.
+    whole : bool, default False
         Whether all examples may be used for training. The validation set is then empty, and its losses and
         accuracies are NaN.
 
@@ -35,6 +37,14 @@ class Task:
     ------
     InputError
         If a label is not one of the classes.
+
+    Examples
+    --------
+    >>> import nets, numpy as np
+    >>> pairs = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> xor = nets.Task(pairs, pairs.sum(axis=1) % 2, classes=2)
+    >>> len(xor), xor.training_size(0.8)
+    (4, 3)
     """
 
     inputs: NDArray[Any]
@@ -54,21 +64,23 @@ class Task:
         return len(self.labels)
 
     def training_size(self, fraction: float) -> int:
-        """Return the number of training examples.
+        """Return the number of training examples for a given fraction.
 
         Parameters
         ----------
         fraction : float
-            Fraction of all examples that are not held out, from 0 to 1; the number is rounded down.
+            Fraction of the examples that are not held out, greater than 0 and at most 1. The resulting number
+            is rounded down.
 
         Returns
         -------
         int
+            Number of training examples.
 
         Raises
         ------
         InputError
-            If no training example or no validation example would be left.
+            If no training example would be left, or no validation example although the task needs one.
         """
         fraction = number("train_fraction", fraction, above=0.0)
         size = int(fraction * (len(self) - len(self.held_out)) + 1e-9)
@@ -82,23 +94,26 @@ class Task:
         return size
 
     def split(self, fraction: float, generator: np.random.Generator) -> Split:
-        """Draw a training set; the other examples, or those that are held out, are for validation.
+        """Draw a training set at random, and return it with its validation set.
+
+        The validation set is the examples that are held out, or all others if none are.
 
         Parameters
         ----------
         fraction : float
-            Fraction of the examples to train on, from 0 to 1.
+            Fraction of the examples to train on, greater than 0 and at most 1.
         generator : numpy.random.Generator
+            Source of the random choice.
 
         Returns
         -------
-        tuple of ndarray of int64, shape (examples,)
-            Numbers of the training examples and of the validation examples, each in increasing order.
+        train, validation : ndarray of int64, shape (examples,)
+            Indices of the examples of each set, in increasing order.
 
         Raises
         ------
         InputError
-            If no training example or no validation example would be left.
+            If no training example would be left, or no validation example although the task needs one.
         """
         free = np.setdiff1d(np.arange(len(self)), self.held_out)
         order = generator.permutation(free)
@@ -106,19 +121,19 @@ class Task:
         return np.sort(order[:size]), np.sort(order[size:] if not len(self.held_out) else self.held_out)
 
     def given_split(self, train: Any, validation: Any = None) -> Split:
-        """Check a training set, and return it with its validation set.
+        """Check a given training set, and return it with its validation set.
 
         Parameters
         ----------
         train : sequence of int
-            Numbers of the training examples.
+            Indices of the training examples.
         validation : sequence of int, optional
-            Numbers of the validation examples. By default they are those that are held out, or all others.
+            Indices of the validation examples. By default they are those that are held out, or all others.
 
         Returns
         -------
-        tuple of ndarray of int64, shape (examples,)
-            Numbers of the training examples and of the validation examples, each in increasing order.
+        train, validation : ndarray of int64, shape (examples,)
+            Indices of the examples of each set, in increasing order.
 
         Raises
         ------
@@ -140,6 +155,7 @@ class Task:
         return training, validating
 
     def _indices(self, name: str, value: Any) -> NDArray[np.int64]:
+        """Return checked indices of examples in increasing order."""
         indices = np.asarray(value)
         if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
             raise InputError(f"{name} must be a non-empty list of numbers of examples, got {value!r}")
@@ -153,24 +169,29 @@ class Task:
 
 
 def modular_addition(tokens: int, *, ordered: bool = False, whole: bool = False) -> Task:
-    """Return pairs with label (a + b) mod tokens: unordered a ≤ b (Musat §3), or all tokens² (Ding §2)."""
+    """Return the task of addition modulo `tokens`: pairs with the label (a + b) mod tokens.
+
+    The pairs are unordered, a ≤ b (Musat §3), or all tokens² ordered ones (Ding et al. §2). `whole` says
+    whether training may use all of them.
+    """
     inputs = _pairs(tokens, ordered)
     return Task(inputs, inputs.sum(axis=1) % tokens, tokens, whole=whole)
 
 
 def addition(tokens: int) -> Task:
-    """Return unordered pairs a ≤ b with label a + b, of 2 tokens - 1 classes (Liu §2)."""
+    """Return the task of plain addition (Liu §2): pairs a ≤ b, labeled by one of 2 tokens - 1 sums a + b."""
     inputs = _pairs(tokens, ordered=False)
     return Task(inputs, inputs.sum(axis=1), 2 * tokens - 1)
 
 
 def group_products(group: FiniteGroup) -> Task:
-    """Return all ordered pairs with label a ∘ b (Liu, Appendix H)."""
+    """Return the task of a group (Liu, Appendix H): all ordered pairs with the label a ∘ b."""
     inputs = _pairs(group.order, ordered=True)
     return Task(inputs, group.table[inputs[:, 0], inputs[:, 1]].astype(np.int64), group.order)
 
 
 def _pairs(tokens: int, ordered: bool) -> NDArray[np.int64]:
+    """Return all pairs of tokens (n, 2): ordered, or unordered with a ≤ b."""
     if ordered:
         return np.indices((tokens, tokens)).reshape(2, -1).T.astype(np.int64)
     return np.stack(np.triu_indices(tokens), axis=1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""`train`: an ensemble is trained by `Training`, recorded, and stopped member by member."""
+"""`train`, which trains an ensemble, records it, and stops each member by a rule."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -66,23 +66,23 @@ def train(
     callback: Callback | None = None,
     progress: Progress = False,
 ) -> Trajectory:
-    """Train an ensemble of networks with AdamW or SGD, and record their embeddings.
+    """Train an ensemble of networks with AdamW or SGD, and record how their embeddings move.
 
     Members differ in their seed: embedding, layers, training set, targets and noise are drawn for each member
-    from separate random streams. Rates and scales may differ too: each is a number, or a sequence with one
+    from separate random streams. Rates and scales may differ too: each is one number, or a sequence with one
     number for each member.
 
     Parameters
     ----------
     model : Model, optional
-        Architecture, which may be your own `nets.Model`. By default it is `ConstantAttention()`, that of
-        Musat §3.
+        What to train; it may be a `nets.Model` of your own. By default it is `ConstantAttention()`, the model
+        of Musat §3.
     runs : int, default 1
         Number of members R, at least 1.
     steps : int, default 2000
-        Number of optimizer steps (epochs, if the batch is full), at least 1.
+        Number of optimizer steps, at least 1. With the full batch, a step is an epoch.
     seed : int or numpy.random.SeedSequence, default 0
-        Member k is drawn from the k-th child of the seed, regardless of the number of runs.
+        Member k is drawn from the k-th child of the seed, whatever the number of runs.
     first_run : int, default 0
         The ensemble holds the members `first_run … first_run + runs - 1` of the seed.
     run_numbers : sequence of int (runs,), optional
@@ -97,15 +97,17 @@ def train(
     betas : pair of float, default (0.9, 0.999)
         Decay rates of the moments of AdamW, at least 0 and less than 1.
     epsilon : float, default 1e-8
-        AdamW's ε, greater than 0.
+        Constant ε of AdamW, greater than 0.
     optimizer : {"adamw", "sgd"}, default "adamw"
-        "sgd" is gradient descent without moments; `betas` and `epsilon` do nothing then.
+        "sgd" is gradient descent without moments, for which `betas` and `epsilon` have no effect.
     batch_size : int, optional
-        Number of examples in each step, which are drawn in each epoch. By default all training examples.
+        Number of examples in each step; batches are drawn again in each epoch. By default each step uses all
+        training examples.
     train_fraction : float, default 0.8
-        Fraction of all examples to train on; the others are the validation set. `TwoLayer` also allows 1.
+        Fraction of all examples to train on, greater than 0; the others are the validation set. It must leave
+        a validation example, except for `TwoLayer`. A test set that comes with the data does not count.
     train_examples, validation_examples : sequence of int, optional
-        Numbers of the examples on which all members train or validate instead. If only the former are given,
+        Indices of the examples on which all members train or validate instead. If only the former are given,
         all others are the validation set.
     shared : sequence of str, default ()
         Streams that all members draw from the first child of the seed instead of their own: "embedding",
@@ -113,24 +115,29 @@ def train(
     initial : mapping of str to array, optional
         Initial parameters to use instead of drawn ones, for one member or for all: ``{"embedding": E}``.
     layer_scale, embedding_scale : float or sequence (runs,), default 1.0
-        Factors of the layers and of the embedding that are drawn, greater than 0. `initial` is not scaled.
+        Factors by which the drawn layers and the drawn embedding are multiplied, greater than 0. `initial` is
+        not scaled.
     record : int, str or sequence of int, default 20
-        When to record; see `recording_steps`.
+        When to record: every k-th step, ``"log:n"`` for about n steps a decade, ``"1:100,50"`` for every step
+        up to 100 and then every fiftieth, or a list of steps; see `recording_steps`.
     observables : sequence of str
-        What to record besides the embeddings: "train_loss", "train_accuracy", "validation_loss",
-        "validation_accuracy" (the default), "weight_norm" and "bias_norm" (mean absolute value of the first
-        hidden layer, Musat Fig. 6), "quality" (representation quality index), "gradient" (of the training
-        loss with respect to the embedding), "layers" (all other parameters, for `networks`), and, for
-        networks that add modulo their tokens, "neuron_frequency", "neuron_purity" (of each neuron of the
-        first layer; see `analysis.neuron_spectrum`), "restricted_loss" and "excluded_loss" (on all pairs and
-        on training pairs, by the key frequencies of the step; see `analysis.restricted_loss`).
+        What to record besides the embeddings. The default is "train_loss", "train_accuracy",
+        "validation_loss" and "validation_accuracy". There are also "weight_norm" and "bias_norm" (mean
+        absolute value in the first hidden layer, Musat Fig. 6), "quality" (representation quality index),
+        "gradient" (of the training loss with respect to the embedding), and "layers" (all other parameters,
+        for `networks`). Networks that add modulo their tokens also have "neuron_frequency" and
+        "neuron_purity" (of each neuron of the first layer; see `analysis.neuron_spectrum`), and
+        "restricted_loss" and "excluded_loss" (on all pairs and on training pairs, by the key frequencies of
+        the step; see `analysis.restricted_loss`).
     thresholds : mapping of str to float, optional
-        Thresholds of "train_accuracy", "validation_accuracy" or "quality". The first step at or above the
-        value is recorded as ``steps_to_<name>``, which is NaN before that step and if it is never reached.
+        Thresholds of "train_accuracy", "validation_accuracy" or "quality". The first checked step at or above
+        the value is recorded as ``steps_to_<name>``, which is NaN before that step and if it is never
+        reached.
     track : int, optional
-        Number of steps from one check of the thresholds to the next, in addition to the recorded steps.
+        Number of steps from one check of the thresholds to the next. They are also checked at every recorded
+        step and at step 0. By default they are otherwise checked only after the last step.
     delta : float, default 0.01
-        Tolerance of "quality"; see `physics.representation_quality`.
+        Tolerance of "quality", greater than 0; see `physics.representation_quality`.
     stop : "thresholds" or callable, optional
         When to stop a member: when it has reached all thresholds, or when ``stop(step, embeddings,
         observables)`` returns True for it (shape (runs,)) at a recorded step. It then no longer changes, and
@@ -150,13 +157,18 @@ def train(
         Whether to keep the initial state of each member in `Trajectory.start`: its parameters
         ("parameter.NAME"), "train_examples", "validation_examples" and, under a squared error, "targets".
         Without it they can be drawn again from the seed, as long as NumPy draws the same numbers.
-    out, overwrite
-        As in `physics.simulate`.
+    out : path, optional
+        File to stream the trajectory to; it is called ``out.partial`` until it is complete. By default the
+        trajectory stays in memory.
+    overwrite : bool, default False
+        Whether to replace an existing or unfinished file.
     resume : bool, default False
-        Continue the unfinished ``out.partial`` of the same configuration to the bits of an uninterrupted run.
+        Whether to continue the unfinished ``out.partial`` of the same configuration. The result is
+        bit-identical to that of an uninterrupted run.
     callback : callable, optional
-        Called as ``callback(step, time, positions, observables)`` after each recorded frame, with a copy of
-        its embeddings and its observables to read. If it raises `StopIteration`, the training ends.
+        Function that is called as ``callback(step, time, positions, observables)`` after each recorded frame,
+        with its embeddings and its observables, which must not be changed. If it raises `StopIteration`, the
+        training ends.
     progress : bool or callable, default False
         Whether to show a progress bar on stderr if that is a terminal; or a function that is called as
         ``progress(done, total)`` with numbers of steps about once a second.
@@ -165,9 +177,9 @@ def train(
     -------
     Trajectory
         `positions` (runs, frames, tokens, dim) are the embeddings after that many steps; the observables
-        (runs, frames, ...) belong to the same parameters. Losses are in nats or mean squares, accuracies are
-        fractions. `status` is 0 while a member trains, 1 after it has been stopped, and 2 after its loss was
-        not finite. The frames of a diverged member hold NaN.
+        (runs, frames, ...) belong to the same parameters. Losses are in nats or mean squares, and accuracies
+        are fractions. `status` is 0 while a member trains, 1 after it has been stopped, and 2 after its loss
+        was not finite. The frames of a diverged member hold NaN.
 
     Raises
     ------
@@ -180,6 +192,13 @@ def train(
     -----
     RuntimeWarning
         If the loss of a member is not finite.
+
+    Examples
+    --------
+    >>> import nets
+    >>> trained = nets.train(nets.ConstantAttention(7), runs=3, steps=100, record=50)
+    >>> trained.positions.shape, trained.observables["train_loss"].shape
+    ((3, 3, 7, 2), (3, 3))
     """
     given = dict(locals())
     steps = whole_number("steps", steps, 1)

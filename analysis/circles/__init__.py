@@ -1,4 +1,4 @@
-"""Circles in embeddings: Fourier signals, geometry, the frequencies that survive, and the final structures.
+"""Circles in embeddings: Fourier signals, geometry, the frequencies that survive, and final structures.
 
 This package holds what is measured on the embeddings of one trajectory; laws of motion are in
 `analysis.laws`.

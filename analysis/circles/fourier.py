@@ -1,4 +1,4 @@
-"""Circles of an embedding: Fourier signals and which of them survive (Ding §2)."""
+"""Fourier signals of embeddings, which measure the sizes of their circles (Ding et al. §2)."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from physics.trajectory import Trajectory
 
 
 def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
-    """Return the Fourier signal of every frequency of an embedding.
+    """Return the Fourier signal of every frequency of an embedding: the size of each of its circles.
 
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Embeddings of the tokens 0 … p-1, finite.
+        Finite embeddings of the tokens 0 … p-1.
     kind : {"norm", "square"}, default "norm"
         "norm" is ``‖F_k‖``, which the figures of the paper show; "square" is ``‖F_k‖²``, which its text
         defines.
@@ -24,17 +24,24 @@ def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (..., p // 2)
-        Entry k-1 belongs to frequency k = 1 … ⌊p/2⌋, where ``F_k = Σ_n exp(-2πi k n / p) E_n``. For even p
-        the last frequency is its own conjugate.
+        Signals of the frequencies k = 1 … ⌊p/2⌋, so that entry k-1 belongs to frequency k. They are the norms
+        of ``F_k = Σ_n exp(-2πi k n / p) E_n``. For even p the last frequency is its own conjugate.
 
     Raises
     ------
     InputError
-        If `E` is not finite or not of that shape, or `kind` is unknown.
+        If `E` is not finite or has another shape, or `kind` is unknown.
 
     References
     ----------
     Ding et al. 2024, Eq. 1.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> angle = 2 * np.pi * 2 * np.arange(7) / 7  # a circle of radius 1 and frequency 2
+    >>> analysis.fourier_signals(np.stack([np.cos(angle), np.sin(angle)], axis=1)).round(2).tolist()
+    [0.0, 4.95, 0.0]
     """
     choice("kind", kind, ("norm", "square"))
     coefficients = np.fft.rfft(point_sets("E", E), axis=-2)[..., 1:, :]
@@ -43,7 +50,7 @@ def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
 
 
 def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
-    """Return the Fourier signals ‖F_k‖ of all frames of a trajectory, reading it block by block.
+    """Return the Fourier signals of all frames of a trajectory, reading it block by block.
 
     Parameters
     ----------
@@ -53,13 +60,19 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (runs, frames, tokens // 2)
-        Signals, computed in the number type of the positions: float32 gives them to about 1e-6 of the
-        largest.
+        Signals ‖F_k‖. They are computed in the number type of the positions; float32 gives them to about 1e-6
+        of the largest.
 
     Raises
     ------
     InputError
         If a frame is not finite. The message names the first one.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> analysis.trajectory_signals(physics.example("ding")).shape
+    (1, 80, 29)
     """
     return signals_and_final(trajectory)[0]
 
@@ -67,7 +80,7 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
 def signals_and_final(
     trajectory: Trajectory, megabytes: float = 32.0
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return the signals, and the last frame (runs, tokens, dim), from one pass over the trajectory."""
+    """Return the signals and the last frame (runs, tokens, dim) from one pass over a trajectory."""
     parts, final = [], np.empty(0)
     for _, block in trajectory.blocks(megabytes):
         parts.append(_block_signals(block))
@@ -86,8 +99,8 @@ def signals_and_final(
 def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
     """Return the signals of a block by products with the real Fourier matrix.
 
-    A product of (p, p) and (p, d) uses the processor well: it is several times as fast as fast Fourier
-    transforms, whose length p is short and often prime.
+    A product of (p, p) and (p, d) is several times as fast as fast Fourier transforms, because p is short and
+    often prime.
     """
     tokens = block.shape[2]
     count = tokens // 2
@@ -107,18 +120,25 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Embeddings, or their projections on a plane, finite.
+        Finite embeddings, or their projections on a plane.
 
     Returns
     -------
     ndarray of float64, shape (..., p // 2)
         Fractions for k = 1 … ⌊p/2⌋. They add up to 1, or are all 0 if the tokens coincide.
 
+    Raises
+    ------
+    InputError
+        If `E` is not finite or has another shape.
+
     Examples
     --------
+    >>> import analysis, numpy as np
     >>> angle = 2 * np.pi * 3 * np.arange(17) / 17
-    >>> int(frequency_shares(np.stack([np.cos(angle), np.sin(angle)], axis=1)).argmax()) + 1
-    3
+    >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    >>> analysis.frequency_shares(circle).round(6).tolist()
+    [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
     power = fourier_signals(E, kind="square")
     if np.shape(E)[-2] % 2 == 0:

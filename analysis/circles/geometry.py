@@ -1,4 +1,4 @@
-"""Circles as shapes: planes of frequencies, circularity, deltas, principal components, dimension."""
+"""The geometry of circles: planes of frequencies, circularity, deltas, and principal components."""
 
 from dataclasses import dataclass
 from math import gcd
@@ -15,25 +15,38 @@ Array = NDArray[np.float64]
 
 
 def circularity(E: Any) -> Array:
-    """Return how close an embedding is to a circle in the plane of each frequency.
+    """Return how close an embedding is to a circle, or an ellipse, in the plane of each frequency.
 
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Embeddings of the tokens 0 … p-1, finite.
+        Finite embeddings of the tokens 0 … p-1.
 
     Returns
     -------
     ndarray of float64, shape (..., p // 2)
-        For k = 1 … ⌊p/2⌋, ``c_k = 2 |Σ_j X_j e^{2πi jk/p}|² / (p Σ_j X_j²)``, where X_j is token j's
-        projection on the plane of frequency k, summed over both axes, so that c_k does not depend on the
-        choice of axes. It is 1 if the plane holds only an ellipse of frequency k, and 0 if the signal is 0.
-        For even p the plane of the last frequency is a line, and the factor 2 is 1.
+        For k = 1 … ⌊p/2⌋, ``c_k = 2 |Σ_j X_j e^{2πi jk/p}|² / (p Σ_j X_j²)``, from 0 to 1. Here X_j is the
+        projection of token j on the plane of frequency k, and both sums run over both axes of the plane. c_k
+        is 1 if the plane holds only an ellipse of frequency k, and 0 if the signal is 0. For even p the plane
+        of the last frequency is a line, and the factor 2 is 1.
+
+    Raises
+    ------
+    InputError
+        If `E` is not finite or has another shape.
 
     References
     ----------
     Ding et al. 2024, Eq. 5, after Zhong et al. 2023. The paper does not say along which axis X_j is taken. A
-    single axis would make c_k depend on the phase.
+    single axis would make c_k depend on the phase of the circle, so the sum over both is used.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> angle = 2 * np.pi * 2 * np.arange(7) / 7
+    >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    >>> analysis.circularity(circle).round(6).tolist()
+    [0.0, 1.0, 0.0]
     """
     array = point_sets("E", E)
     p = array.shape[-2]
@@ -56,15 +69,15 @@ def circularity(E: Any) -> Array:
 
 @dataclass(frozen=True)
 class Plane:
-    """An embedding in the plane of one frequency.
+    """Projection of an embedding on the plane of one frequency, which `frequency_plane` returns.
 
     Attributes
     ----------
-    points : ndarray, shape (p, 2)
+    points : ndarray of float64, shape (p, 2)
         Coordinates of the tokens in the plane, relative to their mean.
-    axes : ndarray, shape (2, d)
-        Orthonormal axes, the longer one of the ellipse first. The second axis is 0 if d = 1, and for the last
-        frequency of an even p, whose plane is a line.
+    axes : ndarray of float64, shape (2, d)
+        Orthonormal axes of the plane; the first is the longer one of the ellipse. The second is 0 if d = 1,
+        and for the last frequency of an even p, whose plane is a line.
     """
 
     points: Array
@@ -72,22 +85,33 @@ class Plane:
 
 
 def frequency_plane(E: Any, frequency: int) -> Plane:
-    """Project an embedding on the plane spanned by ``Re F_k`` and ``Im F_k``.
+    """Project an embedding on the plane of one of its circles, to draw this circle.
+
+    The plane of frequency k is spanned by ``Re F_k`` and ``Im F_k``.
 
     Parameters
     ----------
     E : array_like, shape (p, d)
+        One finite embedding of the tokens 0 … p-1.
     frequency : int
-        k, from 1 to ⌊p/2⌋.
+        Frequency k of the circle, from 1 to ⌊p/2⌋.
 
     Returns
     -------
     Plane
+        Coordinates of the tokens, and the axes of the plane.
 
     Raises
     ------
     InputError
         If `E` is not one finite embedding, or there is no such frequency.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> plane = analysis.frequency_plane(physics.example("ding").final[0], 11)
+    >>> plane.points.shape, plane.axes.shape
+    ((59, 2), (2, 128))
     """
     array = _embedding(E)
     k = whole_number("frequency", frequency, 1)
@@ -102,14 +126,17 @@ def frequency_plane(E: Any, frequency: int) -> Plane:
 
 
 def circle_delta(frequency: int, p: int) -> int:
-    """Return the step Δ between neighbors on a circle, ``k Δ ≡ ±1 (mod p)``; the smaller of Δ and p - Δ.
+    """Return the difference Δ between tokens that are neighbors on the circle of a frequency.
+
+    On this circle, the tokens n and n + Δ (mod p) are next to each other, because ``k Δ ≡ ±1 (mod p)``. Of
+    the two solutions Δ and p - Δ, the smaller is returned.
 
     Parameters
     ----------
     frequency : int
-        k, from 1 to ⌊p/2⌋.
+        Frequency k of the circle, from 1 to ⌊p/2⌋.
     p : int
-        Modulus, at least 3.
+        Number of tokens, at least 3.
 
     Returns
     -------
@@ -119,12 +146,18 @@ def circle_delta(frequency: int, p: int) -> int:
     Raises
     ------
     InputError
-        If k and p have a common factor g, which is impossible for a prime p. The circle then has p/g places
-        with g tokens each, and no Δ passes through all of them.
+        If an argument is out of its range, or k and p have a common factor g, which is impossible for a prime
+        p. The circle then has p/g places with g tokens each, and no Δ passes through all of them.
 
     References
     ----------
     Ding et al. 2024, Fig. 3, footnote 3; Appendix F for composite p.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.circle_delta(2, 7)  # on the circle of frequency 2 the order is 0, 4, 1, 5, 2, 6, 3
+    3
     """
     p, k = whole_number("p", p, 3), whole_number("frequency", frequency, 1)
     if k > p // 2:
@@ -141,15 +174,16 @@ def circle_delta(frequency: int, p: int) -> int:
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Principal components of an embedding.
+    """Principal components of an embedding, which `principal_components` returns.
 
     Attributes
     ----------
-    points : ndarray, shape (p, n)
-        Coordinates of the tokens along the components, largest variance first.
-    axes : ndarray, shape (n, d)
-    fractions : ndarray, shape (n,)
-        Fraction of the variance along each component.
+    points : ndarray of float64, shape (p, n)
+        Coordinates of the tokens along the n = min(p, d) components, the largest variance first.
+    axes : ndarray of float64, shape (n, d)
+        Orthonormal directions of the components.
+    fractions : ndarray of float64, shape (n,)
+        Fraction of the variance along each component; all 0 if the tokens coincide.
     """
 
     points: Array
@@ -167,29 +201,37 @@ class PrincipalComponents:
         Returns
         -------
         int
-            Frequency, from 1.
+            Frequency, from 1 to ⌊p/2⌋.
         """
         return int(fourier_signals(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
 
 
 def principal_components(E: Any) -> PrincipalComponents:
-    """Return the principal components of one embedding (Ding, Fig. 3).
+    """Return the principal components of one embedding (Ding et al. 2024, Fig. 3).
 
     Unlike scikit-learn's `PCA`, this allows tokens that all coincide, and does not flip axes.
 
     Parameters
     ----------
     E : array_like, shape (p, d)
-        Embedding of p tokens.
+        One finite embedding of p tokens.
 
     Returns
     -------
     PrincipalComponents
+        Coordinates, axes, and fractions of the variance.
 
     Raises
     ------
     InputError
         If `E` is not one finite embedding.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> found = analysis.principal_components(physics.example("ding").final[0])
+    >>> found.points.shape, found.frequency(0)
+    ((59, 59), 11)
     """
     array = _embedding(E)
     centred = array - array.mean(axis=0)
@@ -199,22 +241,34 @@ def principal_components(E: Any) -> PrincipalComponents:
 
 
 def effective_dimension(E: Any) -> Array:
-    """Return in how many directions an embedding spreads: `exp(S)` with ``S = -Σ σ_i log σ_i``.
+    """Return the number of dimensions in which an embedding spreads.
 
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Embeddings, finite.
+        Finite embeddings.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        Exponential of the entropy of the fractions σ_i of the variance along the principal components. It is
-        2 for one circle, 1 if all tokens coincide, and at most min(p - 1, d).
+        ``exp(S)`` with the entropy ``S = -Σ σ_i log σ_i`` of the fractions σ_i of the variance along the
+        principal components. It is 2 for one circle, 1 if all tokens coincide, and at most min(p - 1, d).
+
+    Raises
+    ------
+    InputError
+        If `E` is not finite or has another shape.
 
     References
     ----------
     Liu et al. 2022, §4.2 and Fig. 7.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> angle = 2 * np.pi * np.arange(7) / 7
+    >>> float(analysis.effective_dimension(np.stack([np.cos(angle), np.sin(angle)], axis=1)).round(6))
+    2.0
     """
     from scipy.stats import entropy  # half a second that planes do without
 
@@ -226,6 +280,7 @@ def effective_dimension(E: Any) -> Array:
 
 
 def _embedding(E: Any) -> Array:
+    """Return one checked embedding (p, d)."""
     if np.ndim(E) != 2:
         raise InputError(f"E must be one embedding (p, d), got the shape {np.shape(E)}")
     return point_sets("E", E)

@@ -16,21 +16,24 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Diversification:
-    """Distribution of the neurons of a layer over frequencies and phases; see `diversification`.
+    """Distribution of the neurons of a layer over frequencies and phases, which `diversification` returns.
+
+    The frequencies are k = 1 … K with K = ⌊p/2⌋. Leading axes are those of the spectrum.
 
     Attributes
     ----------
     counts : ndarray of int64, shape (..., K)
-        Number of neurons of each frequency k = 1 … K that are not dead.
+        Number of neurons of each frequency, without those whose weights are all zero.
     orders : tuple of int
         Multiples ι of the phase.
     asymmetry : ndarray of float64, shape (..., K, orders)
-        ``|mean of exp(iιφ_m)|`` over the neurons m of a frequency: 0 for phases that are spread evenly, 1 for
-        equal ones, about ``√(π/4n)`` for n random ones; NaN for a frequency without neurons.
+        ``|mean of exp(iιφ_m)|`` over the neurons m of a frequency, where φ_m is the phase. It is 0 for phases
+        that are spread evenly, 1 for equal ones, about ``√(π/4n)`` for n random ones, and NaN for a frequency
+        without neurons.
     diversity : ndarray of float64, shape (...)
         Effective number of frequencies (the exponential of the entropy of `counts`) divided by K. It is 1 if
-        all frequencies have equally many neurons, 1/K if one frequency has all of them, and NaN if all
-        neurons are dead.
+        all frequencies have equally many neurons, 1/K if one frequency has all of them, and NaN if no neuron
+        counts.
     """
 
     counts: NDArray[np.int64]
@@ -40,7 +43,7 @@ class Diversification:
 
 
 def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 4)) -> Diversification:
-    """Measure the phase symmetry and the frequency diversity of a layer.
+    """Measure how evenly the neurons of a layer are spread over frequencies and phases.
 
     A network of single-frequency neurons adds correctly if every frequency has neurons, and the phases within
     each frequency are spread evenly. All terms that are not functions of a + b - c then cancel in the logits.
@@ -48,13 +51,15 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     Parameters
     ----------
     spectrum : NeuronSpectrum
-        Spectrum of one layer, or of many.
+        Spectrum of one layer, or of many, as `neuron_spectrum` returns it.
     orders : sequence of int, default (1, 2, 3, 4)
-        Multiples of the phase that are averaged, at least 1. For quadratic neurons, 2 and 4 matter.
+        Multiples of the phase for which the asymmetry is measured, at least 1. For quadratic neurons, 2 and 4
+        matter.
 
     Returns
     -------
     Diversification
+        Counts, asymmetry of the phases, and diversity of the frequencies.
 
     Raises
     ------
@@ -63,15 +68,14 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
 
     References
     ----------
-    He et al. 2026, arXiv 2602.16849: phase symmetry and frequency diversification.
+    He et al. 2026, arXiv:2602.16849: phase symmetry and frequency diversification.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from physics.neurons.spectrum import neuron_spectrum
-    >>> phases = 2 * np.pi * np.arange(8) / 8
-    >>> layer = neuron_spectrum(np.cos(2 * np.pi * 2 * np.arange(11)[:, None] / 11 + phases))
-    >>> found = diversification(layer)
+    >>> import analysis, numpy as np
+    >>> phases = 2 * np.pi * np.arange(8) / 8  # eight neurons of frequency 2
+    >>> layer = analysis.neuron_spectrum(np.cos(2 * np.pi * 2 * np.arange(11)[:, None] / 11 + phases))
+    >>> found = analysis.diversification(layer)
     >>> found.counts, found.asymmetry[1].round(6).tolist(), found.diversity.round(6).item()
     (array([0, 8, 0, 0, 0]), [0.0, 0.0, 0.0, 0.0], 0.2)
     """
@@ -104,6 +108,8 @@ def neuron_ablation(
 ) -> Array:
     """Return the cross-entropy of networks from which a neuron, or a group of neurons, is removed.
 
+    The increase over the loss of the intact network shows how much the network depends on these neurons.
+
     Parameters
     ----------
     activations : array_like, shape (..., examples, hidden)
@@ -112,7 +118,7 @@ def neuron_ablation(
         Output weights of the neurons.
     labels : array_like of int, shape (examples,)
         Correct class of each example.
-    bias : array_like, broadcasts to (..., examples, classes), default 0
+    bias : array_like, broadcasts to (..., examples, classes), default 0.0
         Bias of the logits.
     groups : array_like of bool, shape (..., groups, hidden), optional
         Neurons that are removed together: ``spectrum.frequency[..., None, :] == k[:, None]`` removes all
@@ -127,6 +133,13 @@ def neuron_ablation(
     ------
     InputError
         If shapes do not agree or a value is not finite.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> states = np.eye(2)  # neuron m is active in example m only, and writes to class m
+    >>> analysis.neuron_ablation(states, 5 * np.eye(2), [0, 1]).round(3).tolist()
+    [0.35, 0.35]
     """
     states, out = finite_array("activations", activations), finite_array("W_out", W_out)
     if states.ndim < 2 or out.shape[:-1] != (*states.shape[:-2], states.shape[-1]):

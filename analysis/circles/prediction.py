@@ -1,4 +1,4 @@
-"""Predicts at the start which circles survive: rates, a support vector machine, a logistic fit (Ding §3)."""
+"""Prediction of the survival of circles from their initial signals and gradients (Ding et al. §3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,17 @@ Booleans = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class RateBin:
-    """Survival of the circles whose value lies between `low` and `high`; `value` is their mean."""
+    """Survival of the circles whose initial value lies in one bin, which `survival_rates` returns.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the bin.
+    value : float
+        Mean value of the circles in the bin.
+    rate : Interval
+        Fraction of these circles that survive, with its 95 % interval.
+    """
 
     low: float
     high: float
@@ -34,15 +44,17 @@ class RateBin:
 
 
 def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = None) -> list[RateBin]:
-    """Return the survival rate as a function of an initial value, such as the signal (Ding, Figs. 6, 7).
+    """Return the survival rate as a function of an initial value, such as the signal (Ding, Figs. 6 and 7).
 
     Parameters
     ----------
     values : array_like
         Initial value of every circle of every run, finite.
     survived : array_like of bool, the shape of `values`
+        Whether each circle survived.
     bins : int, default 8
-        Number of bins, which hold equally many circles. Equal values are in the same bin.
+        Number of bins, at least 1. They hold about equally many circles. There are fewer if many values are
+        equal, because equal values are in the same bin.
     groups : array_like, shape (runs,) or that of `values`, optional
         Groups of circles that are not independent of each other, such as those of runs with the same
         embedding.
@@ -50,13 +62,21 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
     Returns
     -------
     list of RateBin
-        Bins in the order of the values, with Wilson's 95 % interval, or that of `clustered_proportion` if
-        there are groups.
+        Bins that hold circles, in increasing order. Each rate has Wilson's 95 % interval; with groups, the
+        interval allows for the dependence within them.
 
     Raises
     ------
     InputError
         If shapes do not agree or a value is not finite.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> circles = analysis.circles_of(physics.example("ding"))
+    >>> bins = analysis.survival_rates(circles.initial, circles.survived, bins=3)
+    >>> [one.rate.format(2) for one in bins]
+    ['0.00 [0.00, 0.28]', '0.22 [0.06, 0.55]', '0.30 [0.11, 0.60]']
     """
     x, y = _pair(values, survived)
     names = None if groups is None else _names(groups, x)
@@ -82,10 +102,10 @@ class Classifier:
     Attributes
     ----------
     left_out : Interval
-        Accuracy on groups that the fit has not seen, which measures its value. Like all intervals here, its
-        interval is that of whole groups.
+        Accuracy on groups that the fit has not seen, which measures the value of the rule. Its 95 % interval
+        treats circles of one group as dependent.
     in_sample : Interval
-        Accuracy on the circles that it was fitted to, as the paper reports it.
+        Accuracy on the circles that the rule was fitted to, as the paper reports it.
     balanced : float
         Mean of the accuracies among survivors and among dead circles of the left-out groups; 1/2 by chance.
     area : float
@@ -100,7 +120,7 @@ class Classifier:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Relation of the initial signal and gradient of a circle to its survival.
+    """Relation of the initial signal and gradient of a circle to its survival, which `fitness` returns.
 
     Attributes
     ----------
@@ -109,14 +129,14 @@ class Fitness:
     signal_correlation, gradient_correlation : Interval
         Pearson correlations with survival.
     majority : float
-        Accuracy of predicting that every circle dies, which a useful rule must exceed.
+        Accuracy of predicting for every circle the more frequent outcome, which a useful rule must exceed.
     svm : Classifier
         Linear support vector machine on signal and gradient, as in the paper.
     logistic : Classifier
         Logistic model on signal and gradient, which also gives probabilities.
-    odds : ndarray, shape (2, 3)
-        Estimate, lower and upper bound of the logistic coefficients: the increase of the log odds for one
-        standard deviation of signal and of gradient. The intervals resample groups.
+    odds : ndarray of float64, shape (2, 3)
+        Estimate, lower and upper bound of the logistic coefficients of signal and gradient: the increase of
+        the log odds for one standard deviation. The intervals resample groups.
     """
 
     groups: int
@@ -132,29 +152,40 @@ class Fitness:
 def fitness(
     signals: Any, gradients: Any, survived: Any, groups: Any = None, *, resamples: int = 200, seed: int = 0
 ) -> Fitness:
-    """Relate survival to the initial signal and the initial gradient (Ding §3.2).
+    """Relate the survival of circles to their initial signals and gradients (Ding et al. §3.2).
 
     Parameters
     ----------
     signals, gradients : array_like, shape (runs, K), or (n,)
         Initial signal of each circle, and its change over the first recorded steps.
     survived : array_like of bool, the shape of `signals`
+        Whether each circle survived.
     groups : array_like, shape (runs,) or (n,), optional
         Group of each run, such as the runs that share an initial embedding. Groups are left out as a whole;
         by default each run is a group.
     resamples : int, default 200
-        Number of draws of groups for the intervals of the odds, at least 1.
+        Number of resamples of the groups for the intervals of the odds, at least 1.
     seed : int, default 0
+        Seed of the resamples.
 
     Returns
     -------
     Fitness
+        Correlations, two classifiers, and logistic coefficients.
 
     Raises
     ------
     InputError
-        If shapes do not agree, if all circles or none survive, if there are fewer than two groups, or if
-        without some of them no survivor or no dead circle is left to learn from.
+        If shapes do not agree, if all circles or none survive, if there are fewer than two groups, or if no
+        survivor or no dead circle remains when some groups are left out.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> signals, gradients = np.random.default_rng(0).normal(size=(2, 40, 10))
+    >>> found = analysis.fitness(signals, gradients, signals > 0.5, resamples=20)
+    >>> found.groups, found.svm.left_out.estimate > found.majority
+    (40, True)
     """
     x, y = _pair(signals, survived)
     g, _ = _pair(gradients, survived)
@@ -207,12 +238,13 @@ def _names(groups: Any, circles: Array) -> NDArray[Any]:
 
 
 def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
-    """Return the fraction of circles for which something is true, with the interval of whole groups."""
+    """Return the fraction of circles for which something is true, with an interval for dependent groups."""
     group = np.unique(names, return_inverse=True)[1]
     return clustered_proportion(np.bincount(group, weights=true), np.bincount(group))
 
 
 def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int) -> Array:
+    """Return the logistic coefficients with their bounds (2, 3); see `Fitness`."""
     generator = np.random.default_rng(seed)
     members = [np.flatnonzero(names == name) for name in np.unique(names)]
     estimate = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y).coef_[0]
@@ -228,23 +260,32 @@ def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int)
 
 
 def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Tabulate the number of circles by parameters such as p, d and weight decay (Ding, Figs. 5, 10, 14).
+    """Tabulate the mean number of circles by parameters such as p and weight decay (Ding, Figs. 5, 10, 14).
 
     Parameters
     ----------
     counts : array_like of int, shape (runs,)
-        Circles that survived in each run.
+        Number of circles that survived in each run.
     parameters : mapping of str to array_like (runs,)
+        Values of each parameter by its name.
 
     Returns
     -------
     list of dict
-        One row for each combination, sorted, with its values and the mean ``circles`` as an `Interval`.
+        One row for each combination of values, sorted. It holds the values by name, and the mean number as
+        ``circles``, an `Interval`.
 
     Raises
     ------
     InputError
         If lengths do not agree.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> rows = analysis.circle_counts([2, 4, 5, 6], {"p": [11, 11, 59, 59]})
+    >>> [(row["p"], row["circles"].estimate) for row in rows]
+    [(11, 3.0), (59, 5.5)]
     """
     found = finite_array("counts", counts)
     columns = {name: list(values) for name, values in parameters.items()}
@@ -260,14 +301,14 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
 
 @dataclass(frozen=True)
 class DecisionError:
-    """Errors and savings of a stopping rule, measured on runs of full length.
+    """Errors and savings of a stopping rule, which `decision_error` measures on runs of full length.
 
     Attributes
     ----------
     wrong : Interval
         Fraction of the decided runs whose set of survivors differs from the final one.
     circles : Interval
-        Fraction of the circles of these runs whose fate the rule predicts wrongly.
+        Fraction of the circles of decided runs for which the rule predicts the wrong outcome.
     undecided : Interval
         Fraction of the runs that the rule never decides, which continue to the end.
     steps : Interval
@@ -289,13 +330,29 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     Parameters
     ----------
     steps : array_like of int, shape (frames,)
+        Steps of the frames, increasing.
     signals : array_like, shape (runs, frames, K)
-        Signals of runs of full length.
+        Signals (norms) of runs of full length.
     rule : StoppingRule, optional
+        Rule to test; by default `StoppingRule()`.
 
     Returns
     -------
     DecisionError
+        Fractions of wrong and of missing decisions, and the steps saved.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree or a signal is not finite.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> circles = analysis.circles_of(physics.example("ding"), 0, 1000)
+    >>> found = analysis.decision_error(circles.steps, circles.signals)
+    >>> found.wrong.estimate, found.steps.estimate, found.saved
+    (0.0, 620.0, 0.38)
     """
     rule = rule or StoppingRule()
     clock, x = np.asarray(steps), finite_array("signals", signals)
@@ -324,6 +381,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
 
 
 def _pair(values: Any, survived: Any) -> tuple[Array, Booleans]:
+    """Return checked values and outcomes, each as a flat array."""
     x, y = finite_array("values", values), np.asarray(survived)
     if y.dtype != np.bool_ or x.shape != y.shape or not x.size:
         raise InputError(

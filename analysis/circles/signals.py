@@ -19,12 +19,14 @@ OBSERVABLE = "fourier_signals"
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """Fourier signals of one run in a window of steps.
+    """Fourier signals of one run in a window of steps, which `signals_of` returns.
 
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
+        Step of each frame.
     values : ndarray of float64, shape (frames, K)
+        Signals ‖F_k‖ of the frequencies k = 1 … K, with K = ⌊p/2⌋.
     survivors : list of int
         Frequencies that survive in the last frame of the whole run.
     """
@@ -36,13 +38,14 @@ class Signals:
 
 @dataclass(frozen=True, eq=False)
 class Circles:
-    """Fourier signals of an ensemble over time, and which circles survive; see `circles_of`.
+    """Fourier signals of an ensemble over time, and which circles survive; `circles_of` returns them.
 
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
+        Step of each frame.
     signals : ndarray of float64, shape (runs, frames, K)
-        Norms.
+        Signals ‖F_k‖ of the frequencies k = 1 … K, with K = ⌊p/2⌋.
     survived : ndarray of bool, shape (runs, K)
         Which circles survive in the last frame of the whole run.
     """
@@ -53,12 +56,12 @@ class Circles:
 
     @property
     def initial(self) -> Array:
-        """Signals of the first frame, (runs, K)."""
+        """Signals of the first frame of the window, (runs, K)."""
         return self.signals[:, 0]
 
     @property
     def final(self) -> Array:
-        """Signals of the last frame, (runs, K)."""
+        """Signals of the last frame of the window, (runs, K)."""
         return self.signals[:, -1]
 
     @property
@@ -78,6 +81,7 @@ class Circles:
         Returns
         -------
         ndarray of float64, shape (runs, K)
+            Change per step of each signal.
 
         Raises
         ------
@@ -96,7 +100,7 @@ class Circles:
         Parameters
         ----------
         rule : StoppingRule, optional
-            The default `StoppingRule()` if it is not given.
+            Rule that decides; by default `StoppingRule()`.
 
         Returns
         -------
@@ -116,21 +120,26 @@ def circles_of(
     factor: float = 2.0,
     threshold: float | None = None,
 ) -> Circles:
-    """Return the circles of every run of a trajectory between two steps.
+    """Return the Fourier signals of every run of a trajectory between two steps, and which circles survive.
 
     Parameters
     ----------
     trajectory : Trajectory
-        If it has the observable `fourier_signals`, which may be recorded more often than the embeddings, that
-        is used. Otherwise the signals are computed from the embeddings.
-    first, last : int
-        Steps of the window, both included; the whole trajectory by default.
-    factor, threshold : float
-        Rule of survival, as in `survives`. It is applied to the final embedding.
+        Trajectory of embeddings. If it has the observable `fourier_signals`, which may be recorded more often
+        than the embeddings, this is used. Otherwise the signals are computed from the embeddings.
+    first : int, default 0
+        First step of the window.
+    last : int, optional
+        Last step of the window, included; by default the last step of the trajectory.
+    factor : float, default 2.0
+        A circle survives if its final signal exceeds `factor` times the mean over all frequencies.
+    threshold : float, optional
+        Signal above which a circle survives, instead of the factor; see `survives`.
 
     Returns
     -------
     Circles
+        Steps, signals, and the circles that survive in the final embedding.
 
     Raises
     ------
@@ -162,21 +171,23 @@ def circles_of(
 def signals_of(
     trajectory: Trajectory, first: int = 0, last: int | None = None, **limits: Any
 ) -> list[Signals]:
-    """Return the signals of each run separately, in the form that fits accept; see `circles_of`.
+    """Return the signals of each run separately, in the form that fits accept.
 
     Parameters
     ----------
     trajectory : Trajectory
-        Its signals are found as in `circles_of`.
-    first, last : int
-        Steps of the window, both included; the whole trajectory by default.
+        Trajectory of embeddings; see `circles_of`.
+    first : int, default 0
+        First step of the window.
+    last : int, optional
+        Last step of the window, included; by default the last step of the trajectory.
     **limits : float
         Rule of survival, `factor` or `threshold`, as in `survives`.
 
     Returns
     -------
     list of Signals
-        One for each run, with steps, signals and the frequencies that survive.
+        Steps, signals and surviving frequencies of each run.
 
     Raises
     ------

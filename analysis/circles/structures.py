@@ -21,17 +21,18 @@ UNPAIRED = ("AffineFlow", "LinearNetwork", "ImageMLP")
 
 @dataclass(frozen=True, eq=False)
 class Structures:
-    """Circles and grid imperfections of the final embeddings of an ensemble.
+    """Circles and grid imperfections of the final embeddings of an ensemble, which `structures` returns.
 
     Attributes
     ----------
     circle : ndarray of bool, shape (runs,)
+        Which embeddings are circles.
     imperfections : ndarray of int64, shape (runs,)
-        Grid imperfections of every run, circles included.
+        Number of grid imperfections of every embedding, circles included.
     circles : Interval
         Fraction of circles, with Wilson's 95 % interval.
     grid_imperfections : Interval
-        Mean over the runs that are not circles, with its 95 % interval.
+        Mean number over the runs that are not circles, with its 95 % interval.
     """
 
     circle: NDArray[np.bool_]
@@ -41,7 +42,7 @@ class Structures:
 
 
 def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> Structures:
-    """Return which final embeddings are circles, and the grid imperfections of the others.
+    """Return which final embeddings are circles, and the grid imperfections of all of them (Musat §3).
 
     Parameters
     ----------
@@ -49,17 +50,26 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
         Final embeddings or positions.
     modulus : int, optional
         Modulus of the classes of pair sums; by default the number of tokens.
-    group : FiniteGroup or Cayley table, optional
-        Group whose products are the classes, instead of a modulus.
+    group : FiniteGroup or array_like of int, optional
+        Group whose products are the classes, or its Cayley table, instead of a modulus.
 
     Returns
     -------
     Structures
+        Values of each run, and their averages with 95 % intervals.
 
     Raises
     ------
     InputError
         If an argument is invalid, as in `physics.is_circle` and `physics.grid_imperfections`.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> angle = 2 * np.pi * np.arange(7) / 7
+    >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    >>> analysis.structures(np.stack([circle, circle * [2, 1]])).circle.tolist()
+    [True, False]
     """
     circle = is_circle(final)
     imperfections = grid_imperfections(final, modulus=modulus, group=group)
@@ -69,12 +79,12 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
 
 
 def structures_by(operation: Operation, final: Any) -> Structures:
-    """Return circles and imperfections of embeddings (runs, tokens, dim), by the classes of an operation."""
+    """Return circles and imperfections of embeddings (runs, tokens, dim) for the classes of an operation."""
     return structures(final, **class_options(operation))
 
 
 def class_options(operation: Operation) -> dict[str, Any]:
-    """Return the options of `grid_imperfections` for the classes of an operation.
+    """Return the options of `physics.grid_imperfections` for the classes of an operation.
 
     Plain addition is treated as addition modulo a number that exceeds every sum.
     """
@@ -84,7 +94,7 @@ def class_options(operation: Operation) -> dict[str, Any]:
 
 
 def class_names(operation: Operation) -> str:
-    """Describe the classes of pairs in words."""
+    """Describe the classes of pairs in words, such as "i + j mod 17"."""
     if operation.group is not None:
         return f"products in {operation.group.name}"
     return "i + j" if operation.modulus is None else f"i + j mod {operation.modulus}"

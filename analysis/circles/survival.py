@@ -1,7 +1,7 @@
-"""Which circles survive, who decides it, and when (Ding et al., Section 3).
+"""Which circles survive, and when this is decided (Ding et al. 2024, Section 3).
 
 A circle survives if its final signal exceeds twice the mean of all signals: `survives`. A `StoppingRule` says
-when that is settled during a training.
+when the survivors can be known during a training.
 """
 
 from dataclasses import dataclass
@@ -23,22 +23,30 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
 
     Parameters
     ----------
-    signals : array_like, shape (..., frequencies)
-        Final signals, as norms.
+    signals : array_like, shape (..., K)
+        Final signals (norms) of the frequencies 1 … K.
     factor : float, default 2.0
-        A circle survives if its signal exceeds `factor` times the mean signal, the rule of the paper.
+        A circle survives if its signal exceeds `factor` times the mean signal, which is the rule of the
+        paper; greater than 0.
     threshold : float, optional
-        Signal above which a circle survives, instead of the factor. The paper takes 10 for its study of
-        gradients.
+        Signal above which a circle survives, instead of the factor; greater than 0. The paper takes 10 for
+        its study of gradients.
 
     Returns
     -------
     ndarray of bool, the shape of `signals`
+        Whether each frequency survives.
 
     Raises
     ------
     InputError
         If a limit is not greater than 0.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.survives([0.1, 5.0, 0.2, 0.3]).tolist()
+    [False, True, False, False]
     """
     array = np.asarray(signals, np.float64)
     if threshold is not None:
@@ -54,9 +62,11 @@ def surviving_frequencies(
     Parameters
     ----------
     E : array_like, shape (p, d)
-        Final embedding. `survives` takes many at once.
-    factor, threshold : float
-        Rule of survival, as in `survives`.
+        One finite final embedding; for several, use `survives` on their signals.
+    factor : float, default 2.0
+        A circle survives if its signal exceeds `factor` times the mean signal; greater than 0.
+    threshold : float, optional
+        Signal above which a circle survives, instead of the factor; greater than 0.
 
     Returns
     -------
@@ -66,7 +76,13 @@ def surviving_frequencies(
     Raises
     ------
     InputError
-        If `E` is not a single finite embedding.
+        If `E` is not a single finite embedding, or a limit is not greater than 0.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> analysis.surviving_frequencies(physics.example("ding").final[0]).tolist()
+    [7, 8, 11, 13, 25]
     """
     if np.ndim(E) != 2:
         raise InputError(
@@ -76,7 +92,7 @@ def surviving_frequencies(
 
 
 def agreement(first: Any, second: Any) -> float:
-    """Return how far two sets of survivors agree: their Jaccard index.
+    """Return how far two sets of surviving frequencies agree: their Jaccard index.
 
     Parameters
     ----------
@@ -109,15 +125,32 @@ class StoppingRule:
     closer to that limit than the fraction `margin` of it. A callback of a training run may call `decided` at
     each record, and `decision_error` measures how often a rule is wrong.
 
-    A decision may still turn out wrong later. For eight networks (p = 59, d = 128) trained for 6000 steps,
-    the default decides at step 1200 on average, and is right up to step 2000. By step 6000, four of 232
-    circles have died nevertheless, one of them from a signal well above the limit.
-
     Parameters
     ----------
     factor : float, default 2.0
+        A circle survives if its signal exceeds `factor` times the mean signal; greater than 0.
     margin : float, default 0.1
+        Smallest distance of a signal from the limit, as a fraction of it; at least 0 and less than 1.
     hold : int, default 200
+        Number of steps for which both conditions must hold, at least 0.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range.
+
+    Notes
+    -----
+    A decision may turn out wrong later. For eight networks (p = 59, d = 128) trained for 6000 steps, the
+    default decides at step 1200 on average, and is right up to step 2000. By step 6000, four of 232 circles
+    have died nevertheless, one of them from a signal well above the limit.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> rule = analysis.StoppingRule(hold=20)
+    >>> rule.first([0, 10, 20, 30], [[1, 1, 1]] + 3 * [[9, 1, 1]])
+    30
     """
 
     factor: float = 2.0
@@ -131,18 +164,19 @@ class StoppingRule:
         whole_number("hold", self.hold, 0)
 
     def decided(self, steps: Any, signals: Any) -> bool:
-        """Return whether the survivors are decided at the last record.
+        """Return whether the survivors are decided at the last recorded step.
 
         Parameters
         ----------
         steps : array_like of int, shape (frames,)
-            Increasing.
+            Recorded steps, increasing.
         signals : array_like, shape (frames, K)
-            Norms, recorded at `steps`.
+            Signals (norms) at these steps.
 
         Returns
         -------
         bool
+            Whether both conditions have held for `hold` steps.
         """
         clock, x = np.asarray(steps), np.asarray(signals, np.float64)
         if not len(clock) or clock[-1] - clock[0] < self.hold:
@@ -156,14 +190,14 @@ class StoppingRule:
         Parameters
         ----------
         steps : array_like of int, shape (frames,)
-            Increasing.
+            Recorded steps, increasing.
         signals : array_like, shape (frames, K)
-            Norms, recorded at `steps`.
+            Signals (norms) at these steps.
 
         Returns
         -------
         int or None
-            None if the survivors are never decided.
+            The step; None if the survivors are never decided.
         """
         clock, x = np.asarray(steps), np.asarray(signals, np.float64)
         clear, alive = self._clear(x), self._alive(x)
@@ -178,9 +212,11 @@ class StoppingRule:
         return None
 
     def _alive(self, x: Array) -> Booleans:
+        """Return which signals (frames, K) survive."""
         return survives(x, factor=self.factor)
 
     def _clear(self, x: Array) -> Booleans:
+        """Return the frames in which some signal survives and none is near the limit."""
         limit = self.factor * x.mean(axis=-1, keepdims=True)
         return np.asarray(
             (np.abs(x - limit) > self.margin * limit).all(axis=-1) & self._alive(x).any(axis=-1)

@@ -14,7 +14,7 @@ from analysis.compare.ensembles import EnsembleOf
 from analysis.compare.motion import Motion
 from analysis.compare.onsets import OnsetDifference
 from analysis.compare.parts import Parts, Shapes
-from analysis.compare.relabelling import Symmetry
+from analysis.compare.symmetry import Symmetry
 from analysis.stats.calibration import Calibration
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval, holm
@@ -27,7 +27,7 @@ __all__ = ["Comparison", "Shapes", "Structures", "compare", "structures"]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Result of `compare` for two ensembles. Parts that do not apply to them are None or empty.
+    """Comparison of two ensembles, which `compare` returns. Parts that do not apply are None or empty.
 
     Attributes
     ----------
@@ -36,17 +36,18 @@ class Comparison:
     runs : tuple of int
         Number of runs of each ensemble that are compared.
     simulated, trained : Structures or None
-        Structures of the first and of the second ensemble.
+        Circles and grid imperfections of the first and of the second ensemble.
     shapes : Shapes or None
-        Distance of each final shape to the nearest one among several ensembles.
+        Distance of each final shape of the second ensemble to the nearest one of the first, and levels to
+        compare it with.
     distributions : mapping of str to Difference
-        Circles, grid imperfections, quality, effective dimension, surviving circles, and the final values of
-        every scalar observable that both have.
+        Differences in circles, grid imperfections, quality, effective dimension, surviving circles, and the
+        final values of every scalar observable that both have.
     motion : Motion or None
         Error over time, at times that correspond to each other.
     onsets : mapping of str to OnsetDifference
-        Onset times in units of the second ensemble. Those of the first are converted by the scale of
-        `motion`.
+        Times at which thresholds are reached, in units of the second ensemble. Those of the first are
+        converted by the scale of `motion`.
     accuracy : Calibration or None
         Predicted against measured accuracy.
     notes : tuple of str
@@ -117,12 +118,12 @@ class Comparison:
         return sum(math.isfinite(one.p_value) for one in tests)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers except large matrices in a form that JSON can hold.
+        """Return all results, except large matrices, in a form that JSON can hold.
 
         Returns
         -------
         dict
-            NaN is None, and infinity is "inf".
+            Values by name, nested as in this object. NaN becomes None, and infinity "inf" or "-inf".
         """
         found = _plain(self)
         if self.shapes is not None:
@@ -138,7 +139,7 @@ class Comparison:
         Returns
         -------
         str
-            JSON.
+            JSON text, indented.
         """
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -157,7 +158,7 @@ def compare(
     thresholds: Mapping[str, float] | None = None,
     accuracies: tuple[Any, Any] | None = None,
 ) -> Comparison:
-    """Compare two ensembles: where they end, how they get there, and when.
+    """Compare two ensembles, such as particles and networks: where they end, how they get there, and when.
 
     Parameters
     ----------
@@ -165,8 +166,8 @@ def compare(
         The two ensembles. Several trajectories count as one ensemble, and the frames of an array are steps 0,
         1, 2, …. Runs whose first or last frame is not finite are left out, and `notes` says so. Shapes are
         compared only if the numbers of tokens are equal.
-    names : pair of str
-        What to call them.
+    names : pair of str, default ("simulated", "trained")
+        Names of the ensembles in results and messages.
     align : str, default "auto"
         How times of the two are matched. "scaling" uses the factor with the least error, and is the default
         for paired runs. "ends" uses the factor with which both end together, and is the default otherwise.
@@ -188,7 +189,7 @@ def compare(
         Whether positions are compared as coordinates, without rotation. By default this is the case if one
         ensemble is an affine flow.
     delta : float, default 0.01
-        Tolerance of the representation quality.
+        Tolerance of the representation quality, greater than 0.
     thresholds : mapping of str to float, optional
         Thresholds of observables or measures. The onset is the first frame at or above the threshold, by
         default 0.95 for "quality" and 0.9 for accuracies. If both ensembles recorded ``steps_to_<name>``,
@@ -200,6 +201,7 @@ def compare(
     Returns
     -------
     Comparison
+        Structures, shapes, distributions, motion, onsets and accuracies, each with 95 % intervals.
 
     Raises
     ------
@@ -207,6 +209,18 @@ def compare(
         If no run of an ensemble is finite, `paired` runs differ in number, `align` or `thresholds` name
         something that one ensemble lacks, `accuracies` do not have one value for each trained run, or an
         argument asks to compare shapes of different numbers of tokens.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> start = physics.simulate(physics.ParticleSystem(7), runs=10, steps=1).initial
+    >>> weak, strong = (
+    ...     physics.simulate(physics.ParticleSystem(7, alignment=a), runs=10, steps=20, initial=start)
+    ...     for a in (0.0, 3.0)
+    ... )
+    >>> found = analysis.compare(weak, strong, names=("weak", "strong"))
+    >>> found.motion.paired, found.motion.error.shape, found.distributions["circles"].test
+    (True, (10, 21), "Fisher's exact test")
     """
     delta = number("delta", delta, above=0.0)
     first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]
@@ -238,7 +252,7 @@ def compare(
 def _adjusted(
     distributions: Mapping[str, Difference], reached: Mapping[str, OnsetDifference]
 ) -> tuple[dict[str, Difference], dict[str, OnsetDifference]]:
-    """Add Holm's adjusted p-value to each test."""
+    """Return both mappings with Holm's adjusted p-value added to each test."""
     p_values = [one.p_value for one in distributions.values()]
     found = holm(p_values + [one.p_value for one in reached.values()]).tolist()
     adjusted = iter(found)
@@ -249,7 +263,7 @@ def _adjusted(
 
 
 def _plain(value: Any) -> Any:
-    """Return a result in a form for JSON."""
+    """Return a result in a form that JSON can hold."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

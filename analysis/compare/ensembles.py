@@ -1,4 +1,4 @@
-"""One or several trajectories as one ensemble: its measurements, and the operation that it learned."""
+"""Several trajectories as one ensemble: its measurements, and the operation that it learned."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,11 +22,11 @@ from physics.trajectory import Trajectory
 Array = NDArray[np.float64]
 Measure = Callable[[Array, Operation, float], Array]
 PLANAR = 4
-"""Largest dimension in which structures of pair sums are measured by default, because of their cost."""
+"""Largest dimension in which structures of pair sums are measured by default; in more it takes long."""
 
 
 def _quality(E: Array, operation: Operation, delta: float) -> Array:
-    """Return the representation quality (…); NaN if an axis does not vary."""
+    """Return the representation quality (…); NaN if an axis of the embedding does not vary."""
     states = E.reshape(-1, *E.shape[-2:])
     found = np.full(len(states), np.nan)
     varied = (np.ptp(states, axis=1) > 0).all(axis=1)
@@ -36,6 +36,7 @@ def _quality(E: Array, operation: Operation, delta: float) -> Array:
 
 
 def _imperfections(E: Array, operation: Operation, delta: float) -> Array:
+    """Return the number of grid imperfections (…)."""
     return np.asarray(grid_imperfections(E, **class_options(operation)), np.float64)
 
 
@@ -65,7 +66,9 @@ def _trajectory(name: str, one: Any) -> Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class EnsembleOf:
-    """Several trajectories of equal tokens and dimensions; only runs with finite first and last frames count.
+    """Several trajectories with equal numbers of tokens and dimensions, read as one ensemble.
+
+    Only runs whose first and last frames are finite count; others are left out of all results.
 
     Parameters
     ----------
@@ -108,7 +111,7 @@ class EnsembleOf:
 
     @cached_property
     def sound(self) -> NDArray[np.bool_]:
-        """Mask of the runs whose first and last frames are finite."""
+        """Mask of the runs whose first and last frames are finite, over the runs of all parts."""
         ends = (np.concatenate([getattr(one, end) for one in self.parts]) for end in ("initial", "final"))
         return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
 
@@ -129,41 +132,41 @@ class EnsembleOf:
 
     @cached_property
     def initial(self) -> Array:
-        """First frames, (runs, tokens, dim)."""
+        """First frame of each run that counts, (runs, tokens, dim)."""
         return np.concatenate([one.initial for one in self.parts])[self.sound].astype(np.float64)
 
     @cached_property
     def final(self) -> Array:
-        """Last frames, (runs, tokens, dim)."""
+        """Last frame of each run that counts, (runs, tokens, dim)."""
         return np.concatenate([one.final for one in self.parts])[self.sound].astype(np.float64)
 
     @cached_property
     def times(self) -> Array | None:
-        """Common times of the frames since the first one; None if the parts differ or have a single frame."""
+        """Times of the frames since the first one; None if parts differ in them or have a single frame."""
         first = self.parts[0].times
         same = all(np.array_equal(one.times, first) for one in self.parts)
         return first - first[0] if same and len(first) > 1 else None
 
     def positions(self, runs: NDArray[np.int64]) -> NDArray[Any]:
-        """Return all frames of some of the valid runs."""
+        """Return all frames of some of the runs that count, (n, frames, tokens, dim)."""
         return self._chosen([one.positions for one in self.parts], runs)
 
     @cached_property
     def observables(self) -> list[str]:
-        """Scalar observables that all parts hold."""
+        """Names of the scalar observables that all parts hold."""
         names = [set(one.observables) for one in self.parts]
         found = sorted(set.intersection(*names))
         return [name for name in found if all(one.observables[name].ndim == 2 for one in self.parts)]
 
     def last(self, name: str) -> Array:
-        """Return the final value (runs,) of a measure, or of an observable."""
+        """Return the final value (runs,) of a measure or an observable."""
         if name in MEASURES:
             return np.asarray(MEASURES[name](self.final, self.operation, self.delta), np.float64)
         values = np.concatenate([one.observables[name][:, -1] for one in self.parts])
         return values[self.sound].astype(np.float64)
 
     def series(self, name: str, runs: NDArray[np.int64]) -> tuple[Array, Array] | None:
-        """Return values (runs, n) and times (n,) of an observable or measure; None if it has no series."""
+        """Return values (runs, n) and times (n,) of a measure or observable; None without a common series."""
         clock = [self._clock(one, name) for one in self.parts]
         if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
             return None
@@ -175,10 +178,11 @@ class EnsembleOf:
     def onsets(
         self, name: str, limit: float, *, falling: bool = False, lasting: bool = False
     ) -> Onsets | None:
-        """Return when a quantity is first at or above a limit, or at or below it; None if it has no series.
+        """Return when a quantity is first at or above a limit; None if it was measured only once.
 
-        Every part has its own clock and its own end. The end of a run that was stopped is the time at which
-        it was stopped.
+        With `falling`, it is when the quantity is first at or below the limit; with `lasting`, when it stays
+        there. Every part has its own clock and its own end. The end of a run that was stopped is the time at
+        which it was stopped.
         """
         sign = -1.0 if falling else 1.0
         found = []
@@ -196,7 +200,7 @@ class EnsembleOf:
         return self._counted(found)
 
     def tracked(self, name: str) -> Onsets:
-        """Return onsets that were recorded as steps, each on the clock of the frames of its part."""
+        """Return onsets that were recorded as steps, as times on the clock of each part."""
         found = []
         for one in self.parts:
             steps = one.observables[name][:, -1].astype(np.float64)
@@ -206,20 +210,22 @@ class EnsembleOf:
         return self._counted(found)
 
     def _counted(self, parts: Sequence[Onsets]) -> Onsets:
+        """Return the onsets of the runs that count, from those of the parts."""
         joined = Onsets.joined(parts)
         return Onsets(joined.times[self.sound], joined.reached[self.sound])
 
     def _clock(self, part: Trajectory, name: str) -> Array:
-        """Return the times (n,) of an observable or a measure of a part since its first frame."""
+        """Return the times (n,) since its first frame at which a part has a measure or an observable."""
         return (part.times if name in MEASURES else part.clock(name)[1]) - part.times[0]
 
     def _measured(self, name: str, positions: NDArray[Any]) -> Array:
+        """Return a measure of positions (runs, frames, tokens, dim), as (runs, frames)."""
         frames = np.nan_to_num(positions.astype(np.float64))
         return np.asarray(MEASURES[name](frames, self.operation, self.delta), np.float64)
 
     @cached_property
     def operation(self) -> Operation:
-        """Operation that is learned: given, recorded, or addition modulo the number of tokens."""
+        """Operation that is learned: as given, as recorded, or else addition modulo the number of tokens."""
         if self.given is not None:
             return self.given
         found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]
@@ -237,7 +243,7 @@ class EnsembleOf:
 
     @cached_property
     def training_set(self) -> NDArray[np.int64] | None:
-        """Pairs (n, 2) of a training set that all runs share; None if it holds all pairs or is random."""
+        """Training set (n, 2) that a part records as pairs; None if all pairs are used or it is random."""
         for one in self.parts:
             pairs = one.parameters.get("system", {}).get("pairs")
             if pairs is not None:
@@ -246,16 +252,16 @@ class EnsembleOf:
 
     @property
     def fixed_examples(self) -> bool:
-        """Whether all networks were trained on examples that were given by number."""
+        """Whether networks of some part were trained on examples that were given by their indices."""
         return any(one.parameters.get("train_examples") is not None for one in self.parts)
 
     @property
     def states(self) -> bool:
-        """Whether the positions are coordinates of an affine flow rather than point sets."""
+        """Whether positions are coordinates of an affine flow rather than points of an embedding."""
         return any(one.parameters.get("system", {}).get("type") == "AffineFlow" for one in self.parts)
 
     def _chosen(self, arrays: Sequence[NDArray[Any]], runs: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows of the valid runs, joining only those that are needed."""
+        """Return rows of the runs that count, reading only those from the parts."""
         wanted = np.flatnonzero(self.sound)[runs]
         starts = np.cumsum([0, *(one.runs for one in self.parts)])
         part = np.searchsorted(starts, wanted, side="right") - 1
@@ -263,7 +269,7 @@ class EnsembleOf:
 
 
 def _ends(part: Trajectory) -> Array:
-    """Return the time (runs,) until which each run was observed: until its end, or until it was stopped."""
+    """Return the time (runs,) until which each run was observed, which is its end or the time of its stop."""
     end = np.full(part.runs, part.times[-1] - part.times[0])
     if "status" in part.observables:
         over = part.observables["status"] > 0
@@ -273,5 +279,5 @@ def _ends(part: Trajectory) -> Array:
 
 
 def _watched(found: Onsets, ends: Array) -> Onsets:
-    """Censor the runs that did not reach the threshold at the time at which they ended."""
+    """Censor each run that did not reach the threshold at the time at which it ended."""
     return Onsets(np.where(found.reached, found.times, np.minimum(found.times, ends)), found.reached)

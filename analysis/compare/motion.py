@@ -1,4 +1,4 @@
-"""The motion of two ensembles: a common clock, and the distance of the shapes at corresponding times."""
+"""The motion of two ensembles: a common clock, and the distance of their shapes at corresponding times."""
 
 import math
 from dataclasses import dataclass
@@ -6,30 +6,29 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
-from analysis.compare.relabelling import Symmetry, best_relabelling, disparity, standard
+from analysis.compare.progress import by_progress, frame_mean
+from analysis.compare.relabelling import best_relabelling, disparity, standard
+from analysis.compare.symmetry import Symmetry
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import Interval, mean
-from physics.errors import InputError
 
 Array = NDArray[np.float64]
 FRAMES, MANY_FRAMES = 16, 48
-"""Numbers of frames that are compared, for point sets in many and in up to 2 dimensions."""
+"""Largest numbers of frames that are compared, in more than 2 dimensions and in up to 2."""
 SCANNED = 12
-"""Number of frames on which a time scaling is judged."""
+"""Number of frames from which the error of a time scaling is computed."""
 SCALES = 1 / 8, 4
 """Smallest and largest time scaling that is tried, relative to the one with which both end together."""
 FEW_FACTORS, FACTORS = 33, 65
-"""Numbers of factors that are tried between these, and again around the best one."""
+"""Numbers of scalings that are tried in this range, in more than 2 dimensions and in up to 2."""
 WINDOW, MOVES = 1.25, 8
-"""Half width of the window around the best factor, and the number of times that it may move."""
-PROGRESS_RESAMPLES = 500
+"""Half width of the window around the best scaling, as a factor; number of times that it may move."""
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """One ensemble in motion: positions (runs, frames, tokens, dim), and times (frames,) from 0 on."""
+    """Positions (runs, frames, tokens, dim) of one ensemble over times (frames,) that start at 0."""
 
     positions: NDArray[Any]
     times: Array
@@ -55,36 +54,39 @@ class Paths:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Distance of pairs of runs over time, at times that correspond to each other.
+    """Distance between pairs of runs over time, at times that correspond; a part of `Comparison`.
 
     Attributes
     ----------
     pairs : ndarray of int64, shape (n, 2)
         Run of the first ensemble and run of the second.
     paired : bool
-        Whether the runs of a pair belong together. Otherwise the run of the first ensemble is the one whose
-        final shape is nearest to that of the run of the second.
+        Whether the runs of a pair start from the same shape. Otherwise the run of the first ensemble is the
+        one whose final shape is nearest to that of the run of the second.
     relabelling : ndarray of int64, shape (n, tokens)
         Token i of the second is token ``relabelling[k, i]`` of the first, the same in all frames.
     alignment : str
         How times were matched: "scaling", "ends", "none", or the name of an observable.
     scale : Interval
         Factor τ: the time of the first ensemble that corresponds to one unit of time of the second.
-    times : ndarray, shape (frames,)
+    times : ndarray of float64, shape (frames,)
         Times of the second ensemble, from its start.
-    matched : ndarray, shape (n, frames)
+    matched : ndarray of float64, shape (n, frames)
         Time of the first ensemble that corresponds to each of them.
-    error : ndarray, shape (n, frames)
+    error : ndarray of float64, shape (n, frames)
         Procrustes disparity, or relative squared error of states. NaN if the first ensemble has no such time.
-    chance : ndarray, shape (m, frames)
-        Error that the same search gives by chance; NaN if the first ensemble has a single run. For paired
-        runs, each run of the second ensemble is compared with the partner of another run. If partners were
-        chosen because they end nearest, each run of the first ensemble is compared with the nearest other run
-        of the first. Two ensembles with the same law are then as near to each other as to themselves.
+    chance : ndarray of float64, shape (m, frames)
+        Error that the same search gives by chance; NaN if the first ensemble has a single run.
     mean_error, chance_error : Interval
-        Means over frames and then over pairs, without the start if the runs share it. If partners were
-        chosen, `mean_error` leaves one run of the first ensemble out of the choice, so that both means are
-        over equally many candidates.
+        Means of `error` and `chance` over frames and then over pairs, without the start if runs are paired.
+
+    Notes
+    -----
+    How chance is measured depends on how pairs are made. For paired runs, each run of the second ensemble is
+    compared with the partner of another run. Otherwise each run of the first ensemble is compared with the
+    nearest other run of the first, so that two ensembles with the same law are as near to each other as to
+    themselves. `mean_error` then leaves one run of the first ensemble out of the choice, so that both means
+    are over equally many candidates.
     """
 
     pairs: NDArray[np.int64]
@@ -100,16 +102,18 @@ class Motion:
     chance_error: Interval
 
     def at_edge(self, ratio: float) -> bool:
-        """Return whether τ lies at an end of the search range, so that the true value may lie beyond.
+        """Return whether τ lies at an end of the search range, so that the true value may lie beyond it.
 
         Parameters
         ----------
         ratio : float
-            Center of the search range, on a logarithmic scale: the factor with which both end together.
+            Center of the search range on a logarithmic scale: the factor with which both ensembles end
+            together.
 
         Returns
         -------
         bool
+            Whether τ is within 5 % of an end of the range.
         """
         place = np.log(self.scale.estimate / ratio)
         return bool(place < np.log(SCALES[0]) + 0.05 or place > np.log(SCALES[1]) - 0.05)
@@ -124,9 +128,9 @@ class Chosen:
     candidates : int
         Number of runs of the first ensemble among which the partners were chosen.
     next_best : Paths
-        For each pair, the run of the first ensemble that ends second nearest.
+        For each pair, the run of the first ensemble whose end is second nearest.
     runs, partners : Paths
-        Runs of the first ensemble, and for each the other run of the first that ends nearest to it.
+        Runs of the first ensemble, and for each of them the other run of the first whose end is nearest.
     """
 
     candidates: int
@@ -147,15 +151,18 @@ def compare_motion(
     states: bool = False,
     chosen: Chosen | None = None,
 ) -> Motion:
-    """Match the times of pairs of runs, and measure the error over time.
+    """Match the times of pairs of runs, and measure the distance of the pairs over time.
 
     Parameters
     ----------
     first, second : Paths
         Row k of each belongs to pair k.
-    pairs, paired : ndarray of int64 (n, 2), bool
-        Runs of the pairs, and whether they belong together, which the result keeps.
+    pairs : ndarray of int64, shape (n, 2)
+        Runs of the pairs, which the result keeps.
     symmetry : Symmetry
+        Relabelings of the tokens to search.
+    paired : bool
+        Whether the runs of a pair start from the same shape.
     align : str
         "scaling" takes the factor τ with the least mean error, "ends" the factor with which both end
         together, and "none" leaves times as they are. Any other word names the observable in `progress`.
@@ -167,6 +174,11 @@ def compare_motion(
     chosen : Chosen, optional
         How partners were chosen, if it was by their ends. The level of chance is then measured by the same
         choice.
+
+    Returns
+    -------
+    Motion
+        Corresponding times, and the error over time.
     """
     many = max(first.positions.shape[-1], second.positions.shape[-1]) <= 2
     count = min(MANY_FRAMES if many else FRAMES, len(second.times))
@@ -184,7 +196,7 @@ def compare_motion(
         matched = matched * (first.duration / second.duration)
         scale = Interval(first.duration / second.duration, np.nan, np.nan, len(pairs))
     elif progress is not None:
-        matched, scale = _by_progress(*progress, first.times, second.times, paired)
+        matched, scale = by_progress(*progress, first.times, second.times, paired)
         matched = matched[:, frames] if paired else np.tile(matched[:, frames], (len(pairs), 1))
     labels, errors = beside.errors(matched, times)
     judged, chance = errors, np.full_like(errors, np.nan)
@@ -217,7 +229,7 @@ def compare_motion(
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
-    """Runs of two ensembles, matched row by row, and how their frames are compared."""
+    """Runs of two ensembles, matched row by row, with the rule by which their frames are compared."""
 
     first: Paths
     second: Paths
@@ -230,12 +242,12 @@ class _Beside:
         return len(self.first.positions)
 
     def strange(self) -> "_Beside":
-        """Return each run of the second ensemble with the partner of the previous one."""
+        """Return each run of the second ensemble next to the partner of the previous one."""
         rolled = Paths(np.roll(self.first.positions, 1, axis=0), self.first.times)
         return _Beside(rolled, self.second, self.symmetry, self.states)
 
     def frames(self, matched: Array, times: Array) -> tuple[Array, Array]:
-        """Return frames (n, frames, tokens, dim) of both: standard shapes, or unchanged states."""
+        """Return frames (n, frames, tokens, dim) of both: standard shapes, or states as they are."""
         found, target = self.first.at(matched), self.second.at(times)
         if self.states:
             return found, target
@@ -243,7 +255,7 @@ class _Beside:
         return standard(found, dim), standard(target, dim)
 
     def errors(self, matched: Array, times: Array) -> tuple[NDArray[np.int64], Array]:
-        """Return the numbers (n,) of the best relabelings over all frames, and the errors (n, frames)."""
+        """Return the indices (n,) of the best relabelings over all frames, and the errors (n, frames)."""
         found, target = self.frames(matched, times)
         if self.states:
             return np.zeros(len(found), np.int64), relative_error(found, target)
@@ -252,77 +264,10 @@ class _Beside:
 
 
 def relative_error(a: Array, b: Array) -> Array:
-    """Return the squared distance of states (…, N, D) over the variance of the second, which is 1 - R²."""
+    """Return the squared distance of states (…, N, D) relative to the variance of the second, 1 - R²."""
     spread = np.sum((b - b.mean(axis=-2, keepdims=True)) ** 2, axis=(-2, -1))
     missed = np.sum((a - b) ** 2, axis=(-2, -1))
     return np.asarray(missed / np.where(spread > 0, spread, np.nan))
-
-
-def monotone(values: Array) -> Array:
-    """Return the monotone curve (frames,) nearest to a progress, rising or falling according to its ends."""
-    rising = bool(values[-1] >= values[0])
-    return np.asarray(isotonic_regression(values, increasing=rising).x)
-
-
-def same_progress(first: Array, second: Array, first_times: Array, times: Array) -> Array:
-    """Return the times of the first at which its progress equals that of the second at its frames (frames,).
-
-    While both stay at one level, equal fractions of their stays correspond. NaN where the first is never at
-    the level.
-    """
-    a, b = monotone(first), monotone(second)
-    if (a[-1] >= a[0]) != (b[-1] >= b[0]) or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return np.full(len(times), np.nan)
-    if a[-1] < a[0]:
-        a, b = -a, -b
-    level, begin = np.unique(a, return_index=True)
-    end = np.searchsorted(a, level, side="right") - 1
-    enter, leave = first_times[begin], first_times[end]
-    at = np.clip(np.searchsorted(level, b, side="right") - 1, 0, len(level) - 2)
-    between = np.clip((b - level[at]) / (level[at + 1] - level[at]), 0, 1)
-    stay, place = np.unique(b, return_inverse=True)
-    since, until = (np.searchsorted(b, stay, side=side) for side in ("left", "right"))
-    length = times[until - 1] - times[since]
-    passed = np.divide(
-        times - times[since][place], length[place], out=np.full(len(times), 0.5), where=length[place] > 0
-    )
-    below = enter[at] + np.where(between > 0, 1.0, passed) * (leave[at] - enter[at])
-    above = enter[at + 1] + np.where(between < 1, 0.0, passed) * (leave[at + 1] - enter[at + 1])
-    found = below + between * (above - below)
-    slack = 1e-12 * max(abs(a[0]), abs(a[-1]))
-    return np.where((b >= a[0] - slack) & (b <= a[-1] + slack), found, np.nan)
-
-
-def _by_progress(
-    first: Array, second: Array, clock: Array, times: Array, paired: bool
-) -> tuple[Array, Interval]:
-    """Return times of the first (pairs or 1, frames) at equal progress, and the mean time factor."""
-    if paired:
-        matched = np.array([same_progress(a, b, clock, times) for a, b in zip(first, second, strict=True)])
-        factors = _log_factor(matched, times)
-        scale = mean(factors[np.isfinite(factors)]).map(math.exp)
-    else:
-        matched = same_progress(first.mean(axis=0), second.mean(axis=0), clock, times)[None]
-
-        def factor(a: Array, b: Array) -> Array:
-            means = zip(first[a.astype(int)].mean(axis=1), second[b.astype(int)].mean(axis=1), strict=True)
-            return _log_factor(np.array([same_progress(x, y, clock, times) for x, y in means]), times)
-
-        runs = np.arange(len(first)), np.arange(len(second))
-        scale = bootstrap(runs, factor, resamples=PROGRESS_RESAMPLES).map(math.exp)
-    if not np.isfinite(matched).any():
-        raise InputError(
-            "align must name an observable that takes the same values in both ensembles, got one that does "
-            "not"
-        )
-    return matched, scale
-
-
-def _log_factor(matched: Array, times: Array) -> Array:
-    """Return the mean logarithm (n,) of the ratio of times (n, frames) where both are after the start."""
-    sound = np.isfinite(matched) & (matched > 0) & (times > 0)
-    logarithm = np.log(np.where(sound, matched, 1.0)) - np.log(np.where(times > 0, times, 1.0))
-    return frame_mean(np.where(sound, logarithm, np.nan))
 
 
 def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDArray[Any]:
@@ -331,11 +276,11 @@ def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDA
 
 
 def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
-    """Return the τ with the least mean error over frames and pairs, and its interval by resampling pairs.
+    """Return the τ with the least mean error over frames and pairs, with an interval by resampling pairs.
 
-    A first scan goes over all factors. A frame without a counterpart then counts with its mean over the other
+    A first scan covers all factors. A frame without a counterpart then counts with its mean over the other
     factors, so that leaving it out neither helps nor hurts. Next, a narrower window, with only those frames
-    that always have a counterpart, moves until the best factor lies within it. Otherwise there is no
+    that always have a counterpart, moves until the best factor lies within it. If it never does, there is no
     interval.
     """
     ratio = beside.first.duration / beside.second.duration
@@ -360,11 +305,12 @@ def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
 
 
 def _spread(times: Array) -> Array:
+    """Return some of the times, evenly spaced."""
     return times[np.unique(np.linspace(0, len(times) - 1, SCANNED).round().astype(int))]
 
 
 def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
-    """Return the best of some factors, given by their logarithms."""
+    """Return the best of some factors, given by their logarithms, with its interval."""
     errors = np.stack(
         [beside.errors(np.tile(times * tau, (beside.runs, 1)), times)[1] for tau in np.exp(logarithms)],
         axis=1,
@@ -378,7 +324,7 @@ def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
 
 
 def _least(values: Array, places: Array) -> Array:
-    """Return where curves (n, places) on an even grid are smallest, by interpolating parabolas."""
+    """Return the positions (n,) of the minima of curves (n, places) on an even grid, by fitting parabolas."""
     at = np.clip(values.argmin(axis=1), 1, values.shape[1] - 2)
     low, middle, high = (np.take_along_axis(values, (at + k)[:, None], axis=1)[:, 0] for k in (-1, 0, 1))
     bend = low - 2 * middle + high
@@ -386,14 +332,7 @@ def _least(values: Array, places: Array) -> Array:
     return np.asarray(places[at] + np.clip(shift, -1, 1) * (places[1] - places[0]))
 
 
-def frame_mean(errors: Array) -> Array:
-    """Return the mean over the frames (…, frames) that have a counterpart; NaN if none has."""
-    sound = np.isfinite(errors)
-    count = sound.sum(axis=-1)
-    total = np.where(sound, errors, 0).sum(axis=-1)
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-
-
 def _over_pairs(errors: Array) -> Interval:
+    """Return the mean of errors (n, frames) over frames and then over pairs."""
     values = frame_mean(errors)
     return mean(values[np.isfinite(values)])

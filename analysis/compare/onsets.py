@@ -1,4 +1,4 @@
-"""Onset times, some of which may never be reached: they are compared as right-censored data."""
+"""Onset times, compared as right-censored data because some runs may never reach a threshold."""
 
 import math
 import warnings
@@ -16,7 +16,7 @@ from physics.errors import InputError
 
 Array = NDArray[np.float64]
 RATIOS = 120
-"""Number of ratios that are tried for the interval."""
+"""Number of ratios that are tried to find the estimate and the interval."""
 ROUNDING = 1e-9
 """Rounding error of a survival probability, which is a product of fractions, near one half."""
 
@@ -27,9 +27,17 @@ class Onsets:
 
     Attributes
     ----------
-    times : ndarray, shape (runs,)
+    times : ndarray of float64, shape (runs,)
         Time at which a run reached the threshold, or the last time of a run that did not.
     reached : ndarray of bool, shape (runs,)
+        Whether each run reached the threshold.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> found = analysis.Onsets(np.array([3.0, 5.0, 9.0, 9.0]), np.array([True, True, True, False]))
+    >>> found.fraction.estimate, found.median.estimate
+    (0.75, 5.0)
     """
 
     times: Array
@@ -46,20 +54,22 @@ class Onsets:
         Returns
         -------
         Onsets
+            Onsets with the new times.
         """
         return Onsets(self.times * factor, self.reached)
 
     def after(self, least: float) -> "Onsets":
-        """Return the same onsets without times below a bound.
+        """Return the same onsets with all earlier times raised to a bound.
 
         Parameters
         ----------
         least : float
-            Time to which all earlier times are raised.
+            Smallest time in the result.
 
         Returns
         -------
         Onsets
+            Onsets with the new times.
         """
         return Onsets(np.maximum(self.times, least), self.reached)
 
@@ -75,11 +85,12 @@ class Onsets:
         Parameters
         ----------
         several : sequence of Onsets
-            At least one.
+            At least one ensemble.
 
         Returns
         -------
         Onsets
+            All runs, in the given order.
         """
         times, reached = [one.times for one in several], [one.reached for one in several]
         return Onsets(np.concatenate(times), np.concatenate(reached))
@@ -90,7 +101,7 @@ class Onsets:
 
         The interval (Brookmeyer and Crowley) holds the times at which the band of `curve` contains one half.
         A bound is infinite if the data do not limit it, and so is the estimate if fewer than half reach the
-        threshold.
+        threshold. A single run has no interval.
         """
         times, alive, low, high = self.curve()
         middle, early, late = (_first_below(times, values) for values in (alive, low, high))
@@ -99,11 +110,7 @@ class Onsets:
         return Interval(middle, early, late, len(self.times))
 
     def curve(self) -> tuple[Array, Array, Array, Array]:
-        """Return the fraction of the runs that have not reached the threshold yet (Kaplan-Meier).
-
-        The band is Greenwood's on the scale of log(-log), which is undefined once all runs have reached the
-        threshold. There the lower bound is 0. The upper bound is the smaller of the previous one and the
-        exact bound for no survivor among the remaining runs.
+        """Return the fraction of the runs that have not reached the threshold yet, over time (Kaplan-Meier).
 
         Returns
         -------
@@ -113,6 +120,12 @@ class Onsets:
             Fraction of the runs still below the threshold after each time.
         low, high : ndarray of float64, shape (n,)
             95 % band of the fraction.
+
+        Notes
+        -----
+        The band is Greenwood's on the scale of log(-log), which is undefined once all runs have reached the
+        threshold. There the lower bound is 0. The upper bound is the smaller of the previous one and the
+        exact bound for no survivor among the remaining runs.
         """
         found: Any = stats.ecdf(
             stats.CensoredData(uncensored=self.times[self.reached], right=self.times[~self.reached])
@@ -131,27 +144,31 @@ class Onsets:
 
 @dataclass(frozen=True, eq=False)
 class OnsetDifference:
-    """Comparison of the times at which two ensembles reach a threshold.
+    """Comparison of the times at which two ensembles reach a threshold, which `compare_onsets` returns.
 
     Attributes
     ----------
     name : str
+        Name of the quantity that reaches the threshold.
     first, second : Onsets
+        Onsets of both ensembles, in the same unit of time.
     p_value : float
         Two-sided p-value of the log-rank test that both reach it at the same times; NaN if no run reaches it.
     ratio : Interval
-        Ratio of the onset time of the second ensemble to that of the first. The estimate is the factor on the
-        times of the first at which the log-rank statistic vanishes, and the interval holds the factors at
-        which it is not significant (Wei and Gail 1983). Runs that never reach the threshold count as
-        censored. A bound is infinite or 0 if the data do not limit it.
+        Ratio of the onset time of the second ensemble to that of the first, also for runs that never reach
+        the threshold. A bound is infinite or 0 if the data do not limit it.
     paired_ratio : Interval
         Geometric mean of second over first over the pairs of runs that both reach it; NaN if runs are not
         paired.
     adjusted_p_value : float
         p-value after Holm's correction for all tests of a comparison; NaN outside of a comparison.
 
-    If the time factor was estimated, tests and intervals allow for its uncertainty: the standard error of the
-    log-rank statistic then includes that of the factor.
+    Notes
+    -----
+    The estimate of `ratio` is the factor on the times of the first ensemble at which the log-rank statistic
+    vanishes, and its interval holds the factors at which it is not significant (Wei and Gail 1983). If the
+    unit of time of the first ensemble was estimated, tests and intervals allow for its uncertainty: the
+    standard error of the log-rank statistic then includes that of the unit.
     """
 
     name: str
@@ -176,20 +193,33 @@ def compare_onsets(
     pairs: Iterable[tuple[int, int]] = (),
     clock: tuple[float, float] = (1.0, 1.0),
 ) -> OnsetDifference:
-    """Compare two ensembles of right-censored times.
+    """Compare the times at which two ensembles reach a threshold, with runs that never reach it as censored.
 
     Parameters
     ----------
     name : str
+        Name of the quantity, which the result keeps.
     first, second : Onsets
+        Onsets of both ensembles, in the same unit of time.
     pairs : iterable of pair of int, optional
-        Runs (i, j) that belong together.
-    clock : pair of float, default (1, 1)
-        95 % interval of the factor on the times of the first ensemble, if that factor was estimated.
+        Runs (i, j) that belong together, for `paired_ratio`.
+    clock : pair of float, default (1.0, 1.0)
+        95 % interval of the factor that converted the times of the first ensemble, relative to this factor,
+        if it was estimated.
 
     Returns
     -------
     OnsetDifference
+        Log-rank test, and the ratio of the onset times.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> times = np.random.default_rng(0).uniform(1, 2, size=30)
+    >>> early, late = (analysis.Onsets(times * factor, np.ones(30, bool)) for factor in (1.0, 3.0))
+    >>> found = analysis.compare_onsets("quality", early, late)
+    >>> round(found.ratio.estimate, 1), found.differs
+    (3.0, True)
     """
     least = _half_of_the_least(first, second)
     statistic = _tested(first.after(least), second.after(least), 1.0, clock)
@@ -209,16 +239,30 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     Parameters
     ----------
     values : array_like, shape (runs, frames)
-        NaN is below every threshold.
+        Quantity over time. NaN is below every threshold.
     times : array_like, shape (frames,)
+        Time of each frame, increasing.
     threshold : float
+        Value that the quantity must reach or exceed.
     lasting : bool, default False
         Whether the value must stay at or above the threshold in all later frames.
 
     Returns
     -------
     Onsets
-        A run that does not reach it is censored at the last time.
+        Times of the first such frames. A run without one is censored at the last time.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.onsets([[0.1, 0.5, 0.9], [0.1, 0.2, 0.3]], [0, 10, 20], 0.5)
+    >>> found.times.tolist(), found.reached.tolist()
+    ([10.0, 20.0], [True, False])
     """
     array, clock = np.asarray(values, np.float64), np.asarray(times, np.float64)
     if array.ndim != 2 or clock.shape != array.shape[1:] or not array.size:
@@ -234,7 +278,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
 
 
 def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
-    """Return the log-rank statistic, which is positive if the first is earlier.
+    """Return the log-rank statistic of two ensembles, which is positive if the first is earlier.
 
     It is standard normal for equal distributions, and NaN if no onset occurred. `scale` multiplies the times
     of the first. It equals that of `scipy.stats.logrank` and takes a thirteenth of the time, which matters
@@ -251,7 +295,7 @@ def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
 
 
 def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (1.0, 1.0)) -> Interval:
-    """Return the ratio of onset times by inverting the log-rank test; see `OnsetDifference`."""
+    """Return the ratio of onset times, second over first, by inverting the log-rank test."""
     count = len(first.times) + len(second.times)
     least = _half_of_the_least(first, second)
     x, y = first.after(least), second.after(least)
@@ -259,8 +303,8 @@ def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (
         return Interval(np.nan, np.nan, np.nan, count)
     ratios = np.unique(y.times[None, y.reached] / x.times[x.reached, None])
     tried = np.unique(np.quantile(ratios, np.linspace(0, 1, RATIOS)))
-    # The factors are just above each ratio, so that equal times count one after the other. The factor 1
-    # itself is included, so that the interval excludes it if the test rejects.
+    # The factors are slightly above each ratio, so that no two times are equal. The factor 1 itself is
+    # included, so that the interval excludes it if the test rejects.
     tried = np.append(tried[0] * (1 - 1e-9), tried * (1 + 1e-9))
     if tried[0] < 1 < tried[-1]:
         tried = np.union1d(tried, [1.0])
@@ -278,7 +322,7 @@ def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (
 
 
 def _tested(first: Onsets, second: Onsets, scale: float, clock: tuple[float, float]) -> float:
-    """Return the log-rank statistic over its standard error if the clock of the first has an interval.
+    """Return the log-rank statistic, divided by its standard error if the clock of the first was estimated.
 
     The statistic decreases with that clock, so its values at the two ends are an interval of it.
     """
@@ -290,7 +334,7 @@ def _tested(first: Onsets, second: Onsets, scale: float, clock: tuple[float, flo
 
 
 def _half_of_the_least(first: Onsets, second: Onsets) -> float:
-    """Return half of the earliest later time, which replaces onsets in the first frame in ratios."""
+    """Return half of the earliest positive time, which replaces onsets at time 0 in ratios."""
     times = np.concatenate([first.times, second.times])
     return float(times[times > 0].min()) / 2 if (times > 0).any() else 1.0
 
@@ -298,6 +342,7 @@ def _half_of_the_least(first: Onsets, second: Onsets) -> float:
 def _paired_ratio(
     first: Onsets, second: Onsets, pairs: Iterable[tuple[int, int]], clock: tuple[float, float]
 ) -> Interval:
+    """Return the geometric mean of the ratio of onsets, second over first, over pairs of runs."""
     both = [(i, j) for i, j in pairs if first.reached[i] and second.reached[j]]
     if not both:
         return Interval(np.nan, np.nan, np.nan, 0)
@@ -309,5 +354,6 @@ def _paired_ratio(
 
 
 def _first_below(times: Array, values: Array) -> float:
+    """Return the first time at which values are at most one half, or infinity."""
     below = np.flatnonzero(values <= 0.5 + ROUNDING)
     return float(times[below[0]]) if len(below) else math.inf

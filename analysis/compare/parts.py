@@ -1,4 +1,4 @@
-"""The parts of a comparison, each computed if both ensembles have the data that it needs."""
+"""The parts of a comparison, each of which is computed if both ensembles have the data for it."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,8 @@ from analysis.circles.structures import Structures, class_names, structures_by
 from analysis.compare.ensembles import MEASURES, PLANAR, EnsembleOf
 from analysis.compare.motion import Chosen, Motion, Paths, compare_motion
 from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets
-from analysis.compare.relabelling import Symmetry, no_relabelling, procrustes_disparity, symmetry_of
+from analysis.compare.relabelling import procrustes_disparity
+from analysis.compare.symmetry import Symmetry, no_relabelling, symmetry_of
 from analysis.stats.calibration import Calibration, calibrate
 from analysis.stats.effects import Difference, compare_proportions, compare_values
 from physics.errors import InputError
@@ -23,7 +24,7 @@ THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "vali
 MOST_PAIRS = 100
 """Largest number of pairs whose motion is compared; the first ones are taken."""
 SEARCH = 200_000
-"""Largest number of singular value decompositions for a search over relabelings by default."""
+"""Largest number of singular value decompositions that a default search over relabelings may take."""
 UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
 ONSET_PREFIX = "steps_to_"
 ALIGNMENTS = ("scaling", "ends", "none")
@@ -31,24 +32,26 @@ ALIGNMENTS = ("scaling", "ends", "none")
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """Distances between final shapes, modulo the symmetries of the problem.
+    """Distances between the final shapes of two ensembles; a part of `Comparison`.
 
     A distance is the Procrustes disparity after translation, scaling, rotation, reflection, and the
-    relabelings of the tokens that the problem allows: 0 for the same shape, at most 1.
+    relabelings of the tokens that the problem allows. It is 0 for the same shape, and at most 1.
 
     Attributes
     ----------
-    disparity : ndarray, shape (simulated runs, trained runs)
+    disparity : ndarray of float64, shape (simulated runs, trained runs)
+        Distance of each simulated run to each trained run.
     relabelling : ndarray of int64, shape (simulated runs, trained runs)
-        Number of the best relabeling; see `procrustes_disparity`.
-    nearest : ndarray, shape (trained runs,)
+        Index of the best relabeling into ``symmetry.permutations``.
+    nearest : ndarray of float64, shape (trained runs,)
         Disparity of each trained shape to the nearest simulated shape.
-    nearest_start : ndarray, shape (trained runs,)
+    nearest_start : ndarray of float64, shape (trained runs,)
         Disparity to the nearest initial shape of the simulated runs, which is the level of chance.
-    nearest_trained : ndarray, shape (trained runs,)
+    nearest_trained : ndarray of float64, shape (trained runs,)
         Disparity to the nearest other trained shape, which is the best that can be expected. NaN for a single
         run.
     symmetry : Symmetry
+        Relabelings that were searched.
     """
 
     disparity: Array
@@ -59,7 +62,7 @@ class Shapes:
     symmetry: Symmetry
 
     def distances(self, names: tuple[str, str]) -> dict[str, Array]:
-        """Distances of each trained shape to the nearest shape of three ensembles, by their names."""
+        """Return the distances of each trained shape to the nearest shape of three ensembles, by name."""
         return {
             f"{names[0]}, final": self.nearest,
             f"{names[0]}, start": self.nearest_start,
@@ -68,7 +71,7 @@ class Shapes:
 
 
 class Parts:
-    """The parts of a comparison, and notes on what was omitted."""
+    """Computes the parts of a comparison, and keeps notes on what was omitted."""
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class Parts:
         self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
 
     def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
-        """Note that shapes of different numbers of tokens are not compared, or refuse to compare them."""
+        """Note that shapes of different numbers of tokens are not compared, or refuse a request for it."""
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
         for name, asked, allowed in (
             ("paired", paired, "False"),
@@ -112,6 +115,7 @@ class Parts:
         self.notes.append(f"{counts}: shapes and motion are not compared, and times are left as they are")
 
     def _symmetry(self, given: Symmetry | None) -> Symmetry:
+        """Return the relabelings to search, by default those of both problems if the search is short."""
         identity = no_relabelling(self.first.tokens)
         if self.states:
             return identity
@@ -120,26 +124,26 @@ class Parts:
         found = None
         for one in (self.first, self.second):
             if one.fixed_examples:
-                self.notes.append(f"the examples of {one.name} were fixed by number: no relabelling")
+                self.notes.append(f"the examples of {one.name} were fixed by number: no relabeling")
                 return identity
             try:
                 own = symmetry_of(one.operation, one.training_set)
             except InputError as error:
-                self.notes.append(f"no relabelling: {error}")
+                self.notes.append(f"no relabeling: {error}")
                 return identity
             found = own if found is None else found & own
         assert found is not None
         search = len(found) * self.first.runs * self.second.runs
         if max(self.first.dim, self.second.dim) > 2 and search > SEARCH:
             self.notes.append(
-                f"no relabelling: {len(found)} for each of {self.first.runs * self.second.runs} pairs in "
+                f"no relabeling: {len(found)} for each of {self.first.runs * self.second.runs} pairs in "
                 f"{max(self.first.dim, self.second.dim)} dimensions are a long search; pass a symmetry for it"
             )
             return identity
         return found
 
     def structures(self, one: EnsembleOf) -> Structures | None:
-        """Return circles and imperfections if the ensembles have pair sums in few dimensions."""
+        """Return circles and imperfections of an ensemble; None if they have no meaning or take too long."""
         if self.states or not self.planar or not one.operation.commutes:
             return None
         return structures_by(one.operation, one.final)
@@ -163,7 +167,7 @@ class Parts:
         )
 
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
-        """Return the pairs of runs (n, 2) that are compared, and whether they are paired by their start."""
+        """Return the pairs of runs (n, 2) to compare, and whether the runs of a pair have the same start."""
         first, second = self.first, self.second
         same = first.runs == second.runs and len(first.sound) == len(second.sound)
         if paired and not same:
@@ -178,7 +182,7 @@ class Parts:
         return np.stack([nearest, np.arange(second.runs)], axis=1), False
 
     def _apart(self, final: Array, shapes: Shapes | None = None) -> Array:
-        """Return the distances (runs, n) between the ends of the first and other ends (n, tokens, dim)."""
+        """Return the distances (runs, n) from ends of the first ensemble to other ends (n, tokens, dim)."""
         if shapes is not None:
             return shapes.disparity
         if self.states:
@@ -186,7 +190,7 @@ class Parts:
         return procrustes_disparity(self.first.final, final, self.symmetry)[0]
 
     def _chosen(self, pairs: NDArray[np.int64], times: Array, shapes: Shapes | None) -> Chosen | None:
-        """Return the second choices of chosen pairs, and the same choice within the first ensemble."""
+        """Return the second-best partners of chosen pairs, and the same choice within the first ensemble."""
         first = self.first
         if first.runs < 2:
             return None
@@ -199,6 +203,7 @@ class Parts:
         return Chosen(first.runs, *(Paths(first.positions(one), times) for one in chosen))
 
     def _same_starts(self) -> bool:
+        """Return whether every run k starts from the same shape in both ensembles."""
         starts = self.first.initial, self.second.initial
         if self.states:
             return starts[0].shape == starts[1].shape and np.allclose(*starts)
@@ -210,7 +215,7 @@ class Parts:
         return True
 
     def distributions(self, ours: Structures | None, theirs: Structures | None) -> dict[str, Difference]:
-        """Return the differences of final structures, and of the final values that both have measured."""
+        """Return the differences of final structures and of final values that both have, by name."""
         first, second = self.first, self.second
         found: dict[str, Difference] = {}
         if not self.states:
@@ -228,7 +233,7 @@ class Parts:
         return {name: one for name, one in found.items() if all(len(sample) for sample in one.samples)}
 
     def _imperfections(self, ours: Structures, theirs: Structures) -> Difference:
-        """Imperfections of runs that are not circles; fractions if the numbers of pair sums differ."""
+        """Compare imperfections of runs that are not circles, as fractions if pair sums differ in number."""
         counts = [one.imperfections[~one.circle] for one in (ours, theirs)]
         if self.same_tokens:
             return compare_values("grid imperfections of the rest", *counts)
@@ -239,7 +244,7 @@ class Parts:
     def motion(
         self, pairs: NDArray[np.int64], together: bool, align: str, shapes: Shapes | None
     ) -> Motion | None:
-        """Return the error over time of pairs of runs."""
+        """Return the error over time of pairs of runs; None if an ensemble has no common times."""
         times = self.first.times, self.second.times
         common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
         align = ("scaling" if together else "ends") if align == "auto" else align
@@ -292,7 +297,7 @@ class Parts:
     def onsets(
         self, motion: Motion | None, thresholds: Mapping[str, float] | None
     ) -> dict[str, OnsetDifference]:
-        """Return when thresholds are reached and lasting circles form, in the time of the second."""
+        """Compare when thresholds are reached and lasting circles form, in units of the second ensemble."""
         scale, clock = 1.0, (1.0, 1.0)
         if motion is not None and motion.scale.estimate > 0:
             scale = motion.scale.estimate
@@ -308,6 +313,7 @@ class Parts:
         return found
 
     def _reached(self, thresholds: Mapping[str, float] | None) -> dict[str, tuple[Onsets, Onsets]]:
+        """Return the onsets of both ensembles for each quantity with a threshold, by name."""
         ensembles = self.first, self.second
         shared = set(self.first.observables) & set(self.second.observables)
         found: dict[str, tuple[Onsets, Onsets]] = {}
@@ -336,7 +342,7 @@ class Parts:
         return found
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
-        """Return predicted against measured accuracy, of one ensemble or of paired runs."""
+        """Return predicted against measured accuracy, of one ensemble or of paired runs; None if unknown."""
         if given is not None:
             values = [np.asarray(one, np.float64) for one in given]
             if any(one.shape != self.second.sound.shape for one in values):

@@ -1,203 +1,44 @@
-"""Shapes modulo the symmetries of a problem: rotation, reflection, scaling, and relabeling of the tokens."""
+"""Distances between shapes that ignore rotation, reflection, scaling, and the labels of the tokens."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
-from math import gcd
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
-from physics.checks import point_sets, whole_number
+from analysis.compare.symmetry import Symmetry, affine_maps
+from physics.checks import point_sets
 from physics.errors import InputError
-from physics.theory.groups import FiniteGroup, as_group
-from physics.theory.operations import Operation
 
 Array = NDArray[np.float64]
-Permutations = NDArray[np.int64]
-LARGEST = 2**20
-"""Largest number of relabelings that are searched; a problem with more is refused."""
 BLOCK = 2**23
-"""Size of a block of overlaps."""
-
-
-@dataclass(frozen=True, eq=False)
-class Symmetry:
-    """Relabelings of the tokens that do not change a problem.
-
-    Attributes
-    ----------
-    name : str
-        Name in tables.
-    permutations : ndarray of int64, shape (n, tokens)
-        Relabeling g sends token i to ``permutations[g, i]``; the identity is among them.
-    affine : bool
-        Whether all have the form i → u i + c (mod tokens), in the order of (u, c). A Fourier transform then
-        gives the overlaps for all c at once.
-    """
-
-    name: str
-    permutations: Permutations
-    affine: bool = False
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens."""
-        return self.permutations.shape[1]
-
-    def __len__(self) -> int:
-        return len(self.permutations)
-
-    def __and__(self, other: "Symmetry") -> "Symmetry":
-        """Return the relabelings that both problems allow."""
-        if len(self) == len(other) and np.array_equal(self.permutations, other.permutations):
-            return self
-        allowed = {tuple(row) for row in other.permutations.tolist()}
-        kept = [row for row in self.permutations.tolist() if tuple(row) in allowed]
-        return Symmetry(f"{self.name} and {other.name}", np.array(kept, np.int64))
-
-
-def no_relabelling(tokens: int) -> Symmetry:
-    """Return the symmetry that only allows rotations and reflections, and no relabeling.
-
-    Parameters
-    ----------
-    tokens : int
-        Number of tokens, at least 1.
-
-    Returns
-    -------
-    Symmetry
-        For the argument `symmetry` of `compare`.
-
-    Raises
-    ------
-    InputError
-        If `tokens` is not a whole number of at least 1.
-    """
-    return Symmetry("no relabelling", np.arange(whole_number("tokens", tokens, 1))[None])
-
-
-def affine_maps(tokens: int) -> Symmetry:
-    """Return the maps i → u i + c (mod tokens) with a unit u, which permute classes of modular sums.
-
-    Parameters
-    ----------
-    tokens : int
-        Number of tokens, at least 1, which is also the modulus.
-
-    Returns
-    -------
-    Symmetry
-        For the argument `symmetry` of `compare`. For a prime p it has p (p - 1) maps.
-
-    Raises
-    ------
-    InputError
-        If `tokens` is not a whole number of at least 1.
-    """
-    p = whole_number("tokens", tokens, 1)
-    units = np.array([u for u in range(1, p + 1) if gcd(u, p) == 1])
-    maps = (units[:, None, None] * np.arange(p) + np.arange(p)[:, None]) % p
-    return Symmetry(f"i → u i + c (mod {p})", maps.reshape(-1, p), affine=True)
-
-
-def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
-    """Return all relabelings of a problem that permute its classes.
-
-    Parameters
-    ----------
-    theory : Operation, EffectiveTheory or FiniteGroup
-        Problem. For a group the relabelings are the maps ``i → z α(i)`` with an automorphism α and z in the
-        center, which are the bijections f with ``f(i)·f(j)`` a function of ``i·j``. Addition mod p is the
-        cyclic group. Plain addition only allows the reversal ``i → p - 1 - i``.
-    pairs : array_like of int, shape (n, 2), optional
-        Training set, which relabelings must map onto itself.
-
-    Returns
-    -------
-    Symmetry
-
-    Raises
-    ------
-    InputError
-        If `pairs` is not a training set, the problem has more than 2^20 relabelings, or its modulus is not
-        the number of tokens.
-    """
-    operation = Operation(group=theory) if isinstance(theory, FiniteGroup) else theory
-    operation = getattr(operation, "operation", operation)
-    if not isinstance(operation, Operation):
-        raise InputError(
-            f"theory must be an Operation, EffectiveTheory or group, got {type(theory).__name__}"
-        )
-    p = operation.tokens
-    if operation.group is not None:
-        found = _group_maps(operation.group)
-    elif operation.modulus == p:
-        found = affine_maps(p)
-    elif operation.modulus is None or operation.modulus >= 2 * p - 1:
-        found = Symmetry("reversal", np.array([np.arange(p), np.arange(p)[::-1]]))
-    else:
-        raise InputError(
-            f"theory must add modulo its {p} tokens, or not modulo, for its relabelings, got "
-            f"{operation.modulus}"
-        )
-    return found if pairs is None else _stabiliser(found, operation, pairs)
-
-
-def automorphisms(group: Any) -> Permutations:
-    """Return all automorphisms of a finite group.
-
-    Parameters
-    ----------
-    group : FiniteGroup, or array_like of int, shape (order, order)
-        The group, or its Cayley table.
-
-    Returns
-    -------
-    ndarray of int64, shape (n, order)
-        A row for each automorphism; entry g is the image of the element g.
-
-    Raises
-    ------
-    InputError
-        If there are more than 2^20 candidates for the images of a generating set, or the table is not that of
-        a group.
-    """
-    group = as_group(group)
-    orders = _orders(group)
-    generators = _generators(group)
-    images = [np.flatnonzero(orders == orders[g]) for g in generators]
-    candidates = int(np.prod([len(image) for image in images], dtype=object))
-    if candidates > LARGEST:
-        raise InputError(
-            f"group must leave at most {LARGEST} images of its generators to try, got {candidates}"
-        )
-    found = [_extended(group, generators, choice) for choice in product(*images)]
-    return np.array([one for one in found if one is not None], np.int64)
+"""Largest number of values in a block of overlaps."""
 
 
 def procrustes_disparity(
     first: Any, second: Any, symmetry: Symmetry | None = None
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Return the Procrustes disparities of all pairs of shapes, minimized over relabelings of the tokens.
+    """Return the Procrustes disparity of all pairs of shapes, minimized over relabelings of the tokens.
+
+    Two networks may learn the same structure with the tokens in other places. The disparity is the squared
+    distance that remains after the best translation, scaling, rotation, reflection and relabeling.
 
     Parameters
     ----------
     first : array_like, shape (m, N, D)
+        Shapes of the first ensemble, each of N tokens.
     second : array_like, shape (n, N, D')
-        Shapes of the second ensemble. The smaller of the two dimensions is padded with zeros.
+        Shapes of the second ensemble. Shapes with fewer dimensions are padded with zeros.
     symmetry : Symmetry, optional
         Relabelings to try; by default ``affine_maps(N)``, those of addition mod N.
 
     Returns
     -------
     disparity : ndarray of float64, shape (m, n)
-        As `scipy.spatial.procrustes` defines it, of the best relabeling.
+        From 0 to 1, as `scipy.spatial.procrustes` defines it, for the best relabeling.
     relabelling : ndarray of int64, shape (m, n)
-        Number g of the best relabeling: token i of the second shape corresponds to token ``permutations[g,
+        Index g of the best relabeling: token i of the second shape corresponds to token ``permutations[g,
         i]`` of the first.
 
     Raises
@@ -210,6 +51,14 @@ def procrustes_disparity(
     The overlaps ``Σ_i a[u i + c] b[i]`` for all c are a circular correlation, which is a product in Fourier
     space. The best rotation attains the sum of the singular values of an overlap. In the plane these have a
     closed form.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> shape = np.random.default_rng(0).normal(size=(7, 2))
+    >>> moved = 2 * shape[3 * np.arange(7) % 7] + 1  # relabeled by i → 3 i, enlarged, and moved
+    >>> analysis.procrustes_disparity([shape], [moved])[0].round(6).tolist()
+    [[0.0]]
     """
     a, b = standard_pair(first, second)
     symmetry = affine_maps(a.shape[-2]) if symmetry is None else _fits(symmetry, a.shape[-2])
@@ -226,7 +75,7 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
     """Return the one relabeling of all frames (…, frames, N, D) with the smallest mean disparity.
 
     `a` and `b` are as `standard_pair` returns them and broadcast against each other; frames that are NaN in
-    either do not count. Returns that mean (…) and the number of the relabeling (…).
+    either do not count. Returns that mean (…) and the index of the relabeling (…).
     """
     counts = np.asarray(np.isfinite(a).all(axis=(-2, -1)) & np.isfinite(b).all(axis=(-2, -1)))
     total = np.maximum(counts.sum(axis=-1), 1)[..., None]
@@ -256,7 +105,7 @@ def disparity(a: Array, b: Array) -> Array:
 def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
     """Align `shape` (N, D) with `target` (N, D) by scaling, rotation, reflection and a permutation (N,).
 
-    Both have the same dimension; the result has the place and the size of `target`.
+    Both have the same dimension. The result has the place and the size of `target`.
     """
     a, b = point_sets("shape", shape), point_sets("target", target)
     a = a if permutation is None else a[np.asarray(permutation)]
@@ -266,7 +115,7 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
-    """Return shapes (…, N, D) centered, of unit norm, and padded with zeros to the same dimension."""
+    """Return two sets of shapes (…, N, D) centered, of unit norm, and padded with zeros to one dimension."""
     names = ("first", "second")
     a, b = (point_sets(name, array) for name, array in zip(names, (first, second), strict=True))
     if a.shape[-2] != b.shape[-2]:
@@ -283,7 +132,10 @@ def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
 
 
 def standard(shapes: Array, dim: int) -> Array:
-    """Center, scale to unit Frobenius norm, and pad with zeros to `dim` axes; NaN if all tokens coincide."""
+    """Center shapes, scale them to unit norm, and pad them with zeros to `dim` axes.
+
+    A shape whose tokens all coincide becomes NaN.
+    """
     array = shapes - shapes.mean(axis=-2, keepdims=True)
     norm = np.sqrt(np.sum(array**2, axis=(-2, -1), keepdims=True))
     array = array / np.where(norm > 0, norm, np.nan)
@@ -291,7 +143,7 @@ def standard(shapes: Array, dim: int) -> Array:
 
 
 def _overlaps(a: Array, b: Array, symmetry: Symmetry) -> Iterator[tuple[slice, Array]]:
-    """Yield (numbers of relabelings, their overlaps (…, n, D, D)) of shapes (…, N, D)."""
+    """Yield relabelings, as slices of their indices, with their overlaps (…, n, D, D) of shapes (…, N, D)."""
     p, size = symmetry.tokens, len(symmetry)
     if symmetry.affine:
         f = np.arange(p // 2 + 1)
@@ -321,76 +173,7 @@ def _nuclear(overlap: Array) -> Array:
 
 
 def _fits(symmetry: Symmetry, tokens: int) -> Symmetry:
+    """Return a symmetry if it has the right number of tokens, or refuse it."""
     if symmetry.tokens != tokens:
         raise InputError(f"symmetry must be one of {tokens} tokens, got one of {symmetry.tokens}")
     return symmetry
-
-
-def _stabiliser(symmetry: Symmetry, operation: Operation, pairs: Any) -> Symmetry:
-    mask = operation.mask(pairs)
-    if mask.all():
-        return symmetry
-    place = np.zeros((operation.tokens, operation.tokens), bool)
-    i, j = operation.samples[mask].T
-    place[i, j] = True
-    if operation.commutes:
-        place |= place.T
-    kept = [bool(place[g[i], g[j]].all()) for g in symmetry.permutations]
-    return Symmetry(f"{symmetry.name} within the training set", symmetry.permutations[kept])
-
-
-def _group_maps(group: FiniteGroup) -> Symmetry:
-    p, elements = group.order, np.arange(group.order)
-    if group.commutes and np.array_equal(group.table, (elements[:, None] + elements) % p):
-        return affine_maps(p)
-    centre = np.flatnonzero((group.table == group.table.T).all(axis=1))
-    maps = automorphisms(group)
-    if len(maps) * len(centre) > LARGEST:
-        raise InputError(
-            f"group must have at most {LARGEST} relabelings, got {len(maps)} automorphisms times "
-            f"{len(centre)} elements of the center"
-        )
-    moved = group.table[centre[None, :, None], maps[:, None, :]].reshape(-1, p)
-    first = np.lexsort(np.append(moved.T[::-1], [~(moved == elements).all(axis=1)], axis=0))
-    return Symmetry(f"automorphisms of {group.name} and its centre", moved[first])
-
-
-def _orders(group: FiniteGroup) -> NDArray[np.int64]:
-    """Return the order of each element."""
-    orders = np.zeros(group.order, np.int64)
-    power, n = np.arange(group.order), 1
-    while not orders.all():
-        orders[(power == group.identity) & (orders == 0)] = n
-        power, n = group.table[power, np.arange(group.order)], n + 1
-    return orders
-
-
-def _generators(group: FiniteGroup) -> list[int]:
-    """Return a small generating set, by repeatedly adding the missing element of the highest order."""
-    orders = _orders(group)
-    chosen: list[int] = []
-    reached = np.zeros(group.order, bool)
-    reached[group.identity] = True
-    while not reached.all():
-        chosen.append(int(np.argmax(np.where(reached, 0, orders))))
-        reached[chosen[-1]] = True
-        while not reached[products := group.table[np.ix_(reached, reached)]].all():
-            reached[products] = True
-    return chosen
-
-
-def _extended(group: FiniteGroup, generators: list[int], images: tuple[Any, ...]) -> Permutations | None:
-    """Extend the images of generators to an automorphism; return None if there is none."""
-    image = np.full(group.order, -1)
-    image[group.identity] = group.identity
-    known = [group.identity]
-    for element in known:
-        for generator, target in zip(generators, images, strict=True):
-            moved, expected = group.table[element, generator], group.table[image[element], target]
-            if image[moved] < 0:
-                image[moved] = expected
-                known.append(moved)
-            elif image[moved] != expected:
-                return None
-    bijective = len(np.unique(image)) == group.order
-    return image if bijective and (image[group.table] == group.table[np.ix_(image, image)]).all() else None

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from analysis.circles.geometry import principal_components
 from analysis.compare.comparison import Comparison
 from analysis.compare.ensembles import EnsembleOf
-from analysis.compare.motion import Motion, Paths, frame_mean
+from analysis.compare.motion import Motion, Paths
 from analysis.compare.onsets import OnsetDifference
+from analysis.compare.progress import frame_mean
 from analysis.compare.relabelling import aligned
 from analysis.plots.distributions import show_distributions, show_effects
 from analysis.plots.embeddings import show_embedding

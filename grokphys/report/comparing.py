@@ -14,7 +14,7 @@ from grokphys.output import refuse_existing
 from grokphys.progress import stages
 from grokphys.report.conclusion import conclusion
 from grokphys.report.side_by_side import comparison_sections, write_comparison
-from nets.networks import training_sets
+from nets.provenance import training_sets
 from physics.errors import InputError
 from physics.theory.quality import predicted_accuracy
 from physics.trajectory import Trajectory

@@ -1,4 +1,4 @@
-"""Activations and the functions they need, of arrays in place."""
+"""Compiled activations with their derivatives, and the functions that they need; all work in place."""
 
 import math
 from typing import Any
@@ -36,13 +36,13 @@ LAST_LOGARITHM, ROOT_HALF = F(7.0376836292e-2), F(0.707106781186547524)
 
 @primitive
 def float_of(typing_context: Any, bits: Any) -> Any:
-    """Take the bits of an int32 as a float32."""
+    """Reinterpret the bits of an int32 as a float32."""
     return types.float32(types.int32), _same_bits(ir.FloatType())
 
 
 @primitive
 def bits_of(typing_context: Any, number: Any) -> Any:
-    """Take the bits of a float32 as an int32."""
+    """Reinterpret the bits of a float32 as an int32."""
     return types.int32(types.float32), _same_bits(ir.IntType(32))
 
 
@@ -126,7 +126,7 @@ def with_even_part(
 ) -> None:
     """Apply an activation, and add `even` times the even part of SiLU.
 
-    With h = x/2 and t = tanh h, that is h t, and its derivative (t + h (1 - t²)) / 2.
+    With h = x/2 and t = tanh h, the even part is h t, and its derivative is (t + h (1 - t²)) / 2.
     """
     one, half = states.dtype.type(1), states.dtype.type(0.5)
     for i in range(len(states)):
@@ -142,10 +142,10 @@ def with_even_part(
 
 @kernel()
 def exponential(x: Array) -> None:
-    """Exponential in place; in float32 by Cephes' polynomial, which the compiler vectorizes.
+    """Apply the exponential; in float32 by Cephes' polynomial, which the compiler vectorizes.
 
-    x = n ln 2 + r with |r| <= ln 2 / 2; the relative error stays below 2e-7, and arguments are clipped to the
-    range of float32, from -87 to 88. No sum is reordered: ln 2 is split into two parts.
+    x = n ln 2 + r with |r| <= ln 2 / 2. Arguments are clipped to the range of float32, from -87 to 88, and
+    the relative error stays below 2e-7. No sum is reordered; ln 2 is split into two parts to keep its digits.
     """
     if x.itemsize != 4:
         for i in range(len(x)):
@@ -164,7 +164,7 @@ def exponential(x: Array) -> None:
 
 @kernel()
 def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
-    """Hyperbolic tangent in place; in float32 with a relative error below 3e-7, small arguments included."""
+    """Apply the hyperbolic tangent; in float32 with a relative error below 3e-7, also for small arguments."""
     if x.itemsize != 4:
         for i in range(len(x)):
             x[i] = math.tanh(x[i])
@@ -184,10 +184,10 @@ def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
 
 @kernel()
 def inverse_hyperbolic_sine(x: Array) -> None:
-    """Inverse hyperbolic sine in place; in float32 with a relative error below 3e-7, up to where x² ends.
+    """Apply the inverse hyperbolic sine; in float32 with a relative error below 3e-7 until x² overflows.
 
-    It is ln(|x| + sqrt(x² + 1)) with the sign of x, and a series where |x| is small. The logarithm, Cephes'
-    too, takes the bits of a number apart: a power of two, and a factor between 1/√2 and √2.
+    It is ln(|x| + sqrt(x² + 1)) with the sign of x, and a series where |x| is small. The logarithm follows
+    Cephes too: it splits the bits of a number into a power of two and a factor between 1/√2 and √2.
     """
     if x.itemsize != 4:
         for i in range(len(x)):

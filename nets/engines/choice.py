@@ -1,4 +1,4 @@
-"""The interface of engines, and the choice of an engine and of its optimizer."""
+"""The interface of the engines, and the choice of an engine and of its optimizer."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Trains an ensemble: with PyTorch on any device, or with the fused kernels on a CPU."""
+    """Trains an ensemble: with PyTorch on any device, or with fused kernels on a CPU."""
 
     name: str
 
@@ -26,10 +26,10 @@ class Engine(Protocol):
 
     @property
     def chunk(self) -> int | None:
-        """Number of members whose activations exist at the same time; None if it is one for each thread."""
+        """Number of members whose activations are in memory at the same time; None if each thread has one."""
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, beginning with number `step`, with every member that still trains."""
+        """Take `count` optimizer steps, starting with number `step`, with every member that still trains."""
 
     def set_rates(self, optimiser: Optimizer) -> None:
         """Change the rates of all further steps, and keep the moments of the optimizer."""
@@ -47,13 +47,13 @@ class Engine(Protocol):
         """Return a copy of the parameters, (runs, ...) each."""
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """Stop training the marked members."""
+        """End the training of the members (runs,) that are marked."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that a resumed run needs."""
+        """Return all arrays that a resumed run needs, by name."""
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore a state."""
+        """Restore arrays that `state` returned."""
 
 
 def optimiser(
@@ -66,7 +66,7 @@ def optimiser(
     epsilon: float,
     kind: str = "adamw",
 ) -> Optimizer:
-    """Check the settings of the optimizer, and return one value of each rate for each member."""
+    """Check the settings of the optimizer, and return it with one value of each rate for each member."""
     if len(betas) != 2 or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
         raise InputError(f"betas must be two numbers of at least 0 and less than 1, got {betas!r}")
     if embedding_learning_rate is None:
@@ -87,7 +87,7 @@ def optimiser(
 def choose_engine(
     name: str, ensemble: Ensemble, optimiser: Optimizer, dtype: str, device: str, chunk: int | None
 ) -> Engine:
-    """Return the requested engine, or the fastest one for "auto"; see `nets.train` for the arguments."""
+    """Return the requested engine; "auto" is the fused one if possible. Arguments are as in `nets.train`."""
     choice("dtype", dtype, ("float32", "float64"))
     choice("engine", name, ("auto", "fused", "torch"))
     place = _device(device)
@@ -109,7 +109,7 @@ def choose_engine(
 
 
 def _device(device: str) -> str:
-    """Check and return the name of a device; PyTorch is imported only for another one than the CPU."""
+    """Return the checked name of a device. PyTorch is imported only for devices other than the CPU."""
     if device == "auto":
         return "cuda" if cuda_is_available() else "cpu"
     if device == "cpu":

@@ -17,14 +17,14 @@ from physics.trajectory.recording import require_memory
 
 ADVICE = "train them in shards, with runs and first_run"
 PARAMETER = "parameter."
-"""Prefix of the names of the arrays with the initial parameters of recorded members."""
+"""Prefix of the names under which a trajectory stores the initial parameters of its members."""
 STREAMS = ("embedding", "layers", "split", "targets", "noise")
 """Random streams of a member, in the order in which they are spawned from its child of the seed."""
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """PyTorch's AdamW or SGD, with a value of each rate for each member.
+    """Settings of PyTorch's AdamW or SGD, with a value of each rate for each member.
 
     Attributes
     ----------
@@ -33,8 +33,11 @@ class Optimizer:
     embedding_learning_rate, embedding_weight_decay : ndarray of float64, shape (runs,)
         Rates of the embedding (the encoder).
     betas : tuple of float
+        Decay rates of both moments of AdamW.
     epsilon : float
+        Constant ε of AdamW.
     kind : {"adamw", "sgd"}
+        Which of the two it is.
     """
 
     learning_rate: NDArray[np.float64]
@@ -47,7 +50,7 @@ class Optimizer:
 
     @property
     def betas_and_epsilon(self) -> NDArray[np.float64]:
-        """Constants for the fused kernels; an epsilon of 0 stands for SGD."""
+        """Decay rates and epsilon (3,) for the fused kernels, where an epsilon of 0 stands for SGD."""
         return np.array([*self.betas, self.epsilon if self.kind == "adamw" else 0.0])
 
     def rates(self, encoder: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -59,14 +62,16 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Members of an ensemble, stacked along the first axis.
+    """The members of an ensemble before training, stacked along the first axis.
 
     Attributes
     ----------
     model : Model
+        Model of all members.
     parameters : dict of ndarray of float64, shape (runs, ...)
+        Initial parameters by name.
     train, validation : ndarray of int64, shape (runs, examples)
-        Indices into the examples of the task.
+        Indices of each member's examples, into the examples of the task.
     targets : ndarray of float64, shape (runs, classes, outputs), or None
         Targets of the squared error; None under cross-entropy.
     noise : list of SeedSequence
@@ -87,13 +92,16 @@ class Ensemble:
 
     @property
     def unseen_classes(self) -> list[int]:
-        """Number of classes of the task without a training example, for each member."""
+        """Number of classes that have no training example, for each member."""
         task = self.model.task
         present = np.unique(task.labels)
         return [len(np.setdiff1d(present, task.labels[train])) for train in self.train]
 
     def start(self, dtype: str) -> dict[str, NDArray[Any]]:
-        """Initial arrays of the members, which are stored because other versions of NumPy may draw others."""
+        """Return the initial arrays of the members, by name.
+
+        They are stored because other versions of NumPy may draw other numbers from the same seed.
+        """
         start: dict[str, NDArray[Any]] = {
             f"{PARAMETER}{name}": value.astype(dtype) for name, value in self.parameters.items()
         }
@@ -118,7 +126,7 @@ def draw(
     layer_scale: Any = 1.0,
     embedding_scale: Any = 1.0,
 ) -> Ensemble:
-    """Draw the members from separate random streams; see `nets.train` for the arguments."""
+    """Draw the members of an ensemble from separate random streams; see `nets.train` for the arguments."""
     runs = whole_number("runs", runs, 1)
     parent_seed(seed)
     shared = _shared(shared)
@@ -181,11 +189,13 @@ def per_member(
 
 
 def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -> NDArray[np.int32] | None:
-    """Draw the batches (runs, count, batch_size) of `count` steps from `step`, as places in the training set.
+    """Draw the batches of `count` steps, starting with number `step`.
 
     An epoch is a permutation of the training set, cut into whole batches; the remaining examples are not used
     in that epoch, as with PyTorch's ``drop_last``. The permutation depends only on the noise of the member
     and the number of the epoch, so that a resumed run needs no state.
+
+    Returns places in the training set (runs, count, batch_size), or None if the batch is the full set.
     """
     size = ensemble.train.shape[1]
     if batch_size is None or batch_size == size:
@@ -203,16 +213,17 @@ def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -
 
 
 def dropout_seed(noise: np.random.SeedSequence, step: int) -> int:
-    """Return the seed of a member's dropout at one step."""
+    """Return the seed of the dropout of one member at one step."""
     return int(_numbered(noise, 1, step).generate_state(1, np.uint64)[0])
 
 
 def _numbered(seed: np.random.SeedSequence, *numbers: int) -> np.random.SeedSequence:
+    """Return the seed that the given numbers lead to from a seed, without changing that seed."""
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *numbers))
 
 
 def _require_sound(model: Any, runs: int) -> None:
-    """Refuse an object that is not a model, and an ensemble that does not fit into memory."""
+    """Refuse an invalid model before anything is drawn, and an ensemble that does not fit into memory."""
     kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     if not isinstance(model, Model) or not hasattr(model, "__dataclass_fields__"):
         also = "" if not isinstance(model, Model) else ", a frozen dataclass whose fields say what it is"
@@ -276,6 +287,7 @@ def _require_outputs(model: Model, kind: str, drawn: Mapping[str, NDArray[np.flo
 
 
 def _shared(value: Sequence[str]) -> tuple[str, ...]:
+    """Return checked names of random streams."""
     names = (value,) if isinstance(value, str) else tuple(value)
     for name in names:
         if name not in STREAMS:
@@ -284,7 +296,7 @@ def _shared(value: Sequence[str]) -> tuple[str, ...]:
 
 
 def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the given initial value of one parameter, for one member or for all."""
+    """Return the given initial value of one parameter for all members, (runs, ...)."""
     if name not in parameters:
         raise InputError(f"initial must name parameters of {', '.join(parameters)}, got {name!r}")
     array = finite_array(f"initial[{name!r}]", value)
@@ -297,7 +309,7 @@ def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]])
 
 
 def batch_size_of(value: int | None, size: int) -> int | None:
-    """Check a batch size and return it; None stands for the full batch."""
+    """Return a checked batch size, which is None for the full batch."""
     if value is None:
         return None
     value = whole_number("batch_size", value, 1)

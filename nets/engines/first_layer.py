@@ -1,4 +1,4 @@
-"""What the fused step is about, and how tokens or data enter a network, forward and backward."""
+"""The first layer of the fused step, forward and backward, and the data that all kernels of a step use."""
 
 import math
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ Integers = NDArray[Any]
 SUM, CONCATENATE, PRODUCT, DATA = range(4)
 CROSS_ENTROPY, SQUARED_ERROR = range(2)
 BLOCK = 128
-"""Examples of a block: 128 rows of 100 numbers are 50 kB in float32, and a step needs about eight such."""
+"""Number of examples in a block; 128 rows of 100 numbers take 50 kB in float32, and a step needs about 8."""
 
 
 class Shape(NamedTuple):
@@ -38,21 +38,21 @@ class Examples(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Working memory for one block, and for quantities that are computed once in each step."""
+    """Working memory for one block of examples, and for quantities that are computed once in each step."""
 
     states: Array  # activations of each layer, one after the other, BLOCK rows each
     slopes: Array  # their derivatives
     inputs: Array  # input of the first layer, if it is not tabulated
-    flows: Array  # gradients with respect to the states of two neighboring layers
-    tables: Array  # the first layer of each token, at the first and at the second place
+    flows: Array  # gradients with respect to the states of two successive layers
+    tables: Array  # the first layer of each token, as the first and as the second token of a pair
     drifts: Array  # gradients with respect to the tables
-    turned: Array  # transposed weights, at the same places as in the row
+    turned: Array  # transposed weights, at the same positions as in the row
     gradient: Array  # of one member
     everything: Integers  # an empty batch, which stands for all examples
 
 
 class Calls(NamedTuple):
-    """Addresses of the kernels that a step consists of, 0 where it does without."""
+    """Addresses of the kernels that a step consists of, 0 for those that a network does not need."""
 
     gradient: int = 0
     forward: int = 0
@@ -72,7 +72,7 @@ class Calls(NamedTuple):
 
 @inner_kernel()
 def tabulate(row: Array, shape: Shape, sizes: Integers, scratch: Scratch, product: int) -> None:
-    """Compute the first layer for each token instead of for each example: exact, as it is linear."""
+    """Compute the first layer, which is linear, once for each token instead of once for each example."""
     tokens, dim, width = shape.tokens, shape.dim, sizes[1]
     embedding = matrix(row, 0, tokens, dim)
     scratch.tables[:] = 0
@@ -94,7 +94,7 @@ def gather(
     scratch: Scratch,
     out: Array,
 ) -> None:
-    """Add the tables' rows of the two tokens of each example."""
+    """Write the first layer of some examples to `out`, from the tables' rows of both tokens and the bias."""
     rows, width = out.shape
     bias = piece(row, shape.tokens * shape.dim + sizes[0] * width, width)
     left = matrix(scratch.tables[0], 0, shape.tokens, width)
@@ -146,7 +146,7 @@ def copy(
     scratch: Scratch,
     out: Array,
 ) -> None:
-    """Write rows of data to `out` (rows, sizes[0])."""
+    """Write the data of some examples to `out` (rows, sizes[0])."""
     for n in range(len(out)):
         example = batch[start + n] if len(batch) else start + n
         source = examples.data[examples.inputs[member, example, 0]]
@@ -168,7 +168,7 @@ def scatter(
     scratch: Scratch,
     product: int,
 ) -> None:
-    """Add a block's gradient by the first layer to those by the tables."""
+    """Add the gradient of a block with respect to the first layer to the gradients of the tables."""
     rows, width = flow.shape
     left = matrix(scratch.drifts[0], 0, shape.tokens, width)
     right = matrix(scratch.drifts[0 if shape.combine == SUM else 1], 0, shape.tokens, width)
@@ -187,7 +187,7 @@ def scatter(
 def untabulate(
     row: Array, gradient: Array, shape: Shape, sizes: Integers, scratch: Scratch, product: int
 ) -> None:
-    """Turn the gradients of the tables into those of the first layer and of the embedding."""
+    """Convert the gradients of the tables to those of the weights of the first layer and of the embedding."""
     tokens, dim, width = shape.tokens, shape.dim, sizes[1]
     embedding, by_embedding = matrix(row, 0, tokens, dim), matrix(gradient, 0, tokens, dim)
     for part in range(1 if shape.combine == SUM else 2):
@@ -211,7 +211,7 @@ def by_factors(
     scratch: Scratch,
     product: int,
 ) -> None:
-    """Pass a block's gradient through the first layer and the products of matrices to the embedding."""
+    """Propagate the gradient of a block through the first layer and the matrix products to the embedding."""
     rows, width = flow.shape
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)

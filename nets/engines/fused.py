@@ -24,21 +24,23 @@ TASKS_A_THREAD = 4
 
 
 class FusedEngine:
-    """Trains an ensemble of one architecture in Numba kernels; the bits do not depend on the threads.
+    """Trains an ensemble of dense models in Numba kernels, with results that do not depend on the threads.
 
     Parameters
     ----------
     ensemble : Ensemble
         Ensemble of a model with an architecture.
     optimizer : Optimizer
+        Optimizer and its rates.
     dtype : {"float32", "float64"}
+        Number type of the training.
     """
 
     name = "fused"
     device = "cpu"
     chunk = None
 
-    def __init__(self, ensemble: Ensemble, optimiser: Optimizer, dtype: str) -> None:
+    def __init__(self, ensemble: Ensemble, optimizer: Optimizer, dtype: str) -> None:
         self._ensemble = ensemble
         model, architecture = ensemble.model, ensemble.model.architecture
         assert architecture is not None
@@ -79,7 +81,7 @@ class FusedEngine:
                 part: neurons.taken_together(examples.inputs, examples.labels, dtype)
                 for part, examples in self._sets.items()
             }
-        self.set_rates(optimiser)
+        self.set_rates(optimizer)
         self._rooms = [self._new_room()]
         self._calls = self._kernels.calls_for(
             self._shape,
@@ -95,7 +97,7 @@ class FusedEngine:
     # -- the interface of an engine ------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, beginning with number `step`, with every member that still trains."""
+        """Take `count` optimizer steps, starting with number `step`, with every member that still trains."""
         if batches is None:
             batches = np.empty((1, 1, 0), np.int32)
         self._spread(
@@ -187,11 +189,11 @@ class FusedEngine:
         return self._parameters[members, self._places[name]].reshape(-1, *shape).copy()
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """Stop training the marked members."""
+        """End the training of the members (runs,) that are marked."""
         self._training = np.flatnonzero(~members)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that a resumed run needs."""
+        """Return all arrays that a resumed run needs, by name."""
         return {
             "parameters": self._parameters.copy(),
             "first": self._first.copy(),
@@ -199,7 +201,7 @@ class FusedEngine:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore a state."""
+        """Restore arrays that `state` returned."""
         self._parameters[:] = state["parameters"]
         self._first[:] = state["first"]
         self._second[:] = state["second"]
@@ -207,12 +209,12 @@ class FusedEngine:
     # -- implementation ------------------------------------------------------------------------------------
 
     def _new_room(self) -> Any:
-        """Arrays that one task computes in."""
+        """Return the arrays that one task computes in."""
         numbers, dtype = self._parameters.shape[1], self._parameters.dtype
         return self._kernels.room_for(self._shape, self._sizes, numbers, dtype)
 
     def _spread(self, members: NDArray[np.int64], task: Callable[[NDArray[np.int64], Any], None]) -> None:
-        """Run a task for all members, in pieces that whichever thread is free takes, each in a room."""
+        """Run a task for all members, in pieces that free threads take, each with its own working memory."""
 
         def work(piece: NDArray[np.int64]) -> None:
             try:

@@ -9,7 +9,7 @@ WARM_UPS = 3
 
 
 class CapturedStep:
-    """Takes a step, and after a few repetitions launches its kernels as one graph.
+    """Takes a step, and after a few repetitions launches all its kernels at once, as a CUDA graph.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class CapturedStep:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def take(self, step: Callable[[], None]) -> None:
-        """Take `step` once.
+        """Take `step` once, by calling it or by replaying its kernels.
 
         The function must do the same each time, without waiting for the device. It may only read and write
         tensors of the device that stay at their addresses. Numbers that change from step to step must be read

@@ -1,4 +1,4 @@
-"""Losses, which are added to `sums`, and their gradients."""
+"""Compiled losses, which are added to the array `sums` of a loss and a count, and their gradients."""
 
 import math
 from typing import Any
@@ -16,7 +16,10 @@ Integers = NDArray[Any]
 def cross_entropy(
     logits: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
 ) -> None:
-    """Add the cross-entropies to `sums`, and how often the (first) largest logit is correct."""
+    """Add the cross-entropies of a block to `sums`, and the number of correct answers by the largest logit.
+
+    Among equally large logits the first one counts.
+    """
     rows, width = logits.shape
     powers = matrix(room, 0, rows, width)
     total, hits = 0.0, 0
@@ -45,7 +48,10 @@ def cross_entropy(
 def squared_error(
     outputs: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
 ) -> None:
-    """Add the squared errors to `sums`, and how often the (first) nearest target is correct."""
+    """Add the squared errors of a block to `sums`, and the number of correct answers by the nearest target.
+
+    Among equally near targets the first one counts.
+    """
     rows, width = outputs.shape
     total, hits = 0.0, 0
     for n in range(rows):
@@ -75,7 +81,10 @@ def squared_error_gradient(
     exp: int,
     out: Array,
 ) -> None:
-    """Gradient of the mean squared error over `total` examples, with respect to the outputs from `start`."""
+    """Write the gradient of the mean squared error over `total` examples with respect to a block of outputs.
+
+    The block is the examples from number `start` of the batch, or of all examples if the batch is empty.
+    """
     rows, width = outputs.shape
     share = outputs.dtype.type(2 / (total * width))
     for n in range(rows):
@@ -96,7 +105,10 @@ def cross_entropy_gradient(
     exp: int,
     out: Array,
 ) -> None:
-    """Gradient of the mean cross-entropy over `total` examples, with respect to the logits from `start`."""
+    """Write the gradient of the mean cross-entropy over `total` examples with respect to a block of logits.
+
+    The block is the examples from number `start` of the batch, or of all examples if the batch is empty.
+    """
     rows, width = logits.shape
     for n in range(rows):
         largest = logits[n, 0]

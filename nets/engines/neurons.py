@@ -1,7 +1,7 @@
-"""The fused step of the two-layer network `W_out σ(W_in[a] + W_in[b])`: no product in the first layer.
+"""The fused step of the two-layer network `W_out σ(W_in[a] + W_in[b])`, whose first layer needs no product.
 
-A member's parameters are one row of numbers: the input weights (tokens, hidden), then the output weights
-(hidden, outputs). The pairs (a, b) and (b, a) have the same activations, so a full batch computes each
+The parameters of a member are one row of numbers: the input weights (tokens, hidden), then the output weights
+(hidden, outputs). The pairs (a, b) and (b, a) have the same activations. A full batch therefore computes each
 unordered pair once and weights it by its multiplicity: of all p² pairs, p (p + 1) / 2 are computed.
 """
 
@@ -19,16 +19,16 @@ Array = NDArray[Any]
 Integers = NDArray[Any]
 
 ROWS = 48
-"""Pairs of a block; whole tiles of the products."""
+"""Number of pairs in a block, a multiple of the rows of a tile."""
 CHUNK = 64
-"""Approximate count of neurons of a chunk: the part of each array that a block needs then stays in cache."""
+"""Approximate number of neurons in a chunk, so small that the arrays of a block stay in cache."""
 
 
 class Pairs(NamedTuple):
-    """Training data, as given and with pairs combined that are equal for the network.
+    """Training data, both as given and with pairs combined that are equal for the network.
 
-    Tokens (runs, n, 2) and labels (runs, n) of all examples; then tokens and label (runs, m, 3) of the
-    distinct ones, how often each occurs (runs, m), and how many they are (runs,).
+    The fields are the tokens (runs, n, 2) and labels (runs, n) of all examples; the tokens and label (runs,
+    m, 3) of the distinct ones; how often each of these occurs (runs, m); and their count (runs,).
     """
 
     inputs: Integers
@@ -41,20 +41,20 @@ class Pairs(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory: the weights, packed for products without masks, and the activations of one block.
 
-    Neurons come in chunks: rows of 512 numbers would compete for the same places in the cache. Chunks and
-    outputs are filled up with zeros to whole vectors.
+    Neurons are stored in chunks, because rows of 512 numbers would compete for the same places in the cache.
+    Chunks and outputs are padded with zeros to whole vectors.
     """
 
     read: Array  # input weights, (tokens, chunk) for each chunk
-    by_read: Array  # and their gradient
+    by_read: Array  # gradient of the input weights, in the same layout
     write: Array  # output weights, (chunk, outputs) for each chunk
-    by_write: Array
-    turned: Array  # output weights, (outputs, chunk) for each chunk, without missing outputs
+    by_write: Array  # gradient of the output weights, in the same layout
+    turned: Array  # output weights, (outputs, chunk) for each chunk, without padding of the outputs
     states: Array  # (ROWS, chunk) for each chunk
     slopes: Array
     flow: Array  # (ROWS, chunk)
     errors: Array  # (ROWS, outputs): first logits, then their gradient
-    logits: Array  # without missing outputs; and room for as many numbers
+    logits: Array  # without padding; followed by scratch of the same size
     tokens: Integers  # rows of tokens a, tokens b and labels
     weights: Array
     gradient: Array  # of one member
@@ -62,7 +62,7 @@ class Scratch(NamedTuple):
 
 
 def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
-    """Gather examples (runs, n, 2) with labels (runs, n) that differ only in the order of their tokens."""
+    """Combine examples (runs, n, 2) with labels (runs, n) that differ only in the order of their tokens."""
     found = []
     for pairs, classes in zip(np.sort(inputs, axis=2), labels, strict=True):
         found.append(np.unique(np.column_stack([pairs, classes]), axis=0, return_counts=True))
@@ -109,7 +109,7 @@ def _filled(size: int, unit: int) -> int:
 def calls_for(
     shape: Shape, activation: str, sizes: Integers, pairs: Pairs, scratch: Scratch, betas: Array
 ) -> Calls:
-    """Compile the kernels of a step, unless that is done."""
+    """Compile the kernels of a step that are not compiled yet, and return their addresses."""
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     calls = Calls()
     return functions_for(activation, 0.0, True, matrix, row, batch, betas)._replace(
@@ -135,7 +135,7 @@ def evaluate(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Write the mean loss and the accuracy of some members to (runs,) arrays; NaN for an empty set."""
+    """Write the mean loss and the accuracy of some members to arrays (runs,); NaN for an empty set."""
     size = pairs.labels.shape[1]
     for member in members:
         sums[:] = 0.0
@@ -162,7 +162,7 @@ _scale = tile(2, masked=False, scaled=True)
 
 @inner_kernel()
 def _add_product(A: Array, turned: bool, B: Array, out: Array) -> None:
-    """Add A @ B, or Aᵀ @ B where A is `turned`, to `out`, whose columns fill whole vectors."""
+    """Add A @ B to `out`, or Aᵀ @ B if A is `turned`; the columns of `out` fill whole vectors."""
     lanes = VECTOR_BYTES // out.itemsize
     rows, columns = out.shape
     column = 0
@@ -193,7 +193,7 @@ def _add_product(A: Array, turned: bool, B: Array, out: Array) -> None:
 
 @inner_kernel()
 def _pack(row: Array, shape: Shape, sizes: Integers, scratch: Scratch) -> None:
-    """Copy the weights of a member to where the products read them."""
+    """Copy the weights of a member to the layout that the products read."""
     width, outputs = sizes[0], sizes[1]
     chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
     at = shape.tokens * width
@@ -215,7 +215,7 @@ def _pack(row: Array, shape: Shape, sizes: Integers, scratch: Scratch) -> None:
 
 @inner_kernel()
 def _unpack(shape: Shape, sizes: Integers, scratch: Scratch, gradient: Array) -> None:
-    """Copy the gradient to the places of the weights."""
+    """Copy the gradient from the layout of the products to that of a member's row."""
     width, outputs = sizes[0], sizes[1]
     chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
     at = shape.tokens * width
@@ -235,7 +235,7 @@ def _unpack(shape: Shape, sizes: Integers, scratch: Scratch, gradient: Array) ->
 
 @inner_kernel()
 def _forward(rows: int, shape: Shape, sizes: Integers, scratch: Scratch, calls: Calls) -> None:
-    """Compute logits (rows, outputs), states and slopes of the pairs that stand in the scratch."""
+    """Compute logits, states and slopes of the pairs whose tokens the scratch holds."""
     width, outputs = len(scratch.states) // ROWS, sizes[1]
     chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
     errors = matrix(scratch.errors, 0, rows, columns)
@@ -260,7 +260,7 @@ def _forward(rows: int, shape: Shape, sizes: Integers, scratch: Scratch, calls: 
 
 @inner_kernel()
 def _back(rows: int, shape: Shape, sizes: Integers, scratch: Scratch, product: int) -> None:
-    """Add what a block contributes to the gradient."""
+    """Add the contribution of a block to the gradient."""
     width, outputs = len(scratch.states) // ROWS, sizes[1]
     chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
     lanes = VECTOR_BYTES // scratch.errors.itemsize

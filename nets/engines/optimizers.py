@@ -1,4 +1,4 @@
-"""Steps of the optimizers: AdamW, and gradient descent."""
+"""The compiled step of an optimizer: AdamW, or gradient descent."""
 
 import math
 from typing import Any
@@ -22,11 +22,11 @@ def adamw(
     rates: Array,
     betas: Array,
 ) -> None:
-    """Take step `number` of decoupled AdamW, in PyTorch's order; the scalars are computed in float64.
+    """Take step `number` of AdamW with decoupled weight decay, in PyTorch's order; scalars are in float64.
 
-    `rates` (4,) are learning rate and weight decay of the first `head` values, the encoder, and then of the
-    others. At a rate of 0, the values stay and the moments change, as in PyTorch. An epsilon of 0 stands for
-    SGD, whose weight decay shrinks the values as in AdamW.
+    `rates` (4,) are the learning rate and the weight decay of the first `head` values, which are the encoder,
+    and then of the others. At a learning rate of 0, the values stay and the moments change, as in PyTorch. An
+    epsilon of 0 stands for gradient descent, whose weight decay shrinks the values as in AdamW.
     """
     real = values.dtype.type
     for start, end, part in ((0, head, 0), (head, len(values), 2)):

@@ -1,4 +1,4 @@
-"""Products of matrices of a few dozen columns, and what goes with them, on pieces of a member's row."""
+"""Compiled products of matrices of a few dozen columns, and small operations on rows."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ Integers = NDArray[Any]
 LINE = 64
 TILE_ROWS = 6
 VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
-"""Size of a register: with AVX2, a vector of 64 bytes takes two, and the sums of a tile spill."""
+"""Size of a register. With AVX2, a vector of 64 bytes would take two, and the sums of a tile would spill."""
 
 
 def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
-    """Allocate an array that begins with a cache line, so that no load of a vector needs two."""
+    """Allocate an array that starts on a cache line, so that no vector is loaded from two lines."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.empty(size + LINE, np.uint8)
     start = -raw.ctypes.data % LINE
@@ -36,16 +36,16 @@ def tile(
     masked: bool = True,
     scaled: bool = False,
 ) -> Any:
-    """Generate the code that adds A @ B to a tile of `out`: some rows, and `vectors` vectors of columns.
+    """Generate code that adds A @ B to a tile of `out`: some rows, and `vectors` vectors of columns.
 
-    With `turned`, it is Aᵀ @ B. With `scaled`, another matrix follows `out`, and the product times its
-    numbers, one by one, replaces what stands in `out`. All arrays have contiguous rows.
+    With `turned`, the product is Aᵀ @ B. With `scaled`, a further matrix follows `out`, and the product times
+    this matrix, element by element, replaces the values in `out`. All arrays have contiguous rows.
 
-    Twelve vectors of sums stay in registers while the loop goes over the inner dimension; each turn loads two
-    vectors of B and six numbers of A for twelve fused products, so that arithmetic is the bound. Rows beyond
-    the last one repeat it; columns beyond the last one are masked. Without such columns the masks are
-    omitted, because masked stores are slow if few products precede them. The order of the sum is fixed,
-    whatever the vectors.
+    Twelve vectors of sums stay in registers while the loop runs over the inner dimension. Each turn loads two
+    vectors of B and six numbers of A for twelve fused products, so that arithmetic limits the speed. Rows
+    beyond the last one repeat it; columns beyond the last one are masked. Without such columns the masks are
+    omitted, because masked stores are slow if few products precede them. The order of the sum does not depend
+    on the size of the vectors.
 
     Measured against `np.dot` within Numba (OpenBLAS, one thread by threadpoolctl; AMD EPYC with AVX2, busy),
     on the products of the networks here, such as (59, 128) by (128, 100) and (128, 32) by (32, 17): OpenBLAS
@@ -176,7 +176,10 @@ _add_narrow_turned, _add_wide_turned = tile(1, turned=True), tile(2, turned=True
 
 @kernel()
 def add_product(A: Array, turned: bool, B: Array, out: Array, column: int) -> None:
-    """Add A @ B, or Aᵀ @ B where A is `turned`, to `out`, from `column` on; rows are contiguous."""
+    """Add A @ B, or Aᵀ @ B if A is `turned`, to the columns of `out` from `column` on.
+
+    The rows of all arrays are contiguous.
+    """
     rows, columns = out.shape
     lanes = VECTOR_BYTES // out.itemsize
     while column < columns:
@@ -213,6 +216,6 @@ def add_rows(rows: Array, out: Array) -> None:
 
 @kernel()
 def multiply(numbers: Array, factors: Array) -> None:
-    """Multiply the first numbers by the factors, one by one."""
+    """Multiply the first numbers by the factors, element by element."""
     for i in range(len(factors)):
         numbers[i] *= factors[i]

@@ -1,15 +1,15 @@
-"""The fused training step: forward, backward and AdamW of one small network at a time, in cache.
+"""The fused training step: forward, backward and AdamW of one small network at a time, within the cache.
 
-A member's parameters are one row of numbers: the embedding (tokens, dim), then weights (inputs, outputs) and
-biases of each dense layer. Examples go through the network in blocks whose activations stay in the second
-level of cache. Several members run at once, each in its own thread without the interpreter lock. The code is
-generic in the sizes, the activation, the loss, the way two tokens are combined, and the number type.
+The parameters of a member are one row of numbers: the embedding (tokens, dim), then weights (inputs, outputs)
+and biases of each dense layer. Examples pass through the network in blocks whose activations stay in the
+second level of cache. Several members train at once, each in a thread that holds no interpreter lock. The
+code is generic in the sizes, the activation, the loss, the way two tokens are combined, and the number type.
 
 It is fast for three reasons. A step builds no graph, allocates nothing and dispatches nothing. Products are
 tuned to matrices of a few dozen columns. If tokens are added or concatenated, the first layer is linear in
 each token, so `E W_a` and `E W_b` are computed once for each token instead of once for each example.
 
-Why it starts fast: a step is put together from kernels that are called by their addresses, so that each is
+It also starts fast. A step is composed of kernels that are called by their addresses, so that each is
 compiled once, and only those that the network needs.
 """
 
@@ -38,7 +38,7 @@ Integers = NDArray[Any]
 
 
 def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch:
-    """Allocate what a task of any number of steps needs, for members of so many `numbers`."""
+    """Allocate the working memory of one task, for members with this many `numbers` as parameters."""
     tabulated = shape.tokens * sizes[1] if shape.combine < PRODUCT else 0
     return Scratch(
         room(BLOCK * sum(sizes[1:]), dtype),
@@ -56,7 +56,7 @@ def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch
 def calls_for(
     shape: Shape, activation: str, sizes: Integers, examples: Examples, scratch: Scratch, betas: Array
 ) -> Calls:
-    """Compile the kernels of a step, unless that is done."""
+    """Compile the kernels of a step that are not compiled yet, and return their addresses."""
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     net, where, calls = (shape, sizes, examples, batch), (0, row), Calls()
     entropy = shape.loss == CROSS_ENTROPY
@@ -83,7 +83,7 @@ def calls_for(
 def functions_for(
     activation: str, even: float, entropy: bool, matrix: Array, row: Array, labels: Integers, betas: Array
 ) -> Calls:
-    """Compile what both kinds of network call."""
+    """Compile the kernels that dense networks and two-layer networks have in common."""
     errors = losses.cross_entropy_gradient if entropy else losses.squared_error_gradient
     loss = losses.cross_entropy if entropy else losses.squared_error
     calls = Calls(
@@ -120,9 +120,10 @@ def train_members(
 ) -> None:
     """Take `count` optimizer steps with each of some members, in place.
 
-    Shapes: parameters, first, second (runs, numbers); batches (runs, count, size), of size 0 for the full
-    batch; rates (runs, 4): learning rate and weight decay of the encoder, then of the decoder; betas: the
-    decay rates of the moments, and epsilon. `examples` and `scratch` are those of `calls.gradient`.
+    `parameters`, `first` and `second` (runs, numbers) are the parameters and both moments. `batches` (runs,
+    count, size) has the size 0 for the full batch. `rates` (runs, 4) are the learning rate and the weight
+    decay of the encoder, then of the decoder. `betas` (3,) are the decay rates of the moments, and epsilon.
+    `examples` and `scratch` are those that the kernel `calls.gradient` was compiled for.
     """
     for member in members:
         row, gradient = parameters[member], scratch.gradient
@@ -167,7 +168,7 @@ def evaluate(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Mean loss and accuracy of some members, into (runs,) arrays of float64; `sums` is (2,)."""
+    """Write the mean loss and the accuracy of some members to arrays (runs,); `sums` (2,) is scratch."""
     batch, size = scratch.everything, examples.labels.shape[1]
     width = sizes[len(sizes) - 1]
     kept = len(scratch.states) - BLOCK * width  # the last layer is kept last
@@ -188,10 +189,10 @@ def evaluate(
 
 @inner_kernel()
 def _turn(row: Array, start: int, halves: int, sizes: Integers, out: Array) -> None:
-    """Transpose the weights that gradients go back through, from `start` of a member's row.
+    """Transpose the weights through which gradients pass, from position `start` of a member's row.
 
-    The weights of the first layer are transposed in one piece, in two `halves` if its input is a
-    concatenation, or not at all.
+    The weights of the first layer are transposed as a whole, in two `halves` if its input is a concatenation,
+    or not at all.
     """
     for layer in range(len(sizes) - 1):
         inputs, width = sizes[layer], sizes[layer + 1]
@@ -218,7 +219,7 @@ def _forward(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Compute states and slopes of all layers for the examples from `start`."""
+    """Compute the states and slopes of all layers for `rows` examples from `start`."""
     layers = len(sizes) - 1
     at, kept = shape.tokens * shape.dim, 0
     tabulated = shape.combine < PRODUCT

@@ -1,8 +1,8 @@
-"""Lets PyTorch load, whoever imports it, in such a way that its threads sleep while they wait for each other.
+"""Makes the threads of PyTorch sleep, instead of spin, while they wait for each other.
 
-By default they spin. On busy cores, a step then took 410 ms with two spinning threads, 14 ms with two
-sleeping threads, and 13 ms with one thread. OpenMP reads the setting when it is loaded, which happens while
-PyTorch is imported. A setting of the user takes precedence.
+On busy cores, a step took 410 ms with two spinning threads, 14 ms with two sleeping threads, and 13 ms with
+one thread. OpenMP reads the setting when it is loaded, which happens while PyTorch is imported, whoever
+imports it. A setting of the user takes precedence.
 """
 
 import ctypes
@@ -16,15 +16,18 @@ from pathlib import Path
 from types import ModuleType
 
 DRIVERS = ("libcuda.so.1", "nvcuda.dll")
-"""Libraries without which PyTorch finds no CUDA. It includes that of ROCm, which needs `ROCM`."""
+"""Libraries of the driver, without which PyTorch finds no CUDA."""
 ROCM = Path("/dev/kfd")
+"""Device of an AMD driver, which PyTorch for ROCm also calls CUDA."""
 
 
 class _Finder(MetaPathFinder):
+    """Adds the setting to the import of PyTorch, and leaves all other imports alone."""
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find PyTorch as Python does, and leave all else to others."""
+        """Find PyTorch as Python does, and nothing else."""
         spec = PathFinder.find_spec(fullname, path, target) if fullname == "torch" else None
         if spec is not None and spec.origin is not None:
             spec.loader = _Loader(fullname, spec.origin)
@@ -32,6 +35,8 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(SourceFileLoader):
+    """Imports PyTorch with the setting, which is removed from the environment afterwards."""
+
     def exec_module(self, module: ModuleType) -> None:
         """Import PyTorch with the setting."""
         import physics.jit  # noqa: F401 - before, as PyTorch may load the OpenMP of Numba's threads too
@@ -48,7 +53,7 @@ if not os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
 
 
 def cuda_is_available() -> bool:
-    """Ask PyTorch whether it can use CUDA; without a driver the answer is known before it is imported."""
+    """Return whether PyTorch can use CUDA; without a driver, this is known before PyTorch is imported."""
     if "torch" not in sys.modules and not ROCM.exists() and not any(map(_is_installed, DRIVERS)):
         return False
     return bool(import_module("torch").cuda.is_available())

@@ -1,4 +1,4 @@
-"""The engine that runs anywhere: the PyTorch models, all members as one batch."""
+"""The engine for any model and device: PyTorch computes all members as one batch."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,11 +13,11 @@ from nets.engines.graphs import CapturedStep
 from physics.errors import InputError
 
 CPU_BYTES = 2**31
-"""Size of activations beyond which larger batches are not faster on a CPU."""
+"""Free memory that is assumed on a CPU, in bytes; larger batches of members are not faster there."""
 
 
 class Dropout:
-    """Dropout of some members at one step, with a separate seed for each member."""
+    """Dropout of some members at one step, with a separate random seed for each member."""
 
     def __init__(self, seeds: list[int], device: torch.device) -> None:
         self._generators = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
@@ -31,16 +31,20 @@ class Dropout:
 
 
 class BatchedEngine:
-    """Trains an ensemble with PyTorch. Autograd computes the gradients, and members do not interact.
+    """Trains an ensemble with PyTorch; autograd computes the gradients, and members do not interact.
 
     Parameters
     ----------
     ensemble : Ensemble
+        The members before training.
     optimizer : Optimizer
+        Optimizer and its rates.
     dtype : {"float32", "float64"}
+        Number type of the training.
     device : torch.device
-    chunk : int, optional
-        Members whose activations exist at the same time; by default as many as fit into free memory.
+        Device that computes.
+    chunk : int or None
+        Number of members whose activations are in memory at the same time; None for as many as fit.
     graphs : bool, default False
         Whether to capture full-batch steps without dropout as a CUDA graph, which keeps the memory of its
         activations.
@@ -51,7 +55,7 @@ class BatchedEngine:
     def __init__(
         self,
         ensemble: Ensemble,
-        optimiser: Optimizer,
+        optimizer: Optimizer,
         dtype: str,
         device: torch.device,
         chunk: int | None,
@@ -77,12 +81,12 @@ class BatchedEngine:
         self._training = torch.arange(ensemble.runs, device=device)
         self._stopped = np.zeros(ensemble.runs, bool)
         self.chunk = chunk or self._affordable()
-        self.set_rates(optimiser)
+        self.set_rates(optimizer)
 
     # -- the interface of an engine ------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, beginning with number `step`, with every member that still trains."""
+        """Take `count` optimizer steps, starting with number `step`, with every member that still trains."""
         for offset in range(count if len(self._training) else 0):
             self._correct_bias(step + offset + 1)
             if batches is None and self._captured is not None:
@@ -133,14 +137,14 @@ class BatchedEngine:
         return {name: np.array(value.cpu().numpy()) for name, value in self._parameters.items()}
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """Stop training the marked members."""
+        """End the training of the members (runs,) that are marked."""
         if not np.array_equal(members, self._stopped):
             self._stopped = members.copy()
             self._training = torch.as_tensor(np.flatnonzero(~members), device=self.device)
             self._capture_anew()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that a resumed run needs."""
+        """Return all arrays that a resumed run needs, by name."""
         return {
             f"{kind}/{name}": np.array(value.cpu().numpy())
             for kind, tensors in self._stores()
@@ -148,7 +152,7 @@ class BatchedEngine:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore a state."""
+        """Restore arrays that `state` returned."""
         for kind, tensors in self._stores():
             for name in tensors:
                 tensors[name].copy_(torch.as_tensor(state[f"{kind}/{name}"]))
@@ -156,7 +160,7 @@ class BatchedEngine:
     # -- implementation ------------------------------------------------------------------------------------
 
     def _gradients(self, step: int | None, batch: Tensor | None) -> dict[str, Tensor]:
-        """Compute the gradients of the members that train, with dropout if a step is given."""
+        """Return the gradients of the members that train, by name, with dropout if a step is given."""
         found: list[dict[str, Tensor]] = []
         for members in self._training.split(self.chunk):
             parameters = {name: value.requires_grad_() for name, value in self._of(members).items()}
@@ -227,6 +231,7 @@ class BatchedEngine:
         index: Tensor,
         dropout: Callable[[Tensor, float], Tensor] | None = None,
     ) -> Tensor:
+        """Return the outputs for examples that are given by their indices (members, examples)."""
         return self._ensemble.model.outputs(parameters, self._inputs[index], dropout)
 
     def _loss(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
@@ -248,17 +253,20 @@ class BatchedEngine:
         return (outputs.argmax(-1) == self._labels[index]).double().mean(-1)
 
     def _dropout(self, members: Tensor, step: int) -> Dropout | None:
+        """Return the dropout of some members at a step, or None if the model has none."""
         if not self._ensemble.model.dropout:  # seeding each member would cost more than the step
             return None
         noise = self._ensemble.noise
         return Dropout([dropout_seed(noise[run], step) for run in members.tolist()], self.device)
 
     def _stores(self) -> Iterator[tuple[str, dict[str, Tensor]]]:
+        """Yield the parameters and both moments of the optimizer, each with its name."""
         yield "parameters", self._parameters
         yield "first", self._first
         yield "second", self._second
 
     def _tensor(self, value: NDArray[np.float64]) -> Tensor:
+        """Return a copy of an array as a tensor of the engine's device and number type."""
         return torch.as_tensor(value, device=self.device).to(self._dtype, copy=True)
 
     def _affordable(self) -> int:

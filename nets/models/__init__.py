@@ -1,4 +1,4 @@
-"""The models: their parameters, initialization and outputs, for a whole ensemble at once."""
+"""The models: the parameters, their initial values, and the outputs for a whole ensemble at once."""
 
 from nets.models.dense import ConstantAttention, EmbeddingMLP, GroupDecoder, ToyAddition
 from nets.models.images import ImageMLP

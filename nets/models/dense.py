@@ -1,4 +1,4 @@
-"""The models of dense layers on the embeddings of two tokens."""
+"""The models that apply dense layers to the embeddings of two tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 class ConstantAttention(DenseModel):
     """One hidden layer on the sum of two embeddings, for modular addition (Musat §3).
 
+    A transformer whose attention does not depend on the tokens sees only the sum of two embeddings, which is
+    what Musat studies. The hidden layer has ReLU, and the loss is the cross-entropy.
+
     Parameters
     ----------
     tokens : int, default 17
-        Modulus N, at least 3.
+        Number of tokens N, which is also the modulus; at least 3.
     dim : int, default 2
         Dimension D of the embedding, at least 1.
     hidden : int, default 32
@@ -41,6 +44,12 @@ class ConstantAttention(DenseModel):
     ------
     InputError
         If a value is out of its range.
+
+    Examples
+    --------
+    >>> import nets
+    >>> nets.train(nets.ConstantAttention(tokens=7, hidden=8), runs=2, steps=5, record=1).positions.shape
+    (2, 6, 7, 2)
     """
 
     tokens: int = 17
@@ -53,12 +62,12 @@ class ConstantAttention(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """The task: all unordered pairs a ≤ b with the label (a + b) mod tokens."""
+        """Modular addition: all unordered pairs a ≤ b with the label (a + b) mod tokens."""
         return modular_addition(self.tokens)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
-        """Layers of the model: the sum of two embeddings, one hidden layer, and cross-entropy."""
+        """Layers of the model: the sum of two embeddings, one hidden layer, and the cross-entropy."""
         return Architecture("sum", (self.dim, self.hidden, self.tokens), "relu", "cross_entropy")
 
     @cached_property
@@ -69,23 +78,25 @@ class ConstantAttention(DenseModel):
 
 @dataclass(frozen=True)
 class EmbeddingMLP(DenseModel):
-    """Dense layers on the concatenation `[E_a, E_b]`, for modular addition (Ding §2, Appendix E).
+    """Dense layers on the concatenation `[E_a, E_b]`, for modular addition (Ding et al. §2, Appendix E).
 
     Parameters
     ----------
     tokens : int, default 59
-        Modulus p, at least 3.
+        Number of tokens p, which is also the modulus; at least 3.
     dim : int, default 128
         Dimension d of the embedding, at least 1.
     hidden : sequence of int, default (100, 100)
-        Widths of the hidden layers, at least one.
+        Width of each hidden layer; at least one layer.
     initialisation : str, default "pytorch"
-        As in `ConstantAttention`.
+        Distribution of the initial weights: "pytorch" (uniform on ±1/√inputs, for biases too), or
+        "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero. The
+        embedding is standard normal.
     activation : {"silu", "relu", "tanh", "asinh"}, default "silu"
-        Activation after each hidden layer, by its name in PyTorch.
+        Function after each hidden layer.
     even : float, default 0.0
-        Weight λ, at least 0, of the even part of SiLU, which is added to an odd activation:
-        tanh(x) + λ (x/2) tanh(x/2), or the same with asinh(x).
+        Weight λ, at least 0, of the even part of SiLU, which can be added to an odd activation: the function
+        is then tanh(x) + λ (x/2) tanh(x/2), or asinh(x) + λ (x/2) tanh(x/2).
 
     Raises
     ------
@@ -94,10 +105,10 @@ class EmbeddingMLP(DenseModel):
 
     Notes
     -----
-    SiLU is x/2 + (x/2) tanh(x/2), the sum of an odd and an even part; with the odd part only, the network
-    would be linear. Both odd functions have slope 1 at 0, but tanh saturates and asinh does not, which
-    separates the effect of parity from that of saturation. A negative weight would give the same networks
-    with the signs of their hidden units reversed.
+    SiLU is x/2 + (x/2) tanh(x/2), the sum of an odd and an even part. Without the even part the network would
+    be linear, so the even part is varied on odd functions that are not linear. Both tanh and asinh have slope
+    1 at 0, but tanh saturates and asinh does not, which separates the effect of parity from that of
+    saturation. A negative weight would give the same networks with the signs of their hidden units reversed.
 
     Examples
     --------
@@ -126,12 +137,12 @@ class EmbeddingMLP(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """The task: all ordered pairs with the label (a + b) mod tokens."""
+        """Modular addition: all ordered pairs with the label (a + b) mod tokens."""
         return modular_addition(self.tokens, ordered=True)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
-        """Layers of the model: two concatenated embeddings, dense layers, and cross-entropy."""
+        """Layers of the model: two concatenated embeddings, dense layers, and the cross-entropy."""
         sizes = (2 * self.dim, *self.hidden, self.tokens)
         return Architecture("concatenate", sizes, self.activation, "cross_entropy", even=self.even)
 
@@ -143,31 +154,42 @@ class EmbeddingMLP(DenseModel):
 
 @dataclass(frozen=True)
 class ToyAddition(DenseModel):
-    """Decoder of the sum of two embeddings, for addition without a modulus (Liu §2, Appendix G).
+    """Decoder of the sum of two embeddings, for addition without a modulus (Liu et al. §2, Appendix G).
+
+    Dense layers with tanh follow the sum E_a + E_b. This is the model on which Liu et al. base their
+    effective theory.
 
     Parameters
     ----------
     tokens : int, default 10
-        Number of symbols p, at least 3; sums are not reduced.
+        Number of symbols p, at least 3. Sums are not reduced modulo p.
     dim : int, default 1
         Dimension of the embedding, at least 1.
     hidden : sequence of int, default (200, 200)
-        Widths of the decoder's hidden layers, at least one.
+        Width of each hidden layer of the decoder; at least one layer.
     outputs_dim : int, default 30
-        Length of the random targets of the regression.
+        Length of the random targets of the regression, at least 1.
     kind : {"regression", "classification"}, default "regression"
         Kind of task. "regression" has the squared error to fixed, normally distributed targets, one for each
         sum, and predicts the sum with the nearest target. "classification" has the cross-entropy over the 2p
         - 1 sums.
     scale : float, default 1.0
-        Width of the interval ±scale/2 from which embeddings are drawn uniformly.
+        Width of the interval ±scale/2 from which embeddings are drawn uniformly, greater than 0.
     initialisation : str, default "pytorch"
-        Distribution of the initial weights of the decoder, as in `ConstantAttention`.
+        Distribution of the initial weights of the decoder: "pytorch" (uniform on ±1/√inputs, for biases too),
+        or "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero.
 
     Raises
     ------
     InputError
         If a value is out of its range.
+
+    Examples
+    --------
+    >>> import nets
+    >>> trained = nets.train(nets.ToyAddition(hidden=(16,)), steps=5, record=5, observables=("quality",))
+    >>> trained.positions.shape, trained.observables["quality"].shape
+    ((1, 2, 10, 1), (1, 2))
     """
 
     tokens: int = 10
@@ -185,7 +207,7 @@ class ToyAddition(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """The task: all unordered pairs a ≤ b with the label a + b."""
+        """Plain addition: all unordered pairs a ≤ b with the label a + b."""
         return addition(self.tokens)
 
     @cached_property
@@ -203,7 +225,7 @@ class ToyAddition(DenseModel):
         return EffectiveTheory(self.tokens)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Draw the targets of the regression from the standard normal distribution.
+        """Draw the target of each sum from the standard normal distribution.
 
         Parameters
         ----------
@@ -212,7 +234,8 @@ class ToyAddition(DenseModel):
 
         Returns
         -------
-        ndarray of float64, shape (classes, outputs_dim)
+        ndarray of float64, shape (2 tokens - 1, outputs_dim)
+            Target of each sum.
         """
         return generator.standard_normal((self.task.classes, self.outputs_dim))
 
@@ -222,29 +245,41 @@ class ToyAddition(DenseModel):
 
 @dataclass(frozen=True)
 class GroupDecoder(DenseModel):
-    """Decoder of the product of two matrix embeddings, for any finite group (Liu, Appendix H).
+    """Decoder of the product of two matrix embeddings, for any finite group (Liu et al., Appendix H).
+
+    Each group element has a square matrix as its embedding. Dense layers with tanh follow the matrix product
+    of two of them, and the squared error compares the output with random targets.
 
     Parameters
     ----------
-    group : FiniteGroup or Cayley table, optional
-        Group to learn, by default S_3.
+    group : FiniteGroup or array_like of int, shape (order, order), optional
+        Group to learn, or its Cayley table; by default the permutations of three objects, S_3.
     side : int, default 3
-        Number of rows and of columns of each matrix. The recorded embeddings have side² components.
+        Number of rows and of columns of each matrix, at least 1. The recorded embeddings have side²
+        components.
     hidden : sequence of int, default (200, 200)
-        Widths of the decoder's hidden layers, at least one.
+        Width of each hidden layer of the decoder; at least one layer.
     outputs_dim : int, default 30
-        Length of the random targets.
+        Length of the random targets, at least 1.
     scale : float, default 0.1
-        Width of the interval ±scale/2 from which embeddings are drawn uniformly.
+        Width of the interval ±scale/2 from which embeddings are drawn uniformly, greater than 0.
     embedding_penalty : float, default 1e-3
-        Factor of the mean |E| that is added to the squared error, as in the published code; 0 for none.
+        Factor of the mean of |E|, which is added to the squared error as in the published code; 0 for none.
     initialisation : str, default "pytorch"
-        Distribution of the initial weights of the decoder, as in `ConstantAttention`.
+        Distribution of the initial weights of the decoder: "pytorch" (uniform on ±1/√inputs, for biases too),
+        or "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero.
 
     Raises
     ------
     InputError
         If a value is out of its range, or the table is not the table of a group.
+
+    Examples
+    --------
+    >>> import nets
+    >>> model = nets.GroupDecoder(hidden=(16,))
+    >>> model.group.name, nets.train(model, steps=5).positions.shape
+    ('S_3', (1, 2, 6, 9))
     """
 
     group: Any = field(default_factory=lambda: symmetric(3))
@@ -266,17 +301,17 @@ class GroupDecoder(DenseModel):
 
     @property
     def tokens(self) -> int:  # type: ignore[override]
-        """Number of tokens, which is the order of the group."""
+        """Number of tokens: the order of the group."""
         return self.group.order
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """Dimension of the recorded embeddings, which is the number of components of a matrix."""
+        """Dimension of the recorded embeddings: the number of components of a matrix, side²."""
         return self.side**2
 
     @cached_property
     def task(self) -> Task:
-        """The task: all ordered pairs with the label a ∘ b."""
+        """Multiplication in the group: all ordered pairs with the label a ∘ b."""
         return group_products(self.group)
 
     @cached_property
@@ -291,7 +326,7 @@ class GroupDecoder(DenseModel):
         return EffectiveTheory(group=self.group)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Draw the target of each element of the group from the standard normal distribution.
+        """Draw the target of each group element from the standard normal distribution.
 
         Parameters
         ----------
@@ -301,6 +336,7 @@ class GroupDecoder(DenseModel):
         Returns
         -------
         ndarray of float64, shape (order of the group, outputs_dim)
+            Target of each element.
         """
         return generator.standard_normal((self.task.classes, self.outputs_dim))
 
@@ -309,7 +345,7 @@ class GroupDecoder(DenseModel):
 
 
 def checked_widths(value: Sequence[int]) -> tuple[int, ...]:
-    """Return the widths of the hidden layers, of which there must be at least one."""
+    """Return the widths of the hidden layers as a tuple, or refuse them if there are none."""
     widths = tuple(whole_number("hidden", width, 1) for width in value) if isinstance(value, Sequence) else ()
     if not widths:
         raise InputError(f"hidden must be a non-empty sequence of widths, got {value!r}")

@@ -35,12 +35,14 @@ ARCHIVE_NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 @dataclass(frozen=True)
 class Images:
-    """Images as rows; those for training come first.
+    """Labeled images, one in each row; those that may be used for training come first.
 
     Attributes
     ----------
     pixels : ndarray of float32, shape (images, pixels)
+        Brightness of each pixel; usually from 0 to 1.
     labels : ndarray of int64, shape (images,)
+        Class of each image.
     trainable : int
         Number of images before the test set; all of them if there is no test set.
     """
@@ -51,7 +53,7 @@ class Images:
 
     @property
     def digest(self) -> str:
-        """Fingerprint of pixels, labels and test set."""
+        """Fingerprint "sha256:…" of the pixels, the labels and the size of the test set."""
         found = hashlib.sha256(f"{self.pixels.shape} {self.trainable}".encode())
         found.update(np.ascontiguousarray(self.pixels, "<f4").data)
         found.update(np.ascontiguousarray(self.labels, "<i8").data)
@@ -60,31 +62,33 @@ class Images:
 
 @dataclass(frozen=True)
 class ImageMLP(DenseModel):
-    """Dense layers with ReLU on the pixels of an image, squared error to one-hot targets (Liu §4.3, App. J).
+    """Dense layers on the pixels of an image, which show grokking on real data (Liu et al. §4.3, Appendix J).
 
-    Since there is no embedding, the recorded positions (classes, width) are the mean activations of the last
-    hidden layer over the training images of each class; they are zero for a class without training images.
-    The decoder is the last layer. The encoder is all other layers, which train with the rates of the
-    embedding in `nets.train`.
+    The layers have ReLU, and the squared error compares the output with one-hot targets. Since there is no
+    embedding, the recorded positions (classes, width) are the mean activations of the last hidden layer over
+    the training images of each class; they are zero for a class without training images. The decoder is the
+    last layer. The encoder is all other layers, which train with the rates of the embedding in `nets.train`.
 
     Parameters
     ----------
     data : str, default "digits"
-        "digits" for the 1797 images of 8 × 8 pixels that come with scikit-learn; or the path of a directory
-        of MNIST's IDX files or of an npz archive, as `nets.models.images.load_images` has it. If the data
-        have a test set, it is the validation set. The digits have none, so the images that are not used for
-        training are the validation set.
+        "digits" for the 1797 images of 8 × 8 pixels that come with scikit-learn. Otherwise the path of an npz
+        archive, or of a directory of MNIST's IDX files; see `nets.models.images.load_images`. A test set in
+        the data is the validation set. The digits have none, so the images that are not used for training are
+        the validation set.
     hidden : sequence of int, default (200, 200)
-        Widths of the hidden layers, at least one; with the output, the paper's depth of 3.
+        Width of each hidden layer; at least one layer. With the output, the default has the paper's depth of
+        3.
     classes : int, default 10
         Number of classes, at least 3.
     initialisation : str, default "pytorch"
-        Distribution of the initial weights, as in `ConstantAttention`. The "Kaiming uniform" of the paper is
-        PyTorch's default for a linear layer, which is the rule of that name with a = √5: uniform on
-        ±1/√inputs, for biases too.
+        Distribution of the initial weights: "pytorch" (uniform on ±1/√inputs, for biases too), or
+        "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero. The
+        "Kaiming uniform" of the paper is "pytorch" here: PyTorch's default for a linear layer, the rule with
+        a = √5.
     digest : str, optional
-        Fingerprint of the images. If it is given, the images must have it, so that a trajectory can only be
-        continued with the data it began with.
+        Fingerprint that the images must have, so that a run is only continued with the data it began with. It
+        is computed if it is not given.
 
     Raises
     ------
@@ -95,10 +99,17 @@ class ImageMLP(DenseModel):
 
     Notes
     -----
-    The paper's large initialization is ``nets.train(..., layer_scale=8)``: weights and biases are multiplied,
-    as in the published code of the authors' later work; the paper says "the initial weights". Its training
-    set of 1000 images is ``train_fraction=1000 / images``. The images are stored once as float32, and each
-    member stores the indices of its training images.
+    The paper's large initialization is ``nets.train(..., layer_scale=8)``, which multiplies weights and
+    biases, as the published code of the authors' later work does; the paper says "the initial weights". Its
+    training set of 1000 images is ``train_fraction=1000 / images``. The images are stored once as float32,
+    and each member stores the indices of its training images.
+
+    Examples
+    --------
+    >>> import nets
+    >>> model = nets.ImageMLP(hidden=(16,))
+    >>> len(model.task), nets.train(model, steps=3, train_fraction=0.1).positions.shape
+    (1797, (1, 2, 10, 16))
     """
 
     data: str = DIGITS
@@ -140,14 +151,14 @@ class ImageMLP(DenseModel):
 
     @property
     def encoder(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names of the parameters of all layers but the last, which train at the embedding's rates."""
+        """Names of the parameters of all layers but the last, which train with the rates of the embedding."""
         return tuple(
             f"{name}.{part}" for name in self.architecture.layers[:-1] for part in ("weight", "bias")
         )
 
     @cached_property
     def task(self) -> Task:
-        """The task: images with their labels. The test set, if there is one, is held out."""
+        """Classification of the images. A test set that comes with the data is never used for training."""
         images = self._images
         held_out = np.arange(images.trainable, len(images.labels))
         return Task(images.pixels, images.labels, self.classes, held_out)
@@ -176,7 +187,7 @@ class ImageMLP(DenseModel):
         return self.architecture.draw(self.initialisation, layers)
 
     def point_sets(self, parameters: dict[str, "Tensor"], train: tuple["Tensor", "Tensor"]) -> "Tensor":
-        """Return the mean of each class in the last hidden layer, over the training images.
+        """Return the mean activation of the last hidden layer over the training images of each class.
 
         Parameters
         ----------
@@ -188,6 +199,7 @@ class ImageMLP(DenseModel):
         Returns
         -------
         Tensor, shape (runs, classes, width)
+            Mean activations; zero for a class without training images.
         """
         from torch.nn.functional import one_hot
 
@@ -201,18 +213,25 @@ class ImageMLP(DenseModel):
 
 
 def load_images(data: str, classes: int) -> Images:
-    """Read labeled images.
+    """Read labeled images from a file, a directory, or scikit-learn.
+
+    Each file may be compressed by gzip.
 
     Parameters
     ----------
     data : str
-        "digits": the 1797 images of 8 × 8 pixels that come with scikit-learn, in [0, 1]. Otherwise the path
-        of a directory that holds MNIST's files ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``,
-        and ``t10k-…`` if there is a test set; or of an npz archive of ``x_train`` and ``y_train``, and of
-        ``x_test`` and ``y_test`` if there is one. Each file may be compressed by gzip. Bytes become [0,
-        1]; floating-point pixels of an archive are not changed.
+        "digits" for the 1797 images of 8 × 8 pixels that come with scikit-learn. Otherwise the path of an npz
+        archive of ``x_train`` and ``y_train``, and of ``x_test`` and ``y_test`` if there is a test set; or of
+        a directory that holds MNIST's files ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``, and
+        ``t10k-…`` if there is a test set.
     classes : int
-        Labels are 0 … classes - 1.
+        Number of classes; labels must be from 0 to classes - 1.
+
+    Returns
+    -------
+    Images
+        Images and labels. Pixels that are bytes, and the digits, are scaled to [0, 1]; floating-point pixels
+        of an archive are not changed.
 
     Raises
     ------
@@ -255,18 +274,19 @@ Part = tuple[str, NDArray[np.generic], NDArray[np.generic]]
 
 
 def _flat(pixels: NDArray[np.generic]) -> NDArray[np.float32]:
+    """Return pixels (images, pixels) as float32, with bytes scaled to [0, 1]."""
     flat = pixels.reshape(len(pixels), -1).astype(np.float32)
     return flat / np.float32(255) if pixels.dtype == np.uint8 else flat
 
 
 def _digits() -> Images:
-    """Read the digits from the file of scikit-learn without importing it."""
+    """Read the digits from the data file of scikit-learn, without the second that importing it takes."""
     spec = find_spec("sklearn")
     folder = spec.submodule_search_locations if spec else None
     path = Path(folder[0]) / "datasets/data/digits.csv.gz" if folder else None
     if path is None or not path.is_file():
         raise FileFormatError(
-            "data 'digits' needs the file digits.csv.gz of scikit-learn, which is not there"
+            "data 'digits' needs the file digits.csv.gz of scikit-learn, which is not installed"
         )
     table = np.loadtxt(io.BytesIO(_content(path)), delimiter=",", dtype=np.float32)
     return Images(table[:, :-1] / np.float32(16), table[:, -1].astype(np.int64), len(table))
@@ -306,7 +326,7 @@ def _idx_files(folder: Path) -> list[Part]:
 
 
 def _found(folder: Path, name: str, axes: int) -> Path | None:
-    """Return the file of that name, with a dot or a hyphen before idx, compressed or not."""
+    """Return the path of an IDX file, however its name is spelled (see `_idx_files`), or None."""
     names = [f"{name}{mark}idx{axes}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
@@ -359,6 +379,7 @@ def _archive(path: Path) -> list[Part]:
 
 
 def _part(path: Path, arrays: Mapping[str, NDArray[np.generic]], end: str) -> Part:
+    """Return one set of images of an archive, "train" or "test", after checking types and shapes."""
     pixels, labels = arrays[f"x_{end}"], arrays[f"y_{end}"]
     if pixels.ndim < 2 or not (
         pixels.dtype == np.uint8 or (pixels.dtype.kind == "f" and np.isfinite(pixels).all())

@@ -1,4 +1,4 @@
-"""The base class of all models, and that of models of dense layers, which both engines train."""
+"""The base class of all models, and the base class of dense models, which both engines can train."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -18,22 +18,47 @@ Parameters = dict[str, NDArray[np.float64]]
 
 
 class Model(ABC):
-    """Base class of the networks that `train` trains; docs/guide/own_models.md shows how to write your own.
+    """Base class of the networks that `train` trains.
 
-    A model is a frozen dataclass, whose fields are stored in trajectories. The fields `tokens` and `dim` are
-    the shape of the recorded positions. A model must define `task`, `loss`, `initial` and `outputs`.
+    A model is a frozen dataclass, and its fields are stored in trajectories. The fields `tokens` and `dim`
+    are the shape of the recorded positions. A model must define `task`, `loss`, `initial` and `outputs`;
+    everything else has a default. The guide shows how to write your own (docs/guide/own_models.md).
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import nets, numpy as np
+    >>> @dataclass(frozen=True)
+    ... class Linear(nets.Model):
+    ...     tokens: int = 5
+    ...     dim: int = 2
+    ...     loss = "cross_entropy"
+    ...
+    ...     @property
+    ...     def task(self):
+    ...         pairs = np.argwhere(np.ones((self.tokens, self.tokens)))
+    ...         return nets.Task(pairs, pairs.sum(axis=1) % self.tokens, self.tokens)
+    ...
+    ...     def initial(self, embedding, layers):
+    ...         shape = (self.tokens, self.dim)
+    ...         return {"embedding": embedding.normal(size=shape), "out": layers.normal(size=shape[::-1])}
+    ...
+    ...     def outputs(self, parameters, inputs, dropout=None):
+    ...         return nets.embedded(parameters["embedding"], inputs).sum(2) @ parameters["out"]
+    >>> nets.train(Linear(), runs=2, steps=3, record=1).positions.shape
+    (2, 4, 5, 2)
     """
 
     tokens: int
     dim: int
 
     encoder: ClassVar[tuple[str, ...]] = (EMBEDDING,)
-    """First parameters, which train with the rates of the embedding; all others are the decoder."""
+    """Names of the first parameters, which train with the embedding's rates; all others are the decoder."""
 
     @property
     @abstractmethod
     def task(self) -> Task:
-        """The task that the model learns."""
+        """Task that the model learns: examples, their labels, and which of them may be used for training."""
 
     @property
     @abstractmethod
@@ -42,7 +67,7 @@ class Model(ABC):
 
     @abstractmethod
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the parameters of one member.
+        """Draw the initial parameters of one member.
 
         Parameters
         ----------
@@ -61,6 +86,8 @@ class Model(ABC):
     def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
         """Compute the outputs of all members at once.
 
+        Members must not influence each other, because their losses are added before the gradient is taken.
+
         Parameters
         ----------
         parameters : dict of Tensor
@@ -68,35 +95,40 @@ class Model(ABC):
         inputs : Tensor, shape (runs, examples, 2) or (runs, examples, features)
             Pairs of tokens (int64), or data.
         dropout : callable, optional
-            Function ``dropout(states, rate)`` that drops numbers during training; None at evaluation.
+            Function ``dropout(states, rate)`` that sets a random fraction `rate` of the numbers to zero
+            during training; None at evaluation.
 
         Returns
         -------
         Tensor, shape (runs, examples, outputs)
-            Logits, or values that are compared with the targets.
+            Logits under cross-entropy, or values that are compared with the targets under the squared error.
         """
 
     architecture: Architecture | None = None
     """Layers that the fused engine can compute; None if only PyTorch can."""
 
     embedding_penalty: float = 0.0
+    """Factor of the mean of |E| over all components of the embedding, which is added to the training loss."""
 
     dropout: float = 0.0
-    """Rate of dropout during training."""
+    """Rate of dropout during training, at least 0 and less than 1."""
 
     @property
     def activation_numbers(self) -> int:
-        """Approximate count of numbers that PyTorch keeps for one example of one member during training."""
+        """Approximate count of numbers that PyTorch keeps for one example of one member during training.
+
+        The PyTorch engine divides free memory by it to decide how many members it computes at once.
+        """
         drawn = self.initial(np.random.default_rng(0), np.random.default_rng(0))
         return 3 * sum(value.shape[-1] for value in drawn.values())  # input, output and gradient of layers
 
     @property
     def theory(self) -> EffectiveTheory | None:
-        """Operation that the model learns, whose parallelograms define the quality of embeddings; or None."""
+        """Operation that the model learns, or None. Its parallelograms define the quality of embeddings."""
         return None
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Return the target of each class for the squared error, one-hot by default.
+        """Return the target of each class under the squared error; by default, one-hot vectors.
 
         Parameters
         ----------
@@ -106,6 +138,7 @@ class Model(ABC):
         Returns
         -------
         ndarray of float64, shape (classes, outputs)
+            Target of each class.
         """
         return np.eye(self.task.classes)
 
@@ -115,7 +148,7 @@ class Model(ABC):
             object.__setattr__(self, name, value)
 
     def point_sets(self, parameters: dict[str, "Tensor"], train: tuple["Tensor", "Tensor"]) -> "Tensor":
-        """Return what is recorded as positions, by default the embeddings.
+        """Return the points that are recorded as positions; by default, the embeddings.
 
         Parameters
         ----------
@@ -127,12 +160,39 @@ class Model(ABC):
         Returns
         -------
         Tensor, shape (runs, tokens, dim)
+            Points of each member.
         """
         return parameters[EMBEDDING]
 
 
 class DenseModel(Model):
-    """Base class of models that both engines train: embedding, combination, dense layers and loss."""
+    """Base class of models that both engines can train: an embedding, and dense layers after it.
+
+    A subclass is a frozen dataclass that defines `task` and `architecture`, and has a field `initialisation`.
+    The loss, the initial parameters and the outputs follow from the architecture.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import nets, numpy as np
+    >>> @dataclass(frozen=True)
+    ... class Subtraction(nets.DenseModel):
+    ...     tokens: int = 7
+    ...     dim: int = 2
+    ...     initialisation: str = "pytorch"
+    ...
+    ...     @property
+    ...     def task(self):
+    ...         a, b = np.indices((self.tokens, self.tokens)).reshape(2, -1)
+    ...         return nets.Task(np.stack([a, b], axis=1), (a - b) % self.tokens, self.tokens)
+    ...
+    ...     @property
+    ...     def architecture(self):
+    ...         sizes = (2 * self.dim, 16, self.tokens)
+    ...         return nets.Architecture("concatenate", sizes, "relu", "cross_entropy")
+    >>> nets.train(Subtraction(), runs=2, steps=3, record=1).positions.shape
+    (2, 4, 7, 2)
+    """
 
     architecture: Architecture
 
@@ -145,7 +205,7 @@ class DenseModel(Model):
 
     @property
     def activation_numbers(self) -> int:
-        """Count of numbers kept for one example in training: input, output and gradient of each layer."""
+        """Count of numbers that PyTorch keeps for one example: input, output and gradient of each layer."""
         return 3 * sum(self.architecture.sizes)
 
     def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
@@ -158,21 +218,22 @@ class DenseModel(Model):
         inputs : Tensor, shape (runs, examples, 2) or (runs, examples, features)
             Pairs of tokens (int64), or data.
         dropout : callable, optional
-            Not used, because these models have no dropout.
+            Not used, because dense models have no dropout.
 
         Returns
         -------
         Tensor, shape (runs, examples, outputs)
+            Logits under cross-entropy, or values that are compared with the targets under the squared error.
         """
         return self.architecture.outputs(parameters, inputs)
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the parameters of one member.
+        """Draw the initial parameters of one member.
 
         Parameters
         ----------
         embedding : numpy.random.Generator
-            Random stream of the embedding.
+            Random stream of the embedding, which is standard normal by default.
         layers : numpy.random.Generator
             Random stream of the dense layers.
 
@@ -187,10 +248,10 @@ class DenseModel(Model):
         }
 
     def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Embedding (tokens, dim) as PyTorch's module draws it: standard normal."""
+        """Draw an embedding (tokens, dim) as `torch.nn.Embedding` does: standard normal."""
         return generator.standard_normal((self.tokens, self.dim))
 
     def _check(self, **minima: int) -> None:
-        """Coerce whole-number fields, and the initialization."""
+        """Check the initialization, and the fields that are whole numbers, given their smallest values."""
         self._set(**{name: whole_number(name, getattr(self, name), least) for name, least in minima.items()})
         choice("initialisation", self.initialisation, get_args(Initialisation))

@@ -1,4 +1,4 @@
-"""The transformer of Liu et al., all members as one batch."""
+"""The transformer of Liu et al., computed for all members of an ensemble as one batch."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,25 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenTransformer(Model):
-    """A decoder-only transformer on the two tokens of modular addition (Liu §4.2).
+    """A decoder-only transformer on the two tokens of modular addition (Liu et al. §4.2).
 
-    Each token is embedded. Blocks of attention and feed-forward layers follow, each after a layer norm and
-    added to its input. The two outputs of the last block are concatenated and mapped to the classes by a
-    linear layer.
-
-    The paper states p, the dimension, the concatenation and that there is dropout in the blocks. All other
-    defaults are those of its published code. There are two blocks of one head, feed-forward layers as wide as
-    the embedding, and ReLU. A layer norm precedes each part, and there is none at the end. Dropout acts on
-    attention weights, on hidden units and on the output of each part. There is no positional encoding,
-    because the concatenation distinguishes a from b. That code has no mask although the paper calls the model
-    decoder-only. Here the mask is the default, and `causal=False` is the model of the code.
+    Each token is embedded. Then follow blocks of attention and of a feed-forward layer. Each of these parts
+    has a layer norm before it, and its output is added to its input. The two outputs of the last block are
+    concatenated and mapped to the classes by a linear layer.
 
     Parameters
     ----------
     tokens : int, default 53
-        Modulus p, at least 3.
+        Number of tokens p, which is also the modulus; at least 3.
     dim : int, default 256
-        Dimension of the embedding and of all states, at least 1, a multiple of `heads`.
+        Dimension of the embedding and of all states, at least 1; a multiple of `heads`.
     depth : int, default 2
         Number of blocks, at least 1.
     heads : int, default 1
@@ -49,18 +42,33 @@ class TokenTransformer(Model):
     causal : bool, default True
         Whether the first token is kept from attending to the second.
     initialisation : str, default "pytorch"
-        Distribution of the initial weights: "pytorch", as in its `TransformerEncoderLayer` and `Linear`, or
-        one of the rules of `ConstantAttention` for all weights. The embedding is standard normal.
+        Distribution of the initial weights: "pytorch", as in its `TransformerEncoderLayer` and `Linear`; or
+        "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" for all weights, with biases
+        of zero. The embedding is standard normal.
 
     Raises
     ------
     InputError
-        If a value is out of its range.
+        If a value is out of its range, or `heads` does not divide `dim`.
 
     Notes
     -----
-    The encoder is the embedding; ``nets.train(..., embedding_weight_decay=0)`` leaves weight decay to the
-    decoder, as the paper does.
+    The paper states p, the dimension, the concatenation, and that the blocks have dropout. All other defaults
+    are those of its published code: two blocks of one head, feed-forward layers as wide as the embedding,
+    ReLU, and no layer norm at the end. Dropout acts on attention weights, on hidden units and on the output
+    of each part. There is no positional encoding, because the concatenation distinguishes a from b. The code
+    has no causal mask, although the paper calls the model decoder-only; here the mask is the default, and
+    `causal=False` is the model of the code.
+
+    The encoder is the embedding. ``nets.train(..., embedding_weight_decay=0)`` therefore applies weight decay
+    only to the decoder, as the paper does.
+
+    Examples
+    --------
+    >>> import nets
+    >>> small = nets.TokenTransformer(tokens=5, dim=4, depth=1, width=8)
+    >>> nets.train(small, runs=2, steps=3, record=1).positions.shape
+    (2, 4, 5, 4)
     """
 
     tokens: int = 53
@@ -86,7 +94,7 @@ class TokenTransformer(Model):
 
     @cached_property
     def task(self) -> Task:
-        """The task: all ordered pairs with the label (a + b) mod tokens."""
+        """Modular addition: all ordered pairs with the label (a + b) mod tokens."""
         return modular_addition(self.tokens, ordered=True)
 
     @property
@@ -101,14 +109,14 @@ class TokenTransformer(Model):
 
     @property
     def activation_numbers(self) -> int:
-        """Approximate count of numbers kept for one example in training.
+        """Approximate count of numbers that PyTorch keeps for one example of one member during training.
 
-        They are about 18 states and 4 hidden layers for each token and block, and the logits.
+        It counts about 18 states and 4 hidden layers for each token and block, the attention, and the logits.
         """
         return 2 * self.depth * (18 * self.dim + 4 * self.width + 8 * self.heads) + 3 * self.tokens
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the parameters of one member.
+        """Draw the initial parameters of one member.
 
         Parameters
         ----------
@@ -147,11 +155,13 @@ class TokenTransformer(Model):
         inputs : Tensor of int64, shape (runs, examples, 2)
             Pairs of tokens.
         dropout : callable, optional
-            Function ``dropout(states, rate)`` that drops numbers during training; None at evaluation.
+            Function ``dropout(states, rate)`` that sets a random fraction `rate` of the numbers to zero
+            during training; None at evaluation.
 
         Returns
         -------
         Tensor, shape (runs, examples, tokens)
+            Logits.
         """
         from torch import relu
 
@@ -176,7 +186,11 @@ class TokenTransformer(Model):
         return tuple(f"block{number}" for number in range(1, self.depth + 1))
 
     def _mix(self, joint: "Tensor", drop: Any) -> "Tensor":
-        """Return values (runs, rows, dim) averaged by attention; from concatenated queries, keys, values."""
+        """Average the values of the tokens by attention.
+
+        `joint` (runs, rows, 3 dim) holds queries, keys and values next to each other; two successive rows are
+        the tokens of one example. Returns (runs, rows, dim).
+        """
         import torch
 
         runs, rows, _ = joint.shape
@@ -191,7 +205,7 @@ class TokenTransformer(Model):
 
 
 def _normed(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tensor":
-    """Layer norm with the gain and bias of each member."""
+    """Apply a layer norm with the gain and the bias of each member."""
     import torch
 
     normal = torch.nn.functional.layer_norm(states, states.shape[-1:])

@@ -1,4 +1,4 @@
-"""The two-layer network of He, Wang, Chen and Yang, whose neurons become waves of a single frequency."""
+"""The two-layer network of He, Wang, Chen and Yang, whose neurons come to respond to one frequency each."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,27 +20,29 @@ OUTPUT = "output.weight"
 
 @dataclass(frozen=True)
 class TwoLayer(DenseModel):
-    """`W_out σ(W_in[a] + W_in[b])` on modular addition, without biases (He, Wang, Chen and Yang 2026).
+    """A two-layer network without biases for modular addition, `W_out σ(W_in[a] + W_in[b])` (He et al. 2026).
 
-    The embedding is `W_in` itself, one row of weights into the hidden layer for each token: positions are
-    (tokens, hidden), and column m is what neuron m reads. The observable "layers.output.weight", which
-    ``observables=("layers",)`` records, is `W_out`, (hidden, tokens): row m is what neuron m writes.
+    Each of its neurons comes to respond to a single frequency, which the analysis of single neurons
+    describes. The embedding is `W_in` itself, one row of weights into the hidden layer for each token.
+    Positions therefore have the shape (tokens, hidden), and column m is what neuron m reads. The other layer
+    `W_out` (hidden, tokens) is the observable "layers.output.weight", which ``observables=("layers",)``
+    records; row m is what neuron m writes.
 
     Parameters
     ----------
     tokens : int, default 23
-        Modulus p, at least 3.
+        Number of tokens p, which is also the modulus; at least 3.
     hidden : int, default 512
         Number of neurons M, at least 1.
     activation : {"relu", "quadratic", "silu", "tanh", "abs"}, default "relu"
-        The function σ; "quadratic" is x², for which the theory is exact at small weights.
+        The function σ. "quadratic" is x², for which the theory is exact at small weights.
     start : {"random", "single_frequency"}, default "random"
         "random" draws normal weights of standard deviation ``scale / √tokens`` in both layers. With
         "single_frequency", neuron m reads `scale cos(2π k_m j / p + φ_m)` and writes `scale cos(2π k_m j / p
-        + ψ_m)`, where the frequencies k_m are distributed evenly among the neurons in random order, and the
-        phases are uniform.
+        + ψ_m)`. The frequencies k_m are distributed evenly among the neurons in random order, and the phases
+        φ_m and ψ_m are uniform.
     scale : float, default 0.1
-        Scale of the start, greater than 0.
+        Scale of the initial weights, greater than 0.
 
     Raises
     ------
@@ -51,7 +53,7 @@ class TwoLayer(DenseModel):
     Notes
     -----
     The examples are all ordered pairs, and ``train_fraction=1.0`` trains on all of them, as the paper does
-    except when it studies grokking. The validation set is then empty, its losses and accuracies NaN.
+    except when it studies grokking. The validation set is then empty, and its losses and accuracies are NaN.
 
     The published code raises the learning rate linearly over the first ten steps; here it is constant.
 
@@ -100,7 +102,7 @@ class TwoLayer(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """The task: all ordered pairs with the label (a + b) mod tokens; training may use all of them."""
+        """Modular addition: all ordered pairs with the label (a + b) mod tokens, all allowed in training."""
         return modular_addition(self.tokens, ordered=True, whole=True)
 
     @cached_property
@@ -139,7 +141,7 @@ class TwoLayer(DenseModel):
         return {EMBEDDING: self._waves(frequencies, embedding), OUTPUT: self._waves(frequencies, layers).T}
 
     def _waves(self, frequencies: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.float64]:
-        """Return waves (tokens, hidden) with random phases."""
+        """Return cosines (tokens, hidden) of the given frequencies with random phases."""
         phases = generator.uniform(-np.pi, np.pi, self.hidden)
         angles = 2 * np.pi / self.tokens * np.outer(np.arange(self.tokens), frequencies) + phases
         return np.asarray(self.scale * np.cos(angles))

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of `analysis` run, and give what they print."""
+"""The examples in the docstrings of `analysis` and `nets` run, and give what they print."""
 
 import doctest
 import importlib
@@ -7,8 +7,13 @@ import pkgutil
 import pytest
 
 import analysis
+import nets
 
-MODULES = [found.name for found in pkgutil.walk_packages(analysis.__path__, "analysis.")]
+MODULES = [
+    found.name
+    for package in (analysis, nets)
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from analysis.circles.survival import StoppingRule, survives
 from analysis.compare.comparison import Comparison, compare
-from analysis.compare.motion import frame_mean
-from analysis.compare.relabelling import no_relabelling
+from analysis.compare.progress import frame_mean
+from analysis.compare.symmetry import no_relabelling
 from analysis.laws.ode import fit_trajectories
 from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
 from analysis.plots.distributions import show_distributions
@@ -20,7 +20,7 @@ from grokphys.papers.evidence import exchanged, mean, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from grokphys.report import circles as ding
 from nets.models import ConstantAttention, EmbeddingMLP, ToyAddition
-from nets.networks import training_sets
+from nets.provenance import training_sets
 from nets.training import train
 from physics import EffectiveTheory, ParticleSystem, representation_quality, simulate
 from physics.trajectory import Trajectory

@@ -9,7 +9,7 @@ from scipy.spatial import procrustes
 
 from analysis import compare
 from analysis.compare.ensembles import EnsembleOf
-from analysis.compare.relabelling import no_relabelling
+from analysis.compare.symmetry import no_relabelling
 from physics import InputError, Trajectory
 
 P = 5

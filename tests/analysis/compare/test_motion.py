@@ -6,7 +6,7 @@ from ensembles import guise, noise
 
 import analysis
 import physics
-from analysis.compare.motion import monotone, same_progress
+from analysis.compare.progress import monotone, same_progress
 from analysis.stats.intervals import difference
 from physics import Trajectory
 

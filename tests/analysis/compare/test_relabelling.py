@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 import analysis
 import physics
-from analysis.compare.relabelling import Symmetry, aligned, best_relabelling, disparity, standard_pair
+from analysis.compare.relabelling import aligned, best_relabelling, disparity, standard_pair
+from analysis.compare.symmetry import Symmetry
 from physics import InputError
 
 
