@@ -1,4 +1,4 @@
-"""Read many files into one tidy table with a row for each run; bad files are named and skipped."""
+"""Read many files into one table with a row for each run; files that cannot be read are named and skipped."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ def run_columns(path: Path, trajectory: Trajectory, run: int) -> Row:
 
 
 def _flat(prefix: str, value: Any) -> Row:
-    """Nested parameters as columns ``parameter.system.tokens``; lists as JSON."""
+    """Return nested parameters as columns such as ``parameter.system.tokens``, and lists as JSON."""
     if isinstance(value, dict):
         return {k: v for name, item in value.items() for k, v in _flat(f"{prefix}.{name}", item).items()}
     if value is None or isinstance(value, (bool, int, float, str)):

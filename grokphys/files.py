@@ -18,7 +18,7 @@ def natural_order(path: Path) -> list[str | int]:
 
 
 def named(name: str) -> Path:
-    """Return the file that a name denotes; ``example:ding`` comes with the package."""
+    """Return the path that a name denotes, which is a path itself or an example such as ``example:ding``."""
     if name.startswith(EXAMPLE) and not Path(name).exists():
         return example_path(name.removeprefix(EXAMPLE))
     return Path(name)
@@ -51,5 +51,5 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
 
 
 def embedded_trajectory() -> Path:
-    """Path of the real trajectory that comes with the package, ``physics.example("ding")``."""
+    """Return the path of the trained network that comes with the package, ``physics.example("ding")``."""
     return example_path("ding")

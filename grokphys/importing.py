@@ -40,16 +40,16 @@ def foreign_trajectory(
     dtype: str = "float32",
     progress: bool = False,
 ) -> Trajectory:
-    """Read a foreign trajectory.
+    """Read a trajectory that another program has written.
 
     Parameters
     ----------
     source : Path
         A ``.npy`` or ``.npz`` file with an array (steps, tokens, dim) or (runs, steps, tokens, dim); a
-        PyTorch checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.safetensors``); or a directory of checkpoints.
-        A checkpoint is a state dict, by itself or under ``model_state_dict``, ``state_dict`` or ``model``, or
-        a tensor. In a directory each holds the embedding of its step as a matrix (tokens, dim); one alone may
-        also hold an array as above.
+        PyTorch checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.safetensors``); or a directory of checkpoints. A
+        checkpoint is a state dict, by itself or under ``model_state_dict``, ``state_dict`` or ``model``, or a
+        tensor. Each checkpoint in a directory holds the embedding at its step as a matrix (tokens, dim). A
+        single checkpoint may also hold an array of one of the two shapes above.
     array : str, optional
         Name of the array, or of the parameter; required if there are several.
     steps : str, optional

@@ -11,7 +11,7 @@ AGAIN_AFTER = 0.05  # seconds
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised by SIGTERM while a command runs, which then ends as cleanly as after Ctrl-C."""
+    """An exception that SIGTERM raises while a command runs, so that it ends as cleanly as after Ctrl-C."""
 
 
 @contextlib.contextmanager

@@ -86,7 +86,7 @@ PER_MEMBER = (
     "layer_scale",
     "embedding_scale",
 )
-"""Rates and scales that may differ within an ensemble; other settings need one ensemble each."""
+"""Rates and scales that may differ within an ensemble; each other setting needs a separate ensemble."""
 GROUPS = {
     "Z": groups.cyclic,
     "S": groups.symmetric,
@@ -96,7 +96,7 @@ GROUPS = {
 
 
 def kebab(name: str) -> str:
-    """Return the name of a class as the command line spells it: EmbeddingMLP is embedding-mlp."""
+    """Return the name of a class as the command line spells it: EmbeddingMLP becomes embedding-mlp."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
@@ -121,14 +121,14 @@ def model_name(word: str) -> str:
 def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
     """Return the default training of a model, as arguments of `nets.train`.
 
-    A frozen embedding has no rates.
+    With a frozen embedding, it has no learning rate and weight decay for the embedding.
     """
     own = TRAINING[model_name(model)]
     return {name: value for name, value in own.items() if not (frozen and name.startswith("embedding_"))}
 
 
 def build(name: str, options: dict[str, Any]) -> Any:
-    """Return the model of that name, with its options; a group is given by its short name."""
+    """Return the model of a name, built with the given options; a group is given by its short name."""
     import nets
 
     name = model_name(name)

@@ -18,11 +18,11 @@ Built = TypeVar("Built")
 
 
 class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as an error of ours
-    """A value from the command line is not allowed by the object that it is for."""
+    """An exception for a value from the command line that the constructor of an object refuses."""
 
 
 def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -> Callable[..., Built]:
-    """Let the command line construct an object, and report refused values in its own words.
+    """Let the command line construct an object, and report the values that its constructor refuses.
 
     Arguments of type Any, such as a group, keep their defaults, because no option can express them. The
     metadata of tyro that `said` holds for an argument takes precedence over its docstring.
@@ -95,9 +95,11 @@ def refuse_special(out: Path | None) -> None:
 
 
 def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
-    """Return structures of final embeddings by the recorded operation, and a line about them; or None.
+    """Return the structures of final embeddings by the recorded operation, and a line about them.
 
-    If no operation is recorded, classes are i + j modulo the number of tokens, and the line says so.
+    If no operation is recorded, classes are i + j modulo the number of tokens, and the line says so. The
+    structures are None and the line is empty where classes of pair sums have no meaning: if the model has
+    none, or its operation does not commute.
     """
     from analysis.circles.structures import UNPAIRED, class_names, recorded_operation, structures_by
     from physics.theory.operations import Operation

@@ -50,7 +50,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def refuse_table(path: Path, overwrite: bool) -> None:
-    """Refuse a table that exists, or whose name asks for a format that cannot be written."""
+    """Raise an error for a table that exists, or whose name ends in a format that cannot be written."""
     refuse_existing(path, overwrite)
     if path.suffix not in (".csv", ".parquet"):
         raise OutputError(f"cannot write {path}: the name of a table ends in .csv or .parquet")
@@ -103,7 +103,7 @@ def write_bytes(path: Path, content: bytes) -> Path:
 
 
 def make_directory(*paths: Path) -> None:
-    """Make all directories and their parents or none, or raise an error that says why."""
+    """Create a directory and its parents, or raise an error that says why and create none of them."""
     made: list[Path] = []
     for path in paths:
         above = [one for one in (path, *path.parents) if not one.exists()]
@@ -119,7 +119,7 @@ def make_directory(*paths: Path) -> None:
 
 @contextlib.contextmanager
 def directory_to_fill(path: Path) -> Iterator[None]:
-    """Make a directory for the work inside, and remove it if the work fails without writing."""
+    """Create a directory for a block of code, and remove it if the block fails without writing to it."""
     made = [one for one in (path, *path.parents) if not one.exists()]
     make_directory(path)
     try:
@@ -132,7 +132,7 @@ def directory_to_fill(path: Path) -> Iterator[None]:
 
 
 def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> None:
-    """Refuse a file that cannot be written, before the work is done.
+    """Raise an error for a file that cannot be written, before any work is done.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> No
 
 
 def refuse_unwritable(directory: Path, *, parents: bool = True) -> None:
-    """Refuse a directory (or with `parents` its nearest existing parent) that cannot be written to."""
+    """Raise an error if a directory, or with `parents` its nearest existing parent, cannot be written to."""
     place = directory.absolute()
     while parents and not place.exists() and place != place.parent:
         place = place.parent

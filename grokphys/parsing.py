@@ -4,6 +4,9 @@ import ast
 import contextlib
 import io
 import re
+import shutil
+import sys
+import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -20,7 +23,8 @@ from grokphys.options import unwrapped
 from physics.errors import InputError
 
 Command = Callable[..., int]
-RULE = re.compile(r"[-─]{5,}")
+RULE, COLORED = re.compile(r"[-─]{5,}"), re.compile(r"\x1b\[[\d;]*m")
+"""A line that parts a box of the parser, and the codes that set colors in a terminal."""
 RENAMED: dict[str, dict[str, str]] = {
     "analyze": {"--out": "--table"},
     "survival": {"--out": "--table", "--threshold": "--signal-threshold"},
@@ -55,11 +59,11 @@ def parsed(
         If it asks for help, after printing it.
     """
     words = _today(_refuse_empty(words), warn)
-    said, named = io.StringIO(), "grokphys"
+    shown, said, named = _Shown(sys.stdout), io.StringIO(), "grokphys"
     options: dict[str, Any] = {"config": (tyro.conf.OmitArgPrefixes,)}
     call: Callable[[], int]
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(said):
             if words and words[0] in commands:
                 named = f"grokphys {words[0]}"
                 call = tyro.cli(_later(commands[words[0]]), prog=named, args=words[1:], **options)
@@ -69,9 +73,45 @@ def parsed(
                 call = tyro.extras.subcommand_cli_from_dict(others, args=words, **options)
     except SystemExit as stop:
         if not stop.code:
+            text = shown.getvalue().replace(f"{{{','.join(commands)}}}", "COMMAND")
+            print(folded(text, shutil.get_terminal_size().columns))
             raise
         raise InputError(f"{_sentence(said.getvalue())}; see {named} --help") from None
     return call
+
+
+class _Shown(io.StringIO):
+    """A help text before it is folded, in the characters and colors that its destination can show."""
+
+    encoding: str = ""
+
+    def __init__(self, destination: Any) -> None:
+        super().__init__()
+        self.encoding, self._terminal = destination.encoding, destination.isatty()
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def folded(text: str, width: int) -> str:
+    """Return a help text with long lines outside its boxes broken between words, which tyro does not do.
+
+    An example that takes several lines can still be copied: all but the last of them end in a backslash.
+    """
+    lines = []
+    for line in re.sub(r"\n{3,}", "\n\n", text.rstrip()).splitlines():
+        plain = COLORED.sub("", line)
+        if len(plain) <= width or any(corner in plain for corner in "│╭╰"):
+            lines.append(line)
+            continue
+        joint, indent = (" \\\n", "    ") if plain.startswith("Example: ") else ("\n", "")
+        indent = indent or " " * 7 * plain.startswith("usage: ")
+        room = width - len(joint) + 1
+        parts = textwrap.wrap(
+            plain, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        lines.append(joint.join(parts))
+    return "\n".join(lines)
 
 
 class Commands(MutableMapping[str, Command]):
@@ -120,7 +160,7 @@ class Commands(MutableMapping[str, Command]):
 
 
 def in_options(text: str, name: str, command: Command) -> str:
-    """Return a message of the library in the words of a command, so that users read what they can type.
+    """Return a message of the library with the options of a command, so that users read what they can type.
 
     The argument that the message begins with, arguments with a value (``kind="generator"``) and names that
     are no words of English (``step_size``) become options, as far as the command has them. Where the library
@@ -164,9 +204,8 @@ def _stand_in(name: str, commands: Mapping[str, Command]) -> Callable[..., Calla
     def command() -> Callable[[], int]:
         return commands[name]
 
-    command.__doc__ = (commands.documentation(name) or "").partition("\n\n")[
-        0
-    ]  # a line in the list of commands
+    # The list of commands shows the first line of each.
+    command.__doc__ = (commands.documentation(name) or "").partition("\n\n")[0]
     return command
 
 
@@ -203,7 +242,7 @@ def _refuse_empty(words: Sequence[str]) -> list[str]:
 
 
 def _today(words: list[str], warn: Callable[[str], None]) -> list[str]:
-    """Replace former names of options."""
+    """Replace former names of options by the present ones, and warn about each."""
     renamed = RENAMED.get(words[0], {}) if words else {}
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
@@ -214,7 +253,7 @@ def _today(words: list[str], warn: Callable[[str], None]) -> list[str]:
 
 
 def _sentence(box: str) -> str:
-    """Return the parser's message as one sentence, with the option that was probably meant."""
+    """Return the message of the parser as one sentence, with the option that the user probably meant."""
     lines = [line.strip(" │╭╮╰╯") for line in box.splitlines()]
     title = lines[0].strip(" ─-") if lines else ""
     parts = [""]

@@ -1,4 +1,4 @@
-"""Networks over a plane of two hyperparameters, as `phase_diagram` needs them, and their phases."""
+"""Phases of networks over a plane of two hyperparameters, trained as `phase_diagram` asks for them."""
 
 import dataclasses
 import hashlib
@@ -38,8 +38,8 @@ ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
 class Training:
     """Networks at any points of a plane of two hyperparameters, which `phase_diagram` evaluates.
 
-    Run k of the diagram is network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, whatever
-    ensemble it was trained in; it stops once it has reached both thresholds.
+    Run k of the diagram is network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, in
+    whichever ensemble it was trained. It stops once it has reached both thresholds.
 
     Parameters
     ----------
@@ -210,8 +210,8 @@ def phase_diagram_of_networks(
 ) -> PhaseDiagram:
     """Train networks over a plane of two hyperparameters, and map their phases of learning.
 
-    The phases are comprehension, grokking, memorization and confusion. Cells where phases meet are halved,
-    and unclear cells get more networks.
+    The phases are comprehension, grokking, memorization and confusion. Cells where phases meet are divided in
+    half, and cells without a clear majority get more networks.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Put "never" where steps are NaN."""
+    """Return columns with "never" where steps are NaN."""
     steps = ("train_steps", "validation_steps")
     return {**row, **{name: or_never(row[name]) for name in steps}}
 

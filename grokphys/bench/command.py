@@ -30,7 +30,8 @@ def bench(
         directory: Directory to write to. It will hold NAME.json for each benchmark.
         budget: How much to compute. quick takes seconds to minutes, default computes what this package
             reports, and paper lets the references run at the largest sizes.
-        minutes: Number of minutes for gpu, which computes as much as it can in that time.
+        minutes: Number of minutes that the benchmark gpu may take. It measures as much as it can in that
+            time.
         overwrite: Replace files that exist.
     """
     from grokphys.bench.registry import BENCHES

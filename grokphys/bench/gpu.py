@@ -1,4 +1,4 @@
-"""`grokphys bench gpu`: the batched engine on CUDA, checked against the CPU and measured, within a time.
+"""`grokphys bench gpu`: the batched engine on CUDA, checked against the CPU and timed, in given minutes.
 
 Every part prints its table as soon as it is done, and rewrites the JSON file. A measurement that fails gives
 the reason in its row, and the others continue. Measurements for which there is no time are not in the tables.
@@ -87,8 +87,8 @@ def bench_gpu(
 
     Args:
         out: JSON file to write all numbers to.
-        budget: quick takes two minutes, default ten, paper an hour.
-        minutes: number of minutes to take instead.
+        budget: quick takes two minutes, default takes ten minutes, and paper takes an hour.
+        minutes: Number of minutes to take, in place of that of the budget.
     """
     if not torch.cuda.is_available():
         print("grokphys: gpu needs CUDA, which this machine or this PyTorch has not", file=sys.stderr)
@@ -97,7 +97,7 @@ def bench_gpu(
 
 
 def run(plan: Plan, out: Path) -> int:
-    """Run all parts of a plan; the status is 1 if the devices disagree or something failed."""
+    """Run all parts of a plan, and return 1 if the devices disagree or a part failed, otherwise 0."""
     make_directory(out.parent)
     began = monotonic()
     result: dict[str, Any] = {"machine": {**machine(), **_device(plan)}, "minutes": plan.minutes}
@@ -133,7 +133,7 @@ def _device(plan: Plan) -> Row:
 
 
 def _tried(what: Row, measure: Callable[[], Row]) -> Row:
-    """Return one row, or the reason why it failed."""
+    """Return the row that a measurement gives, or a row with the reason why it failed."""
     try:
         return what | measure()
     except FAULTS as error:
@@ -162,7 +162,7 @@ def _rates(runs: int) -> Any:
 
 
 def agreement(plan: Plan, end: float) -> Iterator[Row]:
-    """Compare three members of every model on both devices, twice on CUDA, and as a captured step."""
+    """Compare three networks of every model on the CPU, in two runs on CUDA, and in captured CUDA graphs."""
     for dtype in BOUNDS:
         for name, model in plan.checked.items():
             if monotonic() < end:
@@ -213,7 +213,7 @@ def _distance(cpu: BatchedEngine, other: BatchedEngine, dtype: str) -> float:
 
 
 class Stepper:
-    """Takes steps with an engine, and waits until they are done."""
+    """An engine that takes steps, and waits until the device has computed them."""
 
     def __init__(self, engine: BatchedEngine | FusedEngine) -> None:
         self._engine, self._at = engine, 0
@@ -231,7 +231,7 @@ def _wait() -> None:
 
 
 def steps(plan: Plan, end: float) -> Iterator[Row]:
-    """Time a step of ensembles of each size, in turn with the CPU and with a plain loop."""
+    """Time a step of ensembles of each size on CUDA, on the CPU, and in a plain PyTorch loop, in turn."""
     for members in plan.members:
         for name in plan.timed:
             if monotonic() < end:
@@ -240,7 +240,7 @@ def steps(plan: Plan, end: float) -> Iterator[Row]:
 
 
 def _times(plan: Plan, model: Model, members: int) -> Row:
-    """Return the seconds of a step of all members, over rounds in which the contenders take turns."""
+    """Return the seconds that a step of all networks takes, in rounds in which the contenders take turns."""
     assert isinstance(model, DenseModel)
     ensemble = draw(model, runs=members, seed=0)
     chunk = min(members, LARGEST_CHUNK)
@@ -282,7 +282,7 @@ def _loop(model: DenseModel, device: str) -> Callable[[int], None]:
 
 
 def memory(plan: Plan, end: float) -> Iterator[Row]:
-    """Measure the peak memory and the time of a step for several chunk sizes."""
+    """Measure the peak memory and the time of a step for chunks of several numbers of networks."""
     ensemble = draw(plan.checked[plan.trained], runs=plan.networks, seed=0)
     for chunk in plan.chunks:
         if monotonic() < end and plan.device == "cuda":

@@ -4,7 +4,7 @@ from grokphys.bench.timing import Row, table
 from grokphys.report.page import Table
 
 FEW, MANY = 5, 50
-"""Numbers of steps after which the devices are compared; only the smaller one is judged."""
+"""Numbers of steps after which the devices are compared. Only after the first must they agree."""
 BOUNDS = {"float64": 1e-10, "float32": 1e-4}
 LEARNING_RATE, WEIGHT_DECAY = 0.01, 0.5
 

@@ -2,8 +2,9 @@
 
 All contenders are timed in turn within one process, round by round. A ratio therefore compares measurements
 that are close in time, and its spread is that of the rounds. References run with the number of PyTorch
-threads that is fastest for them. Our time includes the start of `nets.train`, and theirs does not, so that a
-short training would underrate us; a few steps of a reference, timed right after ours, would underrate it.
+threads that is fastest for them. The time of `nets.train` includes its start, and that of a reference does
+not. A short training would therefore make ours look slower than it is, and a few steps of a reference, timed
+right after ours, the reference.
 """
 
 import math
@@ -130,7 +131,7 @@ def bench_nets(*, out: Path = Path("results/bench-nets.json"), budget: Budget = 
 
     Args:
         out: JSON file to write all numbers to.
-        budget: quick takes fewer rounds and steps; paper more rounds.
+        budget: quick takes fewer rounds and steps, and paper more rounds.
     """
     rounds, part = {"quick": (2, 20), "default": (5, 1), "paper": (9, 1)}[budget]
     parts: dict[str, Callable[[], Any]] = {
@@ -147,7 +148,7 @@ def bench_nets(*, out: Path = Path("results/bench-nets.json"), budget: Budget = 
 
 
 def _ensembles(part: int) -> dict[str, dict[str, Any]]:
-    """Return what each comparison trains."""
+    """Return the ensemble that each comparison trains: its model, runs and steps."""
     cells = [(10.0**rate, decay) for rate in np.linspace(-4, -2, 10) for decay in np.linspace(0, 10, 10)]
     return {
         "constant attention, 100 networks": {
@@ -257,7 +258,7 @@ def _best_threads(call: Callable[[], Any]) -> int:
 def multiply_adds(model: DenseModel) -> int:
     """Count the multiply-adds of one full-batch step, with the first layer computed once for each token.
 
-    Neurons see each of all unordered pairs once, and take no product before their activation.
+    A two-layer network sees each unordered pair once, and needs no product before its activation.
     """
     sizes = model.architecture.sizes
     if model.architecture.combine == "neurons":
@@ -278,7 +279,7 @@ def _product_rate(rounds: int) -> float:
 
 
 def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
-    """Compare all cores with one."""
+    """Compare the time of a training on all cores with that on one core."""
     options, threads = _ensembles(part)[name], numba.get_num_threads()
     call = partial(_train, options), 1
     took = in_turn(

@@ -36,7 +36,8 @@ def bench_ode(*, out: Path = Path("results/bench/ode.json"), budget: Budget = "d
 
     Args:
         out: JSON file to write the table to.
-        budget: quick takes seconds; default lets the references run longer; paper all 29 targets.
+        budget: quick takes seconds; default lets the references run longer; paper lets them fit all 29
+            targets.
     """
     missing = [name for module, name in PEERS.items() if importlib.util.find_spec(module) is None]
     parts: tuple[Callable[[], list[Row]], ...] = (
@@ -72,7 +73,7 @@ def signal_problems(count: int) -> list[tuple[Array, Array]]:
 
 
 def lasso_rows(budget: Budget) -> list[Row]:
-    """All targets of 100 trajectories against scikit-learn, which is timed on some targets of the first."""
+    """Fit all targets of 100 trajectories, and compare with scikit-learn on some targets of the first one."""
     problems = signal_problems(100)
     batch_lasso(problems[:1], alpha=ALPHA)
     found = batch_lasso(problems, alpha=ALPHA)
@@ -109,7 +110,7 @@ def lasso_rows(budget: Budget) -> list[Row]:
 
 
 def least_squares_rows() -> list[Row]:
-    """One fit of 29 targets, against scikit-learn target by target."""
+    """Fit 29 targets by least squares, and compare with scikit-learn, which fits one target after another."""
     X, Y = signal_problems(1)[0]
     ours = best(lambda: LinearODERegressor(penalty=None).fit(X, Y))
     theirs = best(lambda: [LinearRegression().fit(X, y) for y in Y.T], 2)
@@ -125,7 +126,7 @@ def least_squares_rows() -> list[Row]:
 
 
 def solution_rows() -> list[Row]:
-    """Exact solution against an integrator at 1e-12, a singular matrix included."""
+    """Compare the exact solution with an integrator of tolerance 1e-12, also for a singular matrix."""
     generator = np.random.default_rng(2)
     singular = generator.standard_normal((6, 3)) @ generator.standard_normal((3, 6)) / 6
     rows = []
@@ -169,7 +170,7 @@ def uneven_times(generator: np.random.Generator, count: int = 200, end: float = 
 
 
 def clean_rows() -> list[Row]:
-    """Recovery of a known law from clean data: the increment map, and the generator from uneven times."""
+    """Recover a known law from data without noise: the increment map, and the generator from uneven times."""
     A, b = oscillators()
     generator = np.random.default_rng(1)
     x0 = 3 * generator.standard_normal(4)
@@ -198,7 +199,7 @@ def clean_rows() -> list[Row]:
 
 
 def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
-    """Recovery from 1 % noise at uneven times: median relative error of A and b over draws."""
+    """Recover a law from data at uneven times with 1 % noise: median relative error of A and b over draws."""
     A, b = oscillators()
     generator = np.random.default_rng(3)
     errors: dict[str, list[float]] = {}
@@ -245,7 +246,7 @@ def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
 
 
 def analyze_rows(files: int) -> list[Row]:
-    """`grokphys analyze` over files of (200, 59, 128) float32, against merely reading them."""
+    """Time `grokphys analyze` on files of float32 frames (200, 59, 128), and compare with reading them."""
     generator = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as directory:
         for k in range(files):
@@ -282,13 +283,13 @@ def _pair(fit: Any) -> tuple[Array, Array]:
 
 
 def _error(found: tuple[Array, Array], A: Array, b: Array) -> float:
-    """Relative error of A and b together, in the Frobenius norm."""
+    """Return the relative error of A and b together, in the Frobenius norm."""
     true = np.column_stack([A, b])
     return float(np.linalg.norm(np.column_stack(found) - true) / np.linalg.norm(true))
 
 
 def _pydmd(x: Array, t: Array) -> tuple[Array, Array]:
-    """Optimized DMD, for uneven times; a row of ones carries the constant."""
+    """Fit PyDMD's optimized DMD, for uneven times; a row of ones stands for the constant b."""
     import pydmd
 
     size = x.shape[1]

@@ -25,7 +25,8 @@ from physics.particles.forces import forces
 from physics.particles.system import ParticleSystem
 
 ARRAY_LIMIT = 1900
-"""Pair sums up to which the NumPy and PyTorch references, which hold several P² arrays, are run."""
+"""Largest number P of pair sums for which the NumPy and PyTorch references, which hold several arrays of P²
+entries, are run."""
 
 FRESH = """
 import sys, time
@@ -77,8 +78,8 @@ def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget:
 
     Args:
         out: JSON file to write all numbers to.
-        budget: quick takes fewer rounds and fits the cost up to N = 337; the others continue to N = 997,
-        where one direct sum takes ten seconds or more.
+        budget: quick takes fewer rounds and measures the cost up to N = 337 particles; the other budgets
+            continue to N = 997, where one direct sum takes ten seconds or more.
     """
     rounds, sizes = {
         "quick": (3, (113, 199, 337)),
@@ -91,7 +92,7 @@ def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget:
 def parts(
     tokens: tuple[int, ...], runs: int, steps: int, rounds: int, sizes: tuple[int, ...]
 ) -> dict[str, Callable[[], Any]]:
-    """What is measured: the first size as an ensemble of `runs` over `steps`, the others as single systems.
+    """Return the measurements: the first size is an ensemble of `runs` over `steps`, the others single runs.
 
     The cost of one evaluation is fitted over `sizes`.
     """
@@ -149,7 +150,7 @@ def _limits(rounds: int) -> dict[str, float]:
 
 
 def _cost(sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
-    """Time one evaluation of the forces against size, direct and automatic in turn, and fit exponents.
+    """Time one evaluation of the forces over size, by the direct sum and automatically, and fit exponents.
 
     Calls of several seconds are timed only once or twice, because their spread is small.
     """

@@ -1,7 +1,7 @@
 """The effective theory as published: loops, lists, and ranks with a tolerance, in NumPy.
 
-It is implemented from the paper's text (Eqs. 1-3, 5, 12, 14), without optimization and without deliberate
-delay, as the reference that `grokphys bench theory` measures against in the same run.
+It is implemented from the paper's text (Eqs. 1-3, 5, 12, 14), neither optimized nor slowed down on purpose.
+`grokphys bench theory` compares the package with it in the same run.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def samples_of(tokens: int) -> list[Pair]:
 
 
 def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
-    """Eq. 1, by a loop over pairs of samples."""
+    """Return all parallelograms of samples (Eq. 1), by a loop over pairs of samples."""
     found = []
     for k, (i, j) in enumerate(samples):
         for m, n in samples[k + 1 :]:
@@ -31,7 +31,7 @@ def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
 
 
 def equations(quadruples: Sequence[Quadruple], tokens: int) -> Array:
-    """Eq. 7: one row a parallelogram."""
+    """Return the matrix of the linear equations (Eq. 7), with one row for each parallelogram."""
     A = np.zeros((len(quadruples), tokens))
     for row, (i, j, m, n) in zip(A, quadruples, strict=True):
         row[i] += 1
@@ -42,7 +42,7 @@ def equations(quadruples: Sequence[Quadruple], tokens: int) -> Array:
 
 
 def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
-    """n_0, |P(D)| and Acc-bar: the rank of A(P_0(D)), and one more rank for each candidate (Eqs. 12-14)."""
+    """Return n_0, |P(D)| and the ideal accuracy: A(P_0(D)) and each candidate take a rank (Eqs. 12-14)."""
     candidates = parallelograms(samples_of(tokens))
     A = equations(parallelograms(training), tokens)
     rank = np.linalg.matrix_rank(A) if len(A) else 0
@@ -61,7 +61,7 @@ def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
 
 
 def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
-    """Gradient of ℓ_0/Z_0 (Eq. 25) from the list of parallelograms, (n, 4) as an array, vectorized."""
+    """Return the gradient of ℓ_0/Z_0 (Eq. 25) from an array (n, 4) of parallelograms."""
     i, j, m, n = quadruples.T
     d = E[i] + E[j] - E[m] - E[n]
     norm = np.sum(E**2)
@@ -73,7 +73,7 @@ def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
 
 
 def quality(E: Array, quadruples: Sequence[Quadruple], delta: float) -> float:
-    """RQI of one embedding (Eqs. 2, 3) by a loop over P_0."""
+    """Return the RQI of one embedding (Eqs. 2, 3), by a loop over P_0."""
     E = (E - E.mean(axis=0)) / E.std(axis=0)
     found = 0
     for i, j, m, n in quadruples:

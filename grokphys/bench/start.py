@@ -1,4 +1,4 @@
-"""`grokphys bench start`: the time of first calls in new processes, as ratios to a unit of the same minute.
+"""`grokphys bench start`: the time of first calls in new processes, relative to a unit of the same minute.
 
 The unit is a process that compiles one trivial ``prange`` kernel into an empty cache, including imports. The
 ratios therefore measure what this package adds on any machine. Both wall-clock time and CPU time are
@@ -43,7 +43,7 @@ COMMAND = ("-m", "grokphys.cli.main")
 
 
 class Case(NamedTuple):
-    """A process that is timed; `goal` is in units, for the cold process, or the warm one of a command."""
+    """A timed process. Its `goal`, in units, is for a cold process, or a warm one if it is a command."""
 
     arguments: tuple[str, ...]
     goal: float | None = None
@@ -87,9 +87,10 @@ CASES = {
 }
 """Arguments of Python in each case; `{new}` is an empty folder, and the other names are files."""
 SWEEPS = {"one": 1, "many": 200}
-"""Runs of the sweeps, of ten steps each, so that they measure what a sweep adds."""
+"""Numbers of runs of the timed sweeps. A run has only ten steps, so that the time is that of the sweep
+itself."""
 SLOWER = 1.2
-"""Factor over the ratio of the record from which a case is reported as slower."""
+"""Factor by which a case must exceed the ratio of the record to be reported as slower."""
 RECORDS = Path("benchmarks/start")
 
 
@@ -101,11 +102,11 @@ class Took(NamedTuple):
 
 
 def bench_start(*, out: Path = Path("results/bench-start.json"), budget: Budget = "default") -> int:
-    """Measure first calls and commands in processes of their own, against a unit of the same minute.
+    """Measure first calls and commands in new processes, relative to a unit that is timed in the same minute.
 
     Args:
         out: JSON file to write all numbers to.
-        budget: quick takes each case once; default three times and paper seven times, for medians.
+        budget: quick takes each case once, default takes the median of three times, and paper that of seven.
     """
     rounds = {"quick": 1, "default": 3, "paper": 7}[budget]
     found: dict[str, Any] = {}

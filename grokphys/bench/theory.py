@@ -22,7 +22,8 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
 
     Args:
         out: JSON file to write the table to.
-        budget: quick takes seconds; default adds sizes up to 24; paper lets the reference run to p = 32.
+        budget: quick takes seconds; default adds sizes up to p = 24; paper lets the reference run up to p =
+            32.
     """
     parts: tuple[Callable[[], list[Row]], ...] = (
         lambda: closure_rows(budget),
@@ -37,7 +38,7 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
 
 
 def closure_rows(budget: Budget) -> list[Row]:
-    """Closure of training sets at the transition, where half of them are complete, below and above it."""
+    """Time the closure of training sets below, at and above the size at which half of them are complete."""
     sizes = {"quick": (8, 10, 12), "default": (8, 10, 14, 18, 24), "paper": (8, 10, 14, 18, 24, 32)}[budget]
     start = perf_counter()
     closures(Operation(10), random_training_sets(Operation(10), 22))
@@ -101,7 +102,7 @@ def _closure_row(p: int, size: int, name: str) -> Row:
 
 
 def probability_row(budget: Budget) -> Row:
-    """Probability of a unique linear representation at p = 10, all sizes, drawing of the sets included."""
+    """Time the probability of a unique linear representation at p = 10, with the drawing of the sets."""
     sets = 1000 if budget == "quick" else 10_000
     operation = Operation(10)
     start = perf_counter()
@@ -117,7 +118,7 @@ def probability_row(budget: Budget) -> Row:
 
 
 def flow_row() -> Row:
-    """Closed flow against RK45 at 1e-11, which is the reference, on the same right-hand side."""
+    """Compare the closed solution of the flow with RK45 at a tolerance of 1e-11, for the same force."""
     full = EffectiveTheory(10)
     theory = EffectiveTheory(10, 3, full.operation.samples[random_training_sets(full, 30, seed=1)[0]])
     E, times = theory.start(np.random.default_rng(0)) + 0.5, np.linspace(0, 20, 21)
@@ -144,7 +145,7 @@ def flow_row() -> Row:
 
 
 def gradient_rows() -> list[Row]:
-    """Gradient of the complete data set, where the list of parallelograms is longest."""
+    """Time the gradient of the complete data set, whose list of parallelograms is the longest."""
     rows: list[Row] = []
     sizes = (62, 125, 250, 500)
     times = []
@@ -167,7 +168,7 @@ def gradient_rows() -> list[Row]:
 
 
 def list_row() -> Row:
-    """List of all parallelograms."""
+    """Time the list of all parallelograms."""
     operation = Operation(40)
     ours = best(lambda: list_parallelograms(operation))
     start = perf_counter()
@@ -182,7 +183,7 @@ def list_row() -> Row:
 
 
 def quality_row() -> Row:
-    """RQI of an ensemble of embeddings."""
+    """Time the RQI of an ensemble of embeddings."""
     theory = EffectiveTheory(10)
     states = np.arange(10.0)[:, None] + 0.05 * np.random.default_rng(0).standard_normal((1000, 10, 1))
     ours = best(lambda: representation_quality(states, theory, delta=0.05)) / len(states)

@@ -91,7 +91,7 @@ def machine() -> Row:
 
 
 class _Cells(string.Formatter):
-    """Fills the template of a column, such as `{ours_s:time}`, `{ratio:spread}` or `{peak_bytes:gib}`."""
+    """A formatter of columns by templates such as `{ours_s:time}`, `{ratio:spread}` or `{peak_bytes:gib}`."""
 
     def get_value(self, key: int | str, args: Sequence[Any], row: Mapping[str, Any]) -> Any:
         return row.get(str(key))
@@ -139,7 +139,7 @@ TARGETS = {
 
 
 def targets(rows: Sequence[Row]) -> Table:
-    """Return rows of single times, each against its reference and its target."""
+    """Return rows of single times, each next to that of its reference and its target."""
     shown = []
     for row in rows:
         ours, theirs = row.get("ours_s"), row.get("reference_s")

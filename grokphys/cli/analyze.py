@@ -32,14 +32,15 @@ def analyze(
         files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
         structures: Whether to count grid imperfections of the final embeddings. With auto they are counted
             for up to 4 dimensions.
-        neurons: Analyze the neurons instead, of networks that add modulo their tokens and whose file holds
-            their layers. The summary says how many neurons have one frequency, two or more, or are dead, how
-            pure they are, and how their phases are related. A file of nets.Recorder is read as the weights
-            into a hidden layer.
-        logits: Analyze the logits of such networks instead: the variance that cos(2πk(a + b - c)/p) explains,
-            the key frequencies, and restricted and excluded loss.
+        neurons: Analyze the neurons instead of the embeddings. The networks must add modulo their number of
+            tokens, and the file must hold their layers (`--observables layers` of `grokphys train`). The
+            summary says how many neurons have one frequency, two or more, or are dead, how pure they are, and
+            how their phases are related. The weights in a file of nets.Recorder are taken to be those into a
+            hidden layer.
+        logits: Analyze the logits of such networks instead of the embeddings: the fraction of their variance
+            that cos(2πk(a + b - c)/p) explains, the key frequencies, and restricted and excluded loss.
         table: Table to write, as CSV or Parquet. It has one row for each run: structures, surviving
-            frequencies and the step from which they are known, effective dimension, final losses and
+            frequencies and the step at which they are decided, effective dimension, final losses and
             accuracies, or the results for neurons and logits.
         overwrite: Replace files that exist.
     """

@@ -42,8 +42,8 @@ def animate(
         out: File to write. It is a film, NAME.gif or NAME.mp4 (which needs the program
             ffmpeg), or a picture, NAME.png.
         view: What to show: tokens and their pair sums, or the circle of one frequency and all signals. With
-            auto it is the former for up to 3 dimensions. Particles in more than 2 dimensions are projected on
-            their first two principal components.
+            auto, embeddings of up to 3 dimensions are shown as particles, and others as circles. Particles in
+            more than 2 dimensions are projected on their first two principal components.
         frequency: Number of the frequency, from 1, whose circle is shown.
         run: Number of the run in the file.
         frames: Largest number of pictures of a film, evenly distributed from the first frame to the last.

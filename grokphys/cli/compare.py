@@ -29,9 +29,10 @@ def compare(
     Args:
         first: File or quoted pattern of the first ensemble, such as simulated particles.
         second: File or quoted pattern of the second ensemble, such as trained networks.
-        align: How the times of the two are matched: scaling (by the factor with the least error, for runs
-            from the same starts), ends (so that both end together), none, or equal progress of an observable
-            that both have, such as quality. With auto it is scaling or ends.
+        align: How the times of the two ensembles are matched: scaling (by the factor of least error, for runs
+            from the same initial positions), ends (both end at the same time), none, or the name of an
+            observable that both have, such as quality (at equal progress of it). With auto it is scaling if
+            the initial positions are the same, and ends otherwise.
         delta: Tolerance of the representation quality, relative to the size of the embedding.
         out: File to write. It is the report, NAME.html; the numbers go to NAME.json next to it.
         overwrite: Replace files that exist.

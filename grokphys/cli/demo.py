@@ -19,8 +19,7 @@ def demo(
 
     Args:
         directory: Directory to write to. It will hold the trajectories and report.html.
-        runs: Number of runs. There are as many particle runs for each of three alignment constants, and as
-            many networks.
+        runs: Number of runs: of the particles for each of three alignment constants, and of networks.
         epochs: Number of epochs of training.
         seed: Seed of the ensemble, a whole number of at least 0. All four ensembles have the same seed.
         overwrite: Replace files that exist.

@@ -33,9 +33,9 @@ def fit_ode(
 ) -> int:
     """Fit one law of motion to the Fourier signals of trajectories (Ding, Section 4.2).
 
-    All runs of all files are assumed to obey the same law. The scores say how well it predicts them: on the
-    steps of the fit, on later steps, and on runs that were not fitted. A file that cannot be read is named
-    and skipped. The exit status is 1 then, or if a fit has not converged.
+    All runs of all files are assumed to obey the same law. The scores say how well the law predicts the
+    signals: in the steps of the fit, in later steps, and in runs that were left out of the fit. A file that
+    cannot be read is named and skipped. The exit status is 1 in this case, or if a fit has not converged.
 
     Example: grokphys fit-ode example:ding --alpha 0.01 --directory fit
 
@@ -45,7 +45,8 @@ def fit_ode(
             or lotka-volterra (all linear and quadratic terms).
         penalty: Penalty of the linear and the Lotka-Volterra law: lasso (as in the paper), elastic-net, or
             least-squares (no penalty).
-        alpha: Weight of the penalty, at least 0. With aic, bic or cv it is chosen for each frequency.
+        alpha: Weight of the penalty, at least 0. It can be chosen for each frequency: by an information
+            criterion (aic or bic) or by cross-validation (cv).
         l1_ratio: Fraction of the L1 norm in the elastic net, from 0 to 1.
         max_iter: Largest number of sweeps of coordinate descent for each frequency.
         form: What the law describes: the change from one frame to the next (increment), or the rate of change

@@ -1,4 +1,4 @@
-"""`grokphys`: one command line.
+"""`grokphys`: the entry point of the command line.
 
 The exit status is 0 on success, 1 if a file or a run failed, and 2 if an option or a value is not allowed. It
 is 130 after an interrupt, 143 after a termination, and 141 if the reader of the output has closed it.
@@ -37,24 +37,28 @@ COMMANDS = Commands(
         "demo": "grokphys.cli.demo:demo",
     }
 )
-DESCRIPTION = (
-    "Study how representations form during training: simulate particles, train networks, fit laws of "
-    "motion, and "
-    "compare them. `grokphys --version` prints the version."
-)
+DESCRIPTION = """\
+Study how representations form during training: simulate particles, train networks, fit laws of motion to \
+what they do, and compare the two.
+
+`grokphys COMMAND --help` explains a command and its options, with an example.
+`grokphys --version` prints the version."""
 FIRST_STEPS = """\
-GrokPhys studies how representations form while networks learn. Four things to try first:
+GrokPhys studies how representations form while networks learn.
+Four commands to try first:
 
   grokphys demo
-      simulate, train, fit and compare, and write results/demo/report.html (one to two minutes)
+      simulates, trains, fits and compares in one to two minutes, and writes
+      the report results/demo/report.html
   grokphys explore example:ding
-      watch the embedding of a real network form circles, live in a browser
+      shows in a browser how the embedding of a real network forms circles
   grokphys simulate --runs 100 --out particles.h5
-      simulate the particles of Musat, and keep their trajectories
+      simulates the particles of Musat, and stores their trajectories
   grokphys reproduce --list
-      see which tables and figures of the papers can be reproduced, and how long each takes
+      lists the tables and figures of the papers that can be reproduced, and
+      how long each of them takes
 
-`grokphys --help` lists all commands, and `grokphys COMMAND --help` explains one of them."""
+`grokphys --help` lists all commands. `grokphys COMMAND --help` explains one."""
 """Text that the command prints when it is called without arguments."""
 
 

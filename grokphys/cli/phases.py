@@ -44,9 +44,9 @@ def phases(
     """Map the four phases of learning over two settings of the training (Liu, Table 1).
 
     The phases are comprehension, grokking, memorization and confusion. Cells at the borders of phases are
-    halved, and cells without a clear majority get more networks. Networks are kept in DIRECTORY/networks, so
-    an interrupted command continues when it is given again. Learning rates and weight decays that are neither
-    on an axis nor among the options are those of the model's paper, as in `grokphys train`.
+    divided in half, and cells without a clear majority get more networks. Networks are kept in
+    DIRECTORY/networks, so an interrupted command continues when it is given again. The other learning rates
+    and weight decays are those of the model's paper, as in `grokphys train`, unless --options sets them.
 
     Example: grokphys phases --model toy-addition --x learning_rate 1e-4 1e-2 --y weight_decay 0 10
 
@@ -62,13 +62,13 @@ def phases(
             embedding_learning_rate=0.001.
         seeds: Number of networks in each cell.
         most_seeds: Largest number of networks in a cell without a clear majority.
-        levels: Number of times that a coarse cell may be halved.
+        levels: Number of times that a coarse cell may be divided in half.
         most_runs: Largest number of networks in all, which must suffice for the coarse cells.
-        certain: Probability, from 0 to 1, at which a cell is decided. It is the probability that most
-            networks of the cell are in its phase.
+        certain: Probability, from 0 to 1, that most networks of a cell are in one phase, from which the phase
+            of the cell is decided.
         steps: Number of steps. Training stops earlier when a network has reached both accuracies.
-        delay: Number of steps that separates grokking from comprehension. If validation follows training by
-            at least this many steps, the network has grokked.
+        delay: Number of steps that separates grokking from comprehension. A network has grokked if it reaches
+            the validation accuracy at least this many steps after the training accuracy.
         train_accuracy: Training accuracy, from 0 to 1, at which a network has fitted its training set.
         validation_accuracy: Validation accuracy, from 0 to 1, at which a network has generalized.
         seed: Seed of the ensemble, a whole number of at least 0.

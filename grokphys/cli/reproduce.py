@@ -13,7 +13,7 @@ from physics.checks import choice, whole_number
 from physics.errors import InputError
 
 SHIFT = 10**9
-"""Number that one step of --other-seeds adds to every seed; the recipes' seeds are far smaller."""
+"""Number that --other-seeds 1 adds to every seed; the recipes' seeds are far smaller."""
 
 
 def reproduce(
@@ -29,7 +29,7 @@ def reproduce(
     publish: Annotated[Path | None, given_otherwise("nowhere", "DOCS")] = None,
     redraw: Annotated[Path | None, given_otherwise("nowhere", "DOCS")] = None,
 ) -> int:
-    """Reproduce tables and figures of the papers, and judge every claim at the settings of the papers.
+    """Reproduce tables and figures of the papers and, at the papers' settings, judge every claim.
 
     Example: grokphys reproduce liu-4a --budget quick
 

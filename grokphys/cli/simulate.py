@@ -17,12 +17,12 @@ from physics.particles.system import Observable, ParticleSystem
 from physics.simulate import simulate as simulate_system
 
 SYSTEM_OPTIONS = {
-    "tokens": given_otherwise("17", "INT", "Number of tokens, at least 3. Here they are the particles."),
-    "dim": given_otherwise("2", "INT", "Number of dimensions, at least 1. They are those of the space."),
+    "tokens": given_otherwise("17", "INT", "Number of tokens, at least 3. Each of them is a particle."),
+    "dim": given_otherwise("2", "INT", "Number of dimensions, at least 1, of the space of the particles."),
     "modulus": given_otherwise(
         "the number of tokens",
         "INT",
-        "Modulus of the classes, at least 2. The class of the pair (i, j) is (i + j) mod it.",
+        "Modulus of the classes, at least 2. The class of the pair (i, j) is i + j modulo this number.",
     ),
     "integrator": tyro.conf.arg(
         help="Method of integration. euler takes the steps of the paper; adaptive follows the continuous "
@@ -49,15 +49,15 @@ def simulate(
 ) -> int:
     """Simulate particles whose pair sums cluster and align, as one ensemble (Musat, Sections 5 and 6).
 
-    Prints how many runs end as a circle and how many grid imperfections the others have. Give --out to keep
-    the trajectory.
+    Prints how many runs end as a circle, and the mean number of grid imperfections of the other runs. Give
+    --out to keep the trajectory.
 
     Example: grokphys simulate --runs 100 --alignment 2.0 --out particles.h5
 
     Args:
         system: The particles and their forces.
-        steps: Number of steps. At each of them all particles move once.
-        step_size: Length of a step, in units of time.
+        steps: Number of steps. All particles move once in each step.
+        step_size: Length of a step in the time of the model, which has no unit. It is greater than 0.
         runs: Number of runs. Run k has its own random stream, derived from the seed and k, so it does not
             depend on the other runs.
         record_every: Number of steps from one recorded frame to the next. The first and the last step are

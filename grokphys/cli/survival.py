@@ -22,7 +22,7 @@ def survival(
     table: TableFile = None,
     overwrite: Overwrite = False,
 ) -> int:
-    """Report which circles survive the training, and what predicts it at the start (Ding, Section 3).
+    """Report which circles survive training, and how well the initial state predicts it (Ding, Section 3).
 
     A file that cannot be read is named on stderr and skipped; the exit status is then 1.
 
@@ -30,14 +30,14 @@ def survival(
 
     Args:
         files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
-        at: The initial gradient is the change of the signal from the start to this step, at least 1. If
-            that step is not recorded, the next one is used.
+        at: Step, at least 1, up to which the initial gradient is measured: it is the change of the signal
+            from the start to this step. If the step is not recorded, the next recorded step is used.
         factor: Factor that decides survival. A circle survives if its final signal exceeds this many times
             the mean of all signals.
         signal_threshold: Final signal above which a circle survives, instead of the factor. The paper takes
             10 for its study of gradients.
-        groups: Unit that is left out to judge predictions: a run, or a file whose runs start from the same
-            embedding.
+        groups: Unit that is left out in turn to cross-validate predictions: a run, or a file if its runs
+            start from the same embedding.
         bins: Number of bins for the survival rates. All bins hold equally many circles.
         table: Table to write, as CSV or Parquet. It has one row for each circle: file, run, parameters,
             signals, gradient and survival.

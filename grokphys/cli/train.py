@@ -18,7 +18,7 @@ from grokphys.options import (
 
 
 def _by_model(name: str) -> str:
-    """The defaults of an option, each with the models that have it."""
+    """Return the defaults of an option in words, each with the models that have it."""
     models: dict[str, list[str]] = {}
     for model in TRAINING:
         value = TRAINING[model].get(name, FIELDS[model].get(name))
@@ -28,7 +28,7 @@ def _by_model(name: str) -> str:
 
 
 def _of_model(metavar: str, name: str) -> Any:
-    """Metadata of an option whose default is the model's."""
+    """Return metadata of an option whose default depends on the model."""
     return given_otherwise(_by_model(name), metavar)
 
 
@@ -99,8 +99,9 @@ def train(
 ) -> int:
     """Train a model of the toolkit as an ensemble of networks, which differ in their seeds.
 
-    Settings that are not given are those of the paper that the model comes from. Prints accuracies, and
-    structures if the model has them. Give --out to keep the trajectory of the embeddings.
+    Settings that are not given are those of the paper that the model comes from. Prints the accuracies, and
+    for constant-attention how many networks end as a circle. Give --out to keep the trajectory of the
+    embeddings.
 
     Example: grokphys train --model constant-attention --runs 100 --weight-decay 1.0 --out networks.h5
 
@@ -110,56 +111,57 @@ def train(
             (Liu, Appendix H), token-transformer (Liu, Section 4.2), image-mlp (Liu, Appendix J) or two-layer
             (He et al.).
         tokens: Number of tokens, at least 3. It is also the modulus if the task has one.
-        dim: Number of dimensions, at least 1. They are those of the embedding.
-        hidden: Widths of the hidden layers, in units.
-        kind: Kind of task. Only toy-addition has both: regression or classification.
+        dim: Number of dimensions, at least 1. Each token has an embedding of this dimension.
+        hidden: Numbers of units of the hidden layers.
+        kind: Kind of task that toy-addition learns: regression or classification.
         group: Group that the group-decoder learns: Zn, Sn, An, Dn or Q8, such as S3.
-        scale: Width of the interval from which toy-addition and group-decoder draw embeddings; scale of all
-            weights of two-layer.
+        scale: Size of the initial weights. Toy-addition and group-decoder draw embeddings from an interval of
+            this width around 0; two-layer multiplies all its weights by it.
         initialisation: Distribution of the initial weights: pytorch, kaiming_uniform, kaiming_normal,
             xavier_uniform or xavier_normal.
         depth: Number of blocks of the transformer.
         heads: Number of attention heads in each block.
         width: Number of hidden units of the feed-forward layer in each block.
-        causal: Keep the first token from attending to the second.
+        causal: Whether the first token is kept from attending to the second, as in a language model.
         dropout: Rate of dropout in the blocks of the transformer, from 0 to 1.
         data: Images for image-mlp: digits, or the path of the IDX files of MNIST or of an npz archive.
         activation: Activation after the hidden layers of embedding-mlp: silu, relu, tanh or asinh; or of the
             neurons of two-layer: relu, quadratic, silu, tanh or abs.
-        even: Weight of the even part of SiLU, (x/2) tanh(x/2), that is added to the activation tanh or asinh.
-            It is at least 0.
-        start: How two-layer starts: with random weights, or with a single frequency in each neuron.
+        even: Weight, at least 0, with which (x/2) tanh(x/2), the even part of SiLU, is added to the
+            activation tanh or asinh.
+        start: Initial weights of two-layer: random, or such that each neuron has a single frequency.
         runs: Number of runs, each a network. Run k has its own random stream, derived from the seed and k.
         steps: Number of steps. Each is one update of the optimizer, which is an epoch if the batch is full.
         seed: Seed of the ensemble, a whole number of at least 0.
         first_run: Number of the first run. Use it to compute a large ensemble in several parts.
-        learning_rate: Learning rate of AdamW, for each step. Several values train one ensemble for each of
-            them.
-        weight_decay: Decoupled weight decay. Several values train one ensemble for each of them.
-        embedding_learning_rate: Learning rate of AdamW for the embedding, for each step.
-        embedding_weight_decay: Decoupled weight decay of the embedding.
-        freeze_embedding: Keep the embedding as it is initialized.
-        optimizer: Optimizer: adamw, or sgd, which is gradient descent without moments.
+        learning_rate: Learning rate of the optimizer. With several values, separated by spaces, one ensemble
+            is trained for each.
+        weight_decay: Weight decay, decoupled from the gradient as in AdamW. With several values, one ensemble
+            is trained for each.
+        embedding_learning_rate: Learning rate of the embedding, if it differs from that of the layers.
+        embedding_weight_decay: Weight decay of the embedding, if it differs from that of the layers.
+        freeze_embedding: Keep the initial embedding, and train only the layers.
+        optimizer: Optimizer: adamw, or sgd, which is gradient descent without momentum.
         batch_size: Number of examples in each step.
         train_fraction: Fraction of all examples to train on, from 0 to 1. The others are the validation set.
             Only two-layer may train on all.
         shared: Random draws that all networks share: embedding, layers, split, targets or noise.
-        layer_scale: Factor of the initial layers.
-        embedding_scale: Factor of the initial embedding.
+        layer_scale: Factor by which the initial weights of the layers are multiplied.
+        embedding_scale: Factor by which the initial embedding is multiplied.
         record: When to record: every K steps, 'log', 'log:N' (N frames in each decade), '1:1000,100' (every
             step to 1000, then every hundredth), or a list of steps such as 0,10,100.
-        observables: What to record in addition to the positions: losses (in nats or mean squares) and
-            accuracies (from 0 to 1) are recorded by default. On request: weight_norm, bias_norm, quality (the
-            fraction of all parallelograms that the embedding has), gradient (of the training loss with
-            respect to the embedding), layers (all other parameters), neuron_frequency, neuron_purity,
-            restricted_loss and excluded_loss.
+        observables: What to record in addition to the positions. Losses (in nats or mean squares) and
+            accuracies (from 0 to 1) are recorded by default. Others are recorded if they are named:
+            weight_norm, bias_norm, quality (the fraction of all parallelograms that the embedding has),
+            gradient (of the training loss with respect to the embedding), layers (all other parameters),
+            neuron_frequency, neuron_purity, restricted_loss and excluded_loss.
         threshold: Record the first step at which train_accuracy, validation_accuracy or quality reaches a
             value, such as train_accuracy=0.9.
         track: Number of steps from one check of the thresholds to the next.
         stop_at_thresholds: Stop training a network when it has reached all thresholds.
         dtype: Number type in which values are computed and stored.
-        engine: What computes a step: fused (compiled kernels, on a CPU, for models of dense layers) or torch
-            (PyTorch, all models). With auto it is fused if possible, and else torch.
+        engine: Engine that computes the steps: fused (compiled kernels, on a CPU, for models of dense layers)
+            or torch (PyTorch, for all models). With auto it is fused where possible, and torch otherwise.
         device: Device to compute on: 'auto', 'cpu' or 'cuda'.
         out: File to write. The trajectory is written to OUT.partial until it is complete.
         overwrite: Replace files that exist.

@@ -44,7 +44,9 @@ def explore(
 ) -> int:
     """Explore the systems of the toolkit live in a browser.
 
-    The command runs until it is interrupted. Nothing is fetched from a network.
+    The command serves a page until it is interrupted with Ctrl-C. Nothing is fetched from a network.
+
+    Example: grokphys explore example:ding
 
     Args:
         files: Trajectory files to open, or quoted patterns such as 'runs/*.h5'.

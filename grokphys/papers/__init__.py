@@ -1,1 +1,1 @@
-"""The tables and figures of the papers: recipes that make them, rules that judge them, and their pages."""
+"""The tables and figures of the papers: recipes, rules that judge them, and pages that show them."""

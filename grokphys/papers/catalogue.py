@@ -1,4 +1,4 @@
-"""All recipes: importing the folders of the papers registers them."""
+"""All recipes, which are registered when the packages of the papers are imported."""
 
 import importlib
 import pkgutil

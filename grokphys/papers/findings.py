@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding in words, and the recipes whose claims give its numbers."""
+    """A finding in words, and the recipes whose claims hold its numbers."""
 
     title: str
     words: str

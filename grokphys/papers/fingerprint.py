@@ -38,8 +38,8 @@ def fingerprint(*modules: str) -> str:
         and docstrings, of all our modules that these import anywhere. They also depend on the versions of the
         `LIBRARIES` that any of them imports, and on the example data if `physics.examples` is among them.
 
-    To parse the code takes half a second. Therefore the digits are kept where compiled kernels are, beside a
-    digest of everything that they can depend on.
+    Parsing the code takes half a second. The digits are therefore cached in the directory of compiled
+    kernels, with a digest of everything that they can depend on.
     """
     state = _state()
     folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).with_name("__pycache__"))

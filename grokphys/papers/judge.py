@@ -3,10 +3,10 @@
 All claims of an item are decided together. A claim is decided against chance, or against the paper, if it
 *holds*, *does not hold* or is *not covered*. Holm's procedure controls these decisions: of m claims the most
 decisive is tested at the level α / m, and the remaining ones at α / (m - k) once k are decided. The
-probability of any wrong one among them is therefore at most α = 5 %.
+probability that any of these decisions is wrong is therefore at most α = 5 %.
 
-*Covered* is no such decision, because it says only that nothing speaks against the paper's number. It leaves
-the level of the others unchanged, and asks for agreement at 95 % within a margin.
+*Covered* is no such decision, because it says only that nothing contradicts the paper's number. It leaves the
+level of the other decisions unchanged, and requires agreement at 95 % within a margin.
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
 
 
 def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:
-    """Decide one rule by an estimate and its interval of this level; leave it open if neither follows."""
+    """Return the verdict of one rule by an estimate and its interval; it is open if neither side follows."""
     if np.isnan([found.estimate, found.low, found.high]).any():  # infinite bounds are allowed
         return Claim(rule, found, "inconclusive")
     if isinstance(rule, Number):
@@ -59,9 +59,10 @@ def covered(rule: Number, found: Interval) -> bool:
 
 
 def _differs(printed: Printed, found: Interval, level: float) -> bool:
-    """Whether the interval of our number minus the paper's excludes zero, by more than the printed rounding.
+    """Return whether our number differs from the paper's by more than chance and the printed rounding.
 
-    The paper's interval of 95 % is scaled to the level as that of a normal estimate.
+    It does if the interval of the difference excludes zero. The paper's 95 % interval is scaled to the level
+    as that of a normal estimate.
     """
     theirs = exact(printed.value)
     if printed.interval is not None:

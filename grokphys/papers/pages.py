@@ -24,7 +24,7 @@ PAPERS: Mapping[Paper, str] = {
 NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
     "Ding": {"Figure 1": "a drawing"},
 }
-"""Items that no recipe can make, and why."""
+"""Items of the papers that no recipe can reproduce, and why."""
 HOW_IT_IS_JUDGED = """\
 Every rule below is part of the recipe that it judges, and was in the history of this repository before the
 recipe ran at the setting of the paper. What is claimed, its bounds and its margin do not change after the
@@ -160,7 +160,7 @@ def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -
 
 
 def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
-    """Return Markdown of all findings, with their judged claims, or the cost of a run."""
+    """Return Markdown of all findings, each with its judged claims, or with the duration of a run."""
     lines = [
         "# Findings",
         "",

@@ -1,7 +1,8 @@
 """Results on disk, in a form that other programs can read and judge again.
 
-`DIRECTORY/NAME/result.json` says how the result was made and what its rules decided; each table beside it,
-`TABLE.json`, is one object of columns. Numbers have eight significant digits; NaN is null, infinity "inf".
+`DIRECTORY/NAME/result.json` says how the result was made and what its rules decided. Each table in the same
+directory, `TABLE.json`, is one object of columns. Numbers have eight significant digits; NaN is null,
+infinity "inf".
 """
 
 import hashlib
@@ -63,7 +64,7 @@ def rules_digest(rules: Sequence[Rule]) -> str:
 
 
 def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return tables as they will be read: no verdict may depend on digits that are not stored."""
+    """Return tables as they will be read, so that no verdict depends on digits that are not stored."""
     return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
 
 

@@ -89,7 +89,7 @@ def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
 
 
 def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Section:
-    """Apply the recipe of the paper to one trajectory: fit, coefficients and rollouts (Figure 9)."""
+    """Apply the method of the paper to one trajectory: fit, coefficients and rollouts (Figure 9)."""
     signals = signals_of(trajectory, 0, last)
     scores = {name: fit_and_score(signals, **recipe) for name, recipe in RECIPES.items()}
     laws = {name: score.law for name, score in scores.items()}

@@ -83,7 +83,7 @@ def _onsets_or_accuracy(comparison: Comparison) -> str:
 
 
 def by_chance(comparison: Comparison) -> str:
-    """Describe the level of chance with which the pairs are compared; see `Motion.chance`."""
+    """Describe the chance level with which the pairs are compared; see `Motion.chance`."""
     assert comparison.motion is not None
     if comparison.motion.paired:
         return "runs paired at random"

@@ -104,7 +104,7 @@ def agreement(networks: Section, particles: Section) -> str:
 
 
 def _reproduced(section: Section, name: str) -> str:
-    """Count the verdicts of a section: intervals that contain the number of the paper, or meet that of it."""
+    """Count intervals of a section that contain the number of the paper, or overlap with its interval."""
     words = [cell for table in section.tables for row in table.rows for cell in row]
     verdicts = [word for word in words if word in ("covered", "intervals meet", "not covered")]
     covered, meet = verdicts.count("covered"), verdicts.count("intervals meet")

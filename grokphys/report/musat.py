@@ -1,4 +1,4 @@
-"""Musat, *Clustering and Alignment*: the numbers of the paper and those of this project side by side."""
+"""Musat, *Clustering and Alignment*: the numbers of the paper next to those of this project."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -188,7 +188,7 @@ def motion_table(comparison: Comparison, caption: str = "") -> Table:
 
 
 def shape_table(comparison: Comparison) -> Table:
-    """Return quartiles of the distance from each shape of the second to the nearest of three ensembles."""
+    """Return quartiles of the distance from shapes of the second ensemble to the nearest of three others."""
     assert comparison.shapes is not None
     rows = []
     for name, values in comparison.shapes.distances(comparison.names).items():
@@ -325,7 +325,7 @@ def _reached(one: Onsets) -> tuple[str, str]:
 
 
 def _ratio(one: OnsetDifference) -> str:
-    """Return the ratio of the times, which is undetermined where both medians are."""
+    """Return the ratio of the median times in words; it is undetermined if both medians are."""
     if math.isinf(one.first.median.estimate) and math.isinf(one.second.median.estimate):
         return "undetermined"
     return significant(one.ratio) + (" (one pair)" if one.ratio.count == 1 else "")

@@ -107,7 +107,7 @@ def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
 
 
 def group_labels(columns: Sequence[Row], initial: Any, groups: str) -> list[str]:
-    """Name the group of every run: its file, or itself with all runs that share its initial signals."""
+    """Return the group of every run: its file, or the run with all others that share its initial signals."""
     if groups == "file":
         return [str(one["file"]) for one in columns]
     return [signal.tobytes().hex() for signal in initial]

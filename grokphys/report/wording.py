@@ -125,7 +125,7 @@ def rounded(value: Interval, scale: float = 1.0) -> str:
 
 
 def significant(value: Interval) -> str:
-    """Return an estimate with its interval as `rounded`; open sides are stated in words."""
+    """Return an estimate with its interval, rounded by `rounded`, with infinite limits in words."""
     if not math.isfinite(value.estimate):
         return "-"
     text = plain(value.estimate)
@@ -150,7 +150,7 @@ def median_time(value: Interval) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return a p-value to two digits, or a bound."""
+    """Return a p-value to two digits, or as a bound if it is very small."""
     if not math.isfinite(p):
         return "-"
     if p < 0.001:

@@ -26,13 +26,13 @@ def sweep(
 ) -> int:
     """Run a declared grid or list of simulations or trainings, and index all runs as one dataset.
 
-    Complete runs are not computed again, and unfinished ones continue.
+    Runs that are complete are not computed again, and unfinished runs continue.
 
     Example: grokphys sweep docs/sweeps/networks.toml --workers 2
 
     Args:
-        config: Configuration, a TOML or JSON file with kind (simulate or train), fixed, grid and list.
-            docs/guide/sweeps.md explains it.
+        config: Configuration, a TOML or JSON file with the entries kind (simulate or train), fixed, grid and
+            list. docs/guide/sweeps.md explains them.
         directory: Directory to write to. Complete files in it are kept.
         workers: Number of processes on this machine. With 1 the sweep runs in this process, with all its
             threads.

@@ -39,7 +39,7 @@ from physics.errors import FileFormatError, InputError
 Values = dict[str, Any]
 SystemName = Literal["particles", "effective-theory"]
 SYSTEMS = {"particles": "ParticleSystem", "effective-theory": "EffectiveTheory"}
-"""Names in `physics`, which imports each system when it is first used."""
+"""Systems by their names in `physics`, which imports each of them when it is first used."""
 SECTIONS = ("kind", "pack", "fixed", "grid", "list")
 EXECUTION = ("out", "overwrite", "resume")
 """Options of the command lines that concern the storage of a run, not its content."""
@@ -133,7 +133,7 @@ def read_declaration(path: Path) -> Declaration:
     FileNotFoundError, FileFormatError
         If there is no such file, or it is neither TOML nor JSON.
     InputError
-        If it declares something unknown, or nothing.
+        If it declares an unknown name, or no parameter.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")

@@ -1,4 +1,4 @@
-"""Run the packs of a sweep on the workers of a Dask cluster."""
+"""Execution of the packs of a sweep on the workers of a Dask cluster."""
 
 import asyncio
 import contextlib

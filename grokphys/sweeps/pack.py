@@ -104,7 +104,7 @@ def packs(sweep: Declaration) -> list[Pack]:
 
 
 def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
-    """Return the packs of shard i of n, written ``i/n`` with i from 1 to n; each pack is of one shard."""
+    """Return the packs of shard i of n, written ``i/n`` with i from 1 to n; a pack is in one shard only."""
     part, _, whole = shard.partition("/")
     short = max(len(part), len(whole)) <= 18  # Python reads only so many digits
     if not (short and part.isdecimal() and whole.isdecimal() and 1 <= int(part) <= int(whole)):
@@ -115,7 +115,7 @@ def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
 def _common(kind: str, cell: Cell) -> Values:
     """Return the parameters that a cell must share with the other cells of an ensemble.
 
-    On a GPU bits depend on the ensemble, so each cell has a separate one.
+    On a GPU the bits of a result depend on the ensemble, so that each cell has a separate ensemble.
     """
     apart = kind == "train" and cell.parameters["device"] == "cpu"
     return {k: v for k, v in cell.parameters.items() if not (apart and k in PER_MEMBER)}
@@ -190,7 +190,7 @@ def _simulate(pack: Pack, **storing: Any) -> Trajectory:
 
 
 def _train(pack: Pack, **storing: Any) -> Trajectory:
-    """Train one member after another on one thread of PyTorch, so that no bit depends on the others."""
+    """Train the networks one after another on one thread of PyTorch, so that no bit depends on the others."""
     import torch
 
     import nets

@@ -1,4 +1,4 @@
-"""Run the packs of a sweep in this process, or in other processes on this machine, which may die."""
+"""Execution of the packs of a sweep in this process, or in other processes on this machine."""
 
 import contextlib
 import os
@@ -51,7 +51,7 @@ class Executor(Protocol):
 
 
 class Serial:
-    """Runs packs in this process, with all its threads."""
+    """An executor in this process, with all its threads."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -84,10 +84,10 @@ class Serial:
 
 
 class LocalPool:
-    """Runs packs in processes of this machine, a pack in each, with an equal share of its cores.
+    """An executor in processes of this machine, which share its cores equally and run one pack at a time.
 
-    Each process is an executor of its own: one that dies takes its pack with it and nothing else, and
-    another takes its place.
+    Each process is a separate executor. If one dies, only its pack fails, and another process takes its
+    place.
     """
 
     def __init__(self, directory: Path, workers: int) -> None:
@@ -148,7 +148,7 @@ class LocalPool:
 
 
 def process(threads: int) -> "ProcessPoolExecutor":
-    """Return an executor of one process that may take so many threads; it starts with its first call."""
+    """Return an executor of one process with a number of threads; the process starts with its first call."""
     from loky import ProcessPoolExecutor  # a sweep in this process does without
 
     return ProcessPoolExecutor(
@@ -164,18 +164,18 @@ def settle_all(
     tell: Callable[[str], None],
     done: Callable[[Pack, Outcome], None],
 ) -> None:
-    """Run packs until each is whole or has failed too often.
+    """Run packs until each is complete or has failed too often.
 
     Parameters
     ----------
     packs : sequence of Pack
     executor : Executor
     retries : int
-        How many times a pack that failed is tried again, where that may help.
+        Number of times that a pack is tried again after a failure, if this may help.
     tell : callable
-        Takes sentences for the user.
+        Function that receives sentences for the user.
     done : callable
-        Takes each pack with its last outcome.
+        Function that receives each pack with its last outcome.
     """
     queue, waiting = deque(packs), deque[Pack]()
     failures: Counter[str] = Counter()
@@ -205,7 +205,7 @@ def settle_all(
 
 
 def flavours(packs: Iterable[Pack]) -> list[Pack]:
-    """Return one pack of each combination of what decides which kernels run: all but rates and seeds."""
+    """Return one pack for each combination of the parameters that decide which kernels run."""
     kept: dict[str, Pack] = {}
     for pack in packs:
         said = [
@@ -218,7 +218,7 @@ def flavours(packs: Iterable[Pack]) -> list[Pack]:
 
 
 def _begin(driver: int) -> None:
-    """Leave Ctrl-C to the driver, which gets it too, and end when the driver does."""
+    """Let a process ignore Ctrl-C, which the driver receives too, and end when the driver does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own lock would outlive a killed process
     threading.Thread(target=_end_with, args=(driver,), daemon=True).start()

@@ -36,7 +36,7 @@ class Outcome:
     Attributes
     ----------
     status : str
-        "found" whole, "computed", "resumed" and completed, "busy" in another process, or "failed".
+        "found" (complete), "computed", "resumed" (and completed), "busy" (in another process) or "failed".
     finals : dict of ndarray of float64, shape (runs,)
         The observables at the last frame of each run, NaN where a run diverged.
     stamp : Stamp or None
@@ -161,7 +161,7 @@ def _read_through(path: Path, pack: Pack) -> Trajectory:
 
 
 def _read_chunks(_: str, item: Any) -> None:
-    """Read a dataset, part by part."""
+    """Read all chunks of a dataset, which verifies their checksums."""
     if isinstance(item, h5py.Dataset):
         step = item.chunks[0] if item.chunks else max(1, len(item))
         for start in range(0, len(item), step):
@@ -201,7 +201,7 @@ def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
 
 
 def _where(sound: NDArray[np.bool_], measure: Any, points: NDArray[Any]) -> NDArray[np.float64]:
-    """Measure the finite runs, and return NaN for the others."""
+    """Return a measure of the runs whose values are finite, and NaN for the others."""
     values = np.full(len(points), np.nan)
     if sound.any():
         values[sound] = measure(points[sound])

@@ -1,4 +1,4 @@
-"""Whether one law, fitted to some networks, tells the survivors of others, or later steps of the same."""
+"""Whether a law fitted to some networks predicts the survivors of others, or later steps of the same ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Booleans = NDArray[np.bool_]
 FOLDS = 4
 STARTS = (0, 20, 50, 100, 200, 300, 400)
 WILD = 1e4
-"""Relative error that a rollout counts for where it blows up."""
+"""Relative error that is assigned to a rollout that diverges."""
 MEAN_FIELD, LINEAR_LAW, RANKING = "mean field, nine terms", "linear, Lasso", "ranking by the signal there"
 LAWS: dict[str, Callable[[list[Array]], Law]] = {
     MEAN_FIELD: lambda x: fit_law(MeanFieldRegressor(), x),
@@ -82,7 +82,7 @@ def _better(name: str, start: int) -> Statement:
     rules=tuple(_better(name, start) for name in (RANKING, LINEAR_LAW) for start in STARTS),
 )
 def across_networks(run: Run) -> Result:
-    """Survivors of unseen networks by rollouts of one law, from different steps on."""
+    """Predict the survivors of networks left out of a fit, by rollouts of the law from several steps."""
     setting: Across = run.setting
     size = setting.size
 
@@ -129,7 +129,7 @@ def across_networks(run: Run) -> Result:
 
 
 def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) -> tuple[Array, Array]:
-    """Agreement and log₁₀ relative error (runs,), each run by a law fitted to the other folds."""
+    """Return agreement and log₁₀ relative error (runs,), each run by the law that the other folds give."""
     agreement, error = np.empty(len(pieces)), np.empty(len(pieces))
     for fold in range(FOLDS):
         left = np.arange(fold, len(pieces), FOLDS)
@@ -145,7 +145,7 @@ def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) ->
 
 
 def _rank(start: Array, final: Booleans) -> Array:
-    """Agreement where the strongest circles are called survivors, as many as other runs have on average."""
+    """Return the agreement (runs,) if the strongest circles are predicted, as many as other runs keep."""
     counts = final.sum(axis=1)
     found = []
     for run, signals in enumerate(start):
@@ -181,7 +181,7 @@ def _flatters(law: str) -> Statement:
 
 
 def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
-    """Draw R² in both halves of the steps, from the tables."""
+    """Draw R² in the first and in the second half of the steps, from the tables."""
     table, half = tables["forward"], setting.steps // 2
     with style(5.6):
         figure = Figure(figsize=(5.6, 3.8))
@@ -216,7 +216,7 @@ def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
     draw=_draw_forward,
 )
 def forward(run: Run) -> Result:
-    """R² of the changes in the steps that a law was fitted to, and in those that follow."""
+    """Compare R² of the changes in the steps that a law was fitted to with that in the steps that follow."""
     _, signals = fit_networks(run)
     half = run.setting.steps // 2
     rows: list[dict[str, Any]] = []

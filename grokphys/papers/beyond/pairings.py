@@ -1,4 +1,4 @@
-"""The papers' systems against each other: simulated dynamics beside trained ones, in pairs."""
+"""Comparisons of each simulated system of the papers with the networks that it describes, pair by pair."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,11 +29,11 @@ Array = NDArray[np.float64]
 TOKENS, LEARNING_RATE, DECODER_RATE = 10, 1e-3, 3e-5
 DELTA, GROKKED, TRACK = 0.1, 0.95, 20
 THEORY_SPAN = 100
-"""The theory is followed to so many times the steps of the networks, in steps of the same rate."""
+"""The theory is followed for this multiple of the networks' steps, at the same learning rate."""
 
 
 def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[Tables, float], Interval]:
-    """Geometric mean over the runs of one distance over another."""
+    """Return a measure: the geometric mean over the runs of the ratio of two distances."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables[table], **constants)
@@ -43,7 +43,7 @@ def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[T
 
 
 def _pairs(comparison: Comparison) -> dict[str, Array]:
-    """Distance of each pair of runs, as a mean over the frames, and that to the partner of another run."""
+    """Return the distance of each run to its partner, and to that of another run; means over frames."""
     motion = comparison.motion
     assert motion is not None
     assert len(motion.error) == len(motion.chance)
@@ -89,7 +89,7 @@ class Toys:
     ),
 )
 def theory_and_toy(run: Run) -> Result:
-    """Effective theory against toy networks (Liu, Figs. 4 and 5): same starts, same training sets."""
+    """Compare the effective theory with toy networks of the same starts and training sets (Liu)."""
     setting: Toys = run.setting
     networks = [_toys(size, setting.runs, setting.steps, n) for n, size in enumerate(setting.sizes)]
     theories = [_theory_of(one) for one in networks]
@@ -107,7 +107,7 @@ def theory_and_toy(run: Run) -> Result:
 
 
 def _named(name: str, drawn: Sequence[Any]) -> dict[str, Any]:
-    """Figures of axes, or of arrays of them, by name; None is none."""
+    """Return the figures of axes, or of arrays of axes, by name; entries that are None are left out."""
     figures = [np.ravel(one)[0].figure for one in drawn if one is not None]
     return {name if not n else f"{name}-{n + 1}": figure for n, figure in enumerate(figures)}
 
@@ -131,7 +131,7 @@ def _toys(size: int, seeds: int, steps: int, number: int) -> Trajectory:
 
 
 def _theory_of(networks: Trajectory) -> Trajectory:
-    """The flow beside each network: its start, normalized, and its training set."""
+    """Return the flow of the theory from the normalized start of each network, with its training set."""
     span = THEORY_SPAN * float(networks.steps[-1])
     times = np.append(0.0, np.geomspace(span / 20_000, span, 300))
     states, reached = [], []
@@ -200,7 +200,7 @@ class Two:
     ),
 )
 def particles_and_attention(run: Run) -> Result:
-    """Particles at f_a = 1 against networks of constant attention at weight decay 1."""
+    """Compare particles at f_a = 1 with networks of constant attention at weight decay 1."""
     setting: Two = run.setting
     moved = simulate(ParticleSystem(alignment=1.0), runs=setting.runs, seed=8300, record_every=2)
     trained = train(
@@ -232,7 +232,7 @@ def particles_and_attention(run: Run) -> Result:
 
 
 BLOWN_UP = 10
-"""Where a law that blows up is held, in the largest signal of all networks."""
+"""Largest value of a law that diverges, in units of the largest signal of all networks."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Signals:
     ),
 )
 def ode_and_mlp(run: Run) -> Result:
-    """The linear ODE against the embedding MLP: signals rolled out from each run's start."""
+    """Compare the linear ODE with the embedding MLP: rollouts of the signals from the start of each run."""
     setting: Signals = run.setting
     trained = train(
         setting.model,
@@ -298,7 +298,7 @@ def ode_and_mlp(run: Run) -> Result:
 
 
 def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
-    """Signals (runs, frames, K) as coordinates in motion, with what survives."""
+    """Return signals (runs, frames, K) as a trajectory, with the number of circles that survive."""
     rule = StoppingRule()
     decided = np.array([_or_nan(rule.first(steps, np.nan_to_num(one))) for one in signals])
     return Trajectory(

@@ -1,4 +1,4 @@
-"""Beyond Ding et al.: survivors are settled at step 0, and how little each known predictor knows of them."""
+"""Beyond Ding et al.: the start settles which circles survive, and known predictors find few of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 EVERY = 10
 """Steps between the frames that laws are fitted to."""
 AHEAD = 4
-"""Steps over which a rate is taken, as in Ding's Figure 7."""
+"""Number of steps over which a rate of change is measured, as in Ding's Figure 7."""
 FOLDS = 4
 UNRELATED = "all fresh"
 SHARED = {
@@ -42,7 +42,7 @@ SHARED = {
     "fresh embedding": ("layers", "split"),
     UNRELATED: (),
 }
-"""What networks of one seed draw from the same streams, by what is drawn anew for each."""
+"""The random draws that networks of one seed share, by those that each network has separately."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Setting:
     ----------
     places : sequence of Place
     bases : int
-        Networks that are trained again with something changed.
+        Number of networks that are trained again with changes.
     changes : sequence of float
         Relative sizes of a random change of the initial embedding.
     runs : int
-        Networks whose survivors are predicted.
+        Number of networks whose survivors are predicted.
     starts : sequence of int
-        Steps from which they are predicted.
+        Steps from which the survivors are predicted.
     last : int
         Step to which laws are fitted and rolled out.
     """
@@ -73,7 +73,7 @@ class Setting:
 
 
 def agreement(first: Any, second: Any) -> Array:
-    """Return the part of the circles surviving in either (..., K) that survive in both; 0 if none does."""
+    """Return the fraction of the survivors of either network (..., K) that survive in both; 0 if none."""
     a, b = np.asarray(first, bool), np.asarray(second, bool)
     return np.asarray((a & b).sum(axis=-1) / np.maximum((a | b).sum(axis=-1), 1))
 
@@ -82,7 +82,7 @@ def agreement(first: Any, second: Any) -> Array:
 
 
 def _again(setting: Setting, place: Place, base: int) -> dict[str, Any]:
-    """Agreement of one network with others that share some of what it was drawn from."""
+    """Return the agreement of one network with others that share some of its random draws."""
     options: dict[str, Any] = {"steps": place.steps, "weight_decay": DECAY, "observables": ()}
     options |= {"seed": 41_000 + 100 * place.tokens + base, "record": place.steps}
     model = EmbeddingMLP(place.tokens, place.dim)
@@ -115,7 +115,7 @@ def _again(setting: Setting, place: Place, base: int) -> dict[str, Any]:
 
 
 def _predicted(setting: Setting, place: Place) -> dict[str, Any]:
-    """Agreement of predicted and final survivors, by predictor, step, and network left out of the fit."""
+    """Return the agreement of predicted and final survivors of networks that the fits do not include."""
     grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
     steps = sorted(grid | {place.steps})
     trained = train(
@@ -149,7 +149,7 @@ def _predicted(setting: Setting, place: Place) -> dict[str, Any]:
 
 
 def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Array]:
-    """Score of every circle (networks, K) by each predictor; those that are fitted know other folds only."""
+    """Return the score of every circle (networks, K) by each predictor, from fits to the other folds."""
     found = {"signal": now, "rate": rate}
     fitted: dict[str, Callable[[Any], Any]] = {
         "linear law": lambda x: fit_trajectories(x, **PUBLISHED["lasso"]),
@@ -176,7 +176,7 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
 
 
 def strongest(scores: Array, final: Any) -> NDArray[np.bool_]:
-    """Call as many circles survivors as other networks have on average, those of the largest scores."""
+    """Predict that the circles of the largest scores survive, as many as in other networks on average."""
     counts = final.sum(axis=1)
     alive = np.zeros(scores.shape, bool)
     for run, values in enumerate(scores):
@@ -210,7 +210,7 @@ def _knows(tokens: int, predictor: str, start: int) -> Callable[[Tables, float],
 
 
 def _less(tokens: int, other: Callable[[Tables, float], Interval]) -> Callable[[Tables, float], Interval]:
-    """How much less agreement there is than with a start that was changed by a ten-thousandth."""
+    """Return how much less agreement there is than with a start that was changed by a ten-thousandth."""
     twin = _changed(tokens, f"start × (1 ± {1e-4:g})")
     return lambda tables, level: difference(twin(tables, level), other(tables, level))
 
@@ -310,7 +310,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     rules=(*_rules(31), *_rules(59)),
 )
 def predictability(run: Run) -> Result:
-    """Agreement of networks that share a start, and of each predictor from each step on."""
+    """Measure the agreement of networks that share a start, and of each predictor from each step on."""
     setting: Setting = run.setting
     changes, predictions = [], []
     for place in setting.places:

@@ -1,4 +1,4 @@
-"""Beyond Liu et al.: the transition for p = 5 … 60, modulo n, and for groups."""
+"""Beyond Liu et al.: the critical training fraction for p = 5 … 60, modulo n, and for groups."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ SEED = 9100
 
 @dataclass(frozen=True)
 class Sizes:
-    """Setting: numbers of symbols p, and how many orders of all samples are drawn for each."""
+    """Setting: numbers of symbols p, and how many random orders of all samples are drawn for each."""
 
     tokens: Sequence[int]
     orders: int
@@ -38,8 +38,9 @@ def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, ND
     Returns
     -------
     dict
-        Columns: ``size``, the number of samples; ``fraction``, that of all samples; where the operation
-        commutes, ``last``, whether it is the one that frees the last symbol from isolation; ``orders``.
+        Columns: ``size``, the number of samples; ``fraction``, their fraction of all samples; ``orders``, the
+            number of orders; and if the operation commutes ``last``, whether the last of these samples is the
+            one that ends the isolation of the last symbol.
     """
     drawn = random_orders(operation, sets=orders, seed=seed)
     sizes = critical_sizes(operation, orders=drawn)
@@ -50,7 +51,7 @@ def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, ND
 
 
 def critical_fraction(rows: Columns, level: float) -> Interval:
-    """Median of the fractions at which orders determine all, with the interval of order statistics."""
+    """Return the median fraction at which an order determines all, with the interval of order statistics."""
     values = np.sort(np.repeat(rows["fraction"], rows["orders"]))
     count = len(values)
     low, high = (int(stats.binom.ppf((1 + side * level) / 2, count, 0.5)) for side in (-1, 1))
@@ -82,10 +83,10 @@ EXACT = "the closure of a training set is computed, and has no chance that could
 
 
 def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.int32]:
-    """How many samples of each order (sets, |D_0|) it takes until no symbol is isolated.
+    """Return how many samples of each order (sets, |D_0|) are needed until no symbol is isolated.
 
-    A symbol is isolated until one of its samples shares its class with another one: before, no equation holds
-    the symbol, and its embedding is free. So the representation is never complete earlier than this.
+    A symbol is isolated until one of its samples has the class of another sample. Until then no equation
+    contains the symbol, and its embedding is free, so that the representation cannot be complete.
     """
     count = len(operation.samples)
     arrival = np.empty_like(orders)
@@ -215,7 +216,7 @@ def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Int
 
 
 def some_groups() -> list[FiniteGroup]:
-    """Groups of order 6 to 24, abelian and not."""
+    """Return groups of order 6 to 24, abelian and not."""
     cyclic, product = physics.cyclic, physics.direct_product
     return [
         cyclic(6),

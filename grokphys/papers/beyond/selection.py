@@ -1,4 +1,4 @@
-"""Beyond Ding et al.: which activations let circles compete, and which pairs of survivors are rare."""
+"""Beyond Ding et al.: the activations for which circles compete, and the pairs that rarely both survive."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Setting:
 
 
 def effective_number(signals: Any) -> NDArray[np.float64]:
-    """Return how many circles share the signal, ``(Σx²)² / Σx⁴`` of the last axis: K of K equal ones."""
+    """Return how many circles share the signal, ``(Σx²)² / Σx⁴`` over the last axis; K if all are equal."""
     squares = np.asarray(signals, np.float64) ** 2
     return np.asarray(squares.sum(axis=-1) ** 2 / (squares**2).sum(axis=-1))
 
@@ -65,7 +65,7 @@ def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
 
 
 def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
-    """Return a table of networks: where they stand, how many circles they have, and which pairs of these."""
+    """Return a table of networks: their sizes and activations, their circles, and the pairs of these."""
     setting: Setting = run.setting
     parts = [
         run.keep(
@@ -212,7 +212,7 @@ FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
     rules=(*_selection_rules(31), *_selection_rules(59)),
 )
 def selection(run: Run) -> Result:
-    """Effective number of circles over the weight λ of SiLU's even part, and of four activations."""
+    """Measure the effective number of circles over the weight λ of SiLU's even part, by activation."""
     table = _networks(run, 31_000)
     places = np.unique(table["tokens"])
     with style(10.4):
@@ -242,7 +242,7 @@ def selection(run: Run) -> Result:
 
 
 def relative_frequency(rows: Columns, level: float) -> Interval:
-    """Frequency of the ratio 2 among pairs of survivors, over that of any ratio where all are alike.
+    """Return the frequency of the ratio 2 among pairs of survivors over that of equally likely ratios.
 
     For p = 3 modulo 4 the (p - 1)/2 frequencies form a group of odd order K, up to sign, whose pairs have
     (K - 1)/2 ratios, up to order, each of K pairs: by chance a ratio has the share 2/(K - 1).
@@ -264,7 +264,7 @@ def _octaves(kind: Kind, tokens: int) -> Callable[[Tables, float], Interval]:
 
 
 def _any_ratio(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Let each pair of survivors have the ratio 2 as often as any other."""
+    """Give each pair of survivors the ratio 2 as often as any other ratio, as a model of chance."""
     rows = tables["networks"]
     found = generator.binomial(rows["pairs"].astype(int), 4 / (rows["tokens"] - 3))
     return {**tables, "networks": {**rows, "octaves": found}}
@@ -308,7 +308,7 @@ COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), K
     ),
 )
 def pairs_of_survivors(run: Run) -> Result:
-    """How often survivors are an octave apart, by modulus and activation."""
+    """Measure how often one survivor has twice the frequency of another, by modulus and activation."""
     table = _networks(run, 32_000)
     places = [place.tokens for place in run.setting.places]
     with style(6.8):

@@ -1,14 +1,15 @@
-"""Beyond both papers: the lottery of He et al. among the neurons of Ding's network, and a vote of them.
+"""Beyond both papers: the lottery of He et al. among the neurons of Ding's network, and a vote of these.
 
 A neuron of Ding's network reads its two tokens by effective weights E @ W of an embedding that all neurons
-share. If these were its own, as those of `TwoLayer` are, then for σ(x) = x² and small weights those by which
-it reads a frequency, θ₁ and θ₂, and ξ, by which it votes for the answer, would follow
+share. Suppose that each neuron had separate input weights, as in `TwoLayer`. Then for σ(x) = x² and small
+weights, the weights θ₁ and θ₂ by which it reads a frequency, and the weight ξ by which it votes for the
+answer, would follow
 
     dθ₁/dt = c conj(θ₂) ξ,    dθ₂/dt = c conj(θ₁) ξ,    dξ/dt = c θ₁θ₂:
 
-three waves, of which `FourierLottery` is the case θ₁ = θ₂, in other units. What is left of this where the
-embedding is shared and moves? The rules were written after a pilot at p = 23 (24 networks, of other seeds)
-and before any run at 31 and 59.
+the equations of three coupled waves, of which `FourierLottery` is the case θ₁ = θ₂, in other units. These
+recipes measure how much of this remains if the embedding is shared and moves. The rules were written after a
+pilot at p = 23 (24 networks, of other seeds) and before any run at 31 and 59.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ Array = NDArray[np.float64]
 READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
 SCORES = {"signal": "signal", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
 PIECE, ROWS = 50, 40
-"""Networks that are trained at a time; neurons of each that stand in the table, which are all alike."""
+"""Number of networks that are trained together, and number of neurons of each that the table lists."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def blowup_times(first: Any, second: Any, xi: Any) -> Array:
 
     ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², which rises and falls as |θ₁|² and |θ₂|² do, and
     ``M = Im(θ₁θ₂ conj ξ)`` does not change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's
-    integral ``R_F(w - e₁, w - e₂, w - e₃)`` with the roots of that polynomial, which serve to rank: their
-    digits are those of a companion matrix. Where R < 0, w first comes down to the largest root.
+    integral ``R_F(w - e₁, w - e₂, w - e₃)`` with the roots of that polynomial. The roots are eigenvalues of a
+    companion matrix, exact enough to rank times. If R < 0, w first falls to the largest root.
     """
     w = np.abs(xi) ** 2
     A, B = np.abs(first) ** 2 - w, np.abs(second) ** 2 - w
@@ -77,7 +78,7 @@ def blowup_times(first: Any, second: Any, xi: Any) -> Array:
 
 
 def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
-    """Return what the start of networks foretells and what they end with; their axis comes first."""
+    """Return what the start of the networks predicts and how they end, as arrays (networks, ...)."""
     trained = train(
         EmbeddingMLP(place.tokens, place.dim),
         runs=min(PIECE, runs - PIECE * piece),
@@ -119,7 +120,7 @@ def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
 
 
 def _tables(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
-    """Tables of neurons, the first of each network, and of circles."""
+    """Return a table of the first neurons of each network, and one of its circles."""
     setting: Setting = run.setting
     tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
     for place, runs in zip(setting.places, setting.runs, strict=True):
@@ -152,13 +153,13 @@ def _single(tokens: int) -> Measure:
 
 
 def _alive(tables: Tables, tokens: int) -> dict[str, NDArray[Any]]:
-    """The neurons that are not dead."""
+    """Return the neurons that are not dead."""
     rows = where(tables["neurons"], tokens=tokens)
     return {name: values[rows["chosen"] > 0] for name, values in rows.items()}
 
 
 def _foretells(reader: str, tokens: int) -> Measure:
-    """Share of the living neurons that end where a reader foretells, by network."""
+    """Return a measure: the share of living neurons that end at the frequency that a predictor names."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
@@ -168,7 +169,7 @@ def _foretells(reader: str, tokens: int) -> Measure:
 
 
 def _beyond_survival(tokens: int) -> Measure:
-    """Return that share minus the share if neurons of a network exchange what is foretold of them."""
+    """Return a measure: the share that t* predicts, less that if the neurons of a network swap theirs."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
@@ -184,7 +185,7 @@ def _beyond_survival(tokens: int) -> Measure:
 
 
 def _lead(tokens: int) -> Measure:
-    """Share that t* foretells minus that of the better of magnitude and phase, by network."""
+    """Return a measure: the share that t* predicts, minus that of the better one of magnitude and phase."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
@@ -196,7 +197,7 @@ def _lead(tokens: int) -> Measure:
 
 
 def _agreement(tables: Tables, score: str, tokens: int) -> Array:
-    """Of each network, how well the circles of the largest scores agree with the survivors."""
+    """Return how well the circles of the largest scores agree with the survivors, for each network."""
     rows = where(tables["circles"], tokens=tokens)
     shape = -1, tokens // 2
     final = np.asarray(rows["survived"], bool).reshape(shape)
@@ -214,7 +215,7 @@ def _better(score: str, tokens: int) -> Measure:
 
 
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
-    """The neurons as they were before training."""
+    """Return the tables with the neurons as they were before training, as a model of chance."""
     rows = tables["neurons"]
     return {**tables, "neurons": {**rows, "single": rows["single_at_start"]}}
 
@@ -297,7 +298,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw how often each reader is right, from the tables."""
+    """Draw how often each predictor is right, from the tables."""
     with style(10.4):
         figure = Figure(figsize=(10.4, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -332,5 +333,5 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def votes(run: Run) -> Result:
-    """How often each reader names a neuron's frequency, and how well each ranking tells the survivors."""
+    """Measure how often each predictor is right about neurons, and each ranking about circles."""
     return Result(_tables(run, 46_000))

@@ -38,7 +38,7 @@ SNAPSHOTS = (0, 100, 300, 500, 1000, 30_000)
 
 
 def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
-    """Return the steps, all signals (networks, frames, K), the last embeddings, and those of one network."""
+    """Return steps, signals (networks, frames, K), final embeddings, and all embeddings of one network."""
     setting: Whole = run.setting
 
     def make() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
 
 
 def _apart(tables: Tables, level: float) -> Interval:
-    """Log₁₀ of the weakest survivor over the strongest of the dead, at the end."""
+    """Return log₁₀ of the final signal of the weakest survivor over that of the strongest dead circle."""
     rows = tables["circles"]
     gaps = []
     for network in np.unique(rows["network"]):
@@ -126,7 +126,7 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
     ),
 )
 def signals(run: Run) -> Result:
-    """All signals over time, and a dead and a surviving frequency in their planes."""
+    """Show all signals over time, and a dead and a surviving frequency in their planes."""
     setting: Whole = run.setting
     snapshots = [*setting.snapshots[:-1], setting.size.steps]
     record = {*range(0, 1000, 10), *np.geomspace(1000, PAPER.steps, 20).astype(int).tolist(), *snapshots}
@@ -185,7 +185,7 @@ def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
 
 
 def _found(tables: Tables, level: float) -> Interval:
-    """Share of pairs of components that show the frequency of a survivor of their network."""
+    """Return the share of pairs of components that show the frequency of a survivor of their network."""
     rows = tables["planes"]
     own = [where(rows, network=network) for network in np.unique(rows["network"])]
     hits = [np.isin(one["component"], one["frequency"]) for one in own]
@@ -243,7 +243,7 @@ def _better(tables: Tables, level: float) -> Interval:
     ),
 )
 def components(run: Run) -> Result:
-    """The final embedding along its principal components, and in the planes of its frequencies."""
+    """Show the final embedding along its principal components, and in the planes of its frequencies."""
     final = _train(run, [run.setting.size.steps])["final"].astype(np.float64)
     rows = [row for network, E in enumerate(final) for row in _planes(network, E)]
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
@@ -270,7 +270,7 @@ def components(run: Run) -> Result:
 
 
 def _planes(network: int, E: Array) -> list[dict[str, Any]]:
-    """One row for each survivor, the strongest first, and the pair of components of the same rank."""
+    """Return a row for each survivor, the strongest first, with the pair of components of the same rank."""
     signal, found = fourier_signals(E), principal_components(E)
     order = [int(k) + 1 for k in np.argsort(-signal) if survives(signal)[k]]
     rows = []
@@ -291,6 +291,6 @@ def _planes(network: int, E: Array) -> list[dict[str, Any]]:
 
 
 def _part(points: Array, k: int) -> float:
-    """Part of the planar variance that lies at frequency k."""
+    """Return the fraction of the variance in a plane that belongs to frequency k."""
     power = (np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(power[k] / power[1:].sum())

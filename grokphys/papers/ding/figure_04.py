@@ -19,12 +19,12 @@ from nets.training import train
 
 SECTION = "Section 3.1"
 WINDOW = 16
-"""Distance from d = p within which a sharp fall of the loss counts."""
+"""Largest distance from d = p at which a sharp fall of the loss counts."""
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """Setting: networks of each dimension, whose embeddings stay as they are drawn."""
+    """Setting: networks of each dimension, whose random embeddings are not trained."""
 
     tokens: int
     dims: Sequence[int]
@@ -34,7 +34,7 @@ class Frozen:
 
 
 def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
-    """Mean of log₁₀ of the test loss at the end, over the networks that `chosen` names by d and p."""
+    """Return a measure: mean log₁₀ of the final test loss of the networks that `chosen` takes by d and p."""
     rows = tables["networks"]
     here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])
     return mean(np.log10(rows["test_loss"][here]), level)
@@ -82,7 +82,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def frozen(run: Run) -> Result:
-    """Test loss against d where only the layers are trained, at snapshots."""
+    """Show the test loss over d if only the layers are trained, at several steps."""
     setting: Frozen = run.setting
     snapshots, count = list(setting.snapshots), setting.networks
 

@@ -38,7 +38,7 @@ def _primes(first: int, last: int) -> tuple[int, ...]:
 
 
 def count_circles(run: Run) -> dict[str, NDArray[Any]]:
-    """Return a table of all networks: p, d, how many circles survive, and the audit of the stopping rule."""
+    """Return a table of all networks: p, d, how many circles survive, and how the stopping rule decided."""
     setting: Counts = run.setting
     size = setting.size
     pairs = [(p, size.dim) for p in setting.moduli]
@@ -56,7 +56,7 @@ def count_circles(run: Run) -> dict[str, NDArray[Any]]:
 
 
 def _means(x: Any, circles: Any) -> tuple[Array, Array]:
-    """Every value of x, and the mean number of circles there."""
+    """Return every value of x, and the mean number of circles at it."""
     values, group = np.unique(x, return_inverse=True)
     return values.astype(float), np.bincount(group, circles) / np.bincount(group)
 
@@ -69,7 +69,7 @@ def _usual(tables: Tables, name: str) -> dict[str, NDArray[Any]]:
 
 
 def _rises(x: str) -> Measure:
-    """Correlation of x and the mean number of circles, by leaving out one network at every x."""
+    """Return a measure: the correlation of x and the mean number of circles, with a jackknife interval."""
     other = {"p": "d", "d": "p"}[x]
 
     def fisher(values: Any, circles: Any) -> float:
@@ -85,7 +85,7 @@ def _rises(x: str) -> Measure:
 
 
 def _at_default(tables: Tables) -> NDArray[Any]:
-    """Circles of the networks of the default size."""
+    """Return the numbers of circles of the networks of the default size."""
     return where(_usual(tables, "d"), p=_usual(tables, "p")["p"][0])["circles"]
 
 
@@ -146,7 +146,7 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_size(run: Run) -> Result:
-    """Circles that survive against p at one d, and against d at one p."""
+    """Show how many circles survive over p at a fixed d, and over d at a fixed p."""
     tables = {"networks": count_circles(run)}
     size = run.setting.size
     with style(9.6):
@@ -161,7 +161,7 @@ def by_size(run: Run) -> Result:
 
 
 def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -> None:
-    """Draw mean numbers over x; hollow where at least half of the networks were undecided at the end."""
+    """Draw mean numbers over x, as hollow points where at least half of the networks were undecided."""
     places = np.unique(rows[x])
     values = [mean(rows["circles"][rows[x] == place], CONFIDENCE) for place in places]
     show_intervals(ax, places, values, **look)
@@ -174,7 +174,7 @@ def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -
 
 
 def _more_variation(tables: Tables, level: float) -> Interval:
-    """Scatter about the line of all moduli, over that of the primes."""
+    """Return the scatter about a line for all moduli, relative to that for the primes."""
 
     def scatter(x: Any, circles: Any) -> Any:
         p, number = _means(x, circles)
@@ -219,7 +219,7 @@ def _more_variation(tables: Tables, level: float) -> Interval:
     ),
 )
 def all_moduli(run: Run) -> Result:
-    """Circles that survive against p, prime or not."""
+    """Show how many circles survive over p, prime or not."""
     rows = count_circles(run)
     with style(6.4):
         figure = Figure(figsize=(6.4, 3.8))

@@ -1,4 +1,4 @@
-"""Figure 6: the stronger a frequency begins, the more often it survives (Section 3.2.1)."""
+"""Figure 6: the stronger the initial signal of a frequency, the more often it survives (Section 3.2.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ SECTION = "Section 3.2.1"
 
 
 def _rates(tables: Tables) -> tuple[Any, Any, Any]:
-    """Signal and survival rate of every frequency of every embedding, and the embedding."""
+    """Return signal and survival rate of every frequency of every embedding, and the embedding's number."""
     table = tables["circles"]
     own = table["embedding"].astype(int) * 1000 + table["frequency"].astype(int)
     _, first, group = np.unique(own, return_index=True, return_inverse=True)
@@ -84,7 +84,7 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_signals,
 )
 def initial_signals(run: Run) -> Result:
-    """Survival rate of every frequency of ten embeddings, in fifty trials each."""
+    """Show the survival rate of every frequency of ten embeddings, in fifty trials each."""
     circles = train_trials(run)
     return Result({"circles": circles})
 
@@ -156,7 +156,7 @@ def _more(tables: Tables, level: float) -> Interval:
     ),
 )
 def scaled(run: Run) -> Result:
-    """Survival of one frequency scaled by 0.85 to 1.15, against its deviation from the others."""
+    """Show the survival of one frequency, scaled by 0.85 to 1.15, over its deviation from the others."""
     setting: Scaled = run.setting
     names = [f"embedding-{n}" for n in range(setting.embeddings)]
     rows = gathered(run, names, lambda n: _scale_one(setting, n))
@@ -261,7 +261,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
     ),
 )
 def pairs(run: Run) -> Result:
-    """Survival of the larger and of the smaller of two frequencies, all others near zero."""
+    """Show the survival of the stronger and of the weaker of two frequencies, with all others near zero."""
     setting: Pairs = run.setting
     names = [f"ratio-{n}" for n in range(len(setting.ratios))]
     rows = gathered(run, names, lambda n: _train_pairs(setting, n))

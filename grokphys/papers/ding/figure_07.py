@@ -1,4 +1,4 @@
-"""Figure 7: frequencies that shrink less at first survive more often, as strong ones do (Section 3.2.2)."""
+"""Figure 7: frequencies that shrink less at first survive more often, like strong ones (Section 3.2.2)."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def _accuracy(tables: Tables, level: float) -> Interval:
 
 
 def _area_left_out(tables: Tables, level: float) -> Interval:
-    """Area under the ROC curve on each embedding, by a machine fitted to the others."""
+    """Return the area under the ROC curve on each embedding, for a classifier fitted to the others."""
     X, y, groups = _plane(tables)
     areas = []
     for left in np.unique(groups):
@@ -66,7 +66,7 @@ def _decrease(tables: Tables, level: float) -> Interval:
 
 
 def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
-    """Draw survival over the first changes of the signal, from the tables."""
+    """Draw the survival rate over the first changes of the signal, from the tables."""
     circles = tables["circles"]
     survived = circles["survived"]
     with style(11.4):
@@ -146,13 +146,13 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_gradients,
 )
 def initial_gradients(run: Run) -> Result:
-    """Survival against the change of the signal in steps 1 to 4, alone and with the initial signal."""
+    """Measure survival over the change of the signal in steps 1 to 4, alone and with the initial signal."""
     circles = train_trials(run)
     return Result({"circles": circles})
 
 
 def _show_plane(ax: Axes, circles: Any) -> None:
-    """All circles by initial signal and change, and the line of a balanced linear machine."""
+    """Show all circles by initial signal and change, with the boundary of a balanced linear classifier."""
     X, y, _ = _plane({"circles": circles})
     for alive, color in ((False, DEAD), (True, SURVIVES)):
         ax.scatter(X[y == alive, 0], X[y == alive, 1], s=5, color=color, alpha=0.5, linewidths=0)

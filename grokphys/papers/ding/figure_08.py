@@ -22,11 +22,12 @@ from nets.training import train
 
 SECTION = "Section 4.1"
 PIECE = 5
-"""Networks that are trained together: their layers of all frames are in memory."""
+"""Number of networks that are trained together, which is small because the layers of all frames are in
+memory."""
 FEW = 0.2
 """Accuracy below which a network cannot add."""
 HIGH, NEAR_ZERO = 1.0, 0.1
-"""Test losses; guessing has ln 59 = 4.1."""
+"""Limits of a high and of a low test loss; guessing gives ln 59 = 4.1."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Kept:
 
 
 def _strongest(count: int, holds: Any) -> Measure:
-    """Share of networks whose loss and accuracy with only the strongest `count` circles meet a condition."""
+    """Return a measure: the share of networks that meet a condition with only their strongest circles."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["sets"], kept=count, rank=0)
@@ -88,7 +89,7 @@ def _strongest(count: int, holds: Any) -> Measure:
     ),
 )
 def collaboration(run: Run) -> Result:
-    """Test loss if only one, two or three of the surviving circles are kept at evaluation."""
+    """Measure the test loss if only one, two or three of the surviving circles are kept."""
     setting: Kept = run.setting
     firsts = range(0, setting.networks, PIECE)
 
@@ -124,7 +125,7 @@ def collaboration(run: Run) -> Result:
 
 
 def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, int, float, float]]:
-    """Number of circles kept (0: all frequencies), rank of the set, loss and accuracy of one network."""
+    """Return rows of one network: circles kept (0: all frequencies), rank of their set, loss and accuracy."""
     E = revived.parameters["embedding"]
     found = [(0, 0, float(revived.loss("validation")[0]), float(revived.accuracy("validation")[0]))]
     for count in range(1, min(3, len(alive)) + 1):

@@ -36,7 +36,8 @@ LOOK: dict[str, Any] = {
 WILD = 1e3
 """Relative error that is assigned to a trajectory that overflows."""
 PIECE = 5
-"""Networks that are trained together: their embeddings of all steps are in memory."""
+"""Number of networks that are trained together, which is small because their embeddings of all steps are in
+memory."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def law_of(name: str, x: Array) -> Law:
 
 
 def path_of(name: str, law: Law, x: Array) -> Array:
-    """Follow a law from the first frame: Eq. 4 in closed form, the others step by step."""
+    """Return the path of a law from the first frame: Eq. 4 in closed form, the others step by step."""
     times = np.arange(len(x))
     if name == SOLVED:
         assert isinstance(law, ODEFit)
@@ -98,7 +99,7 @@ def path_of(name: str, law: Law, x: Array) -> Array:
 
 
 def _score(name: str, x: Array) -> dict[str, Any]:
-    """R² of the changes, errors of the trajectory, and the coefficients that are not zero, by their signs."""
+    """Return R² of the changes, errors of the trajectory, and fractions of coefficients that are not zero."""
     law = law_of(name, x)
     path = path_of(name, law, x)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -140,7 +141,7 @@ def _unstable(tables: Tables, level: float) -> Interval:
 
 
 def _at_rest(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Errors of a law by which nothing moves, in random order, as a model of chance."""
+    """Return the errors of a law by which nothing moves, in random order, as a model of chance."""
     rows = tables["fits"]
     return {**tables, "fits": {**rows, "error": generator.permutation(rows["error_of_rest"])}}
 
@@ -233,7 +234,7 @@ SPARSE = Statement(
     ),
 )
 def equations(run: Run) -> Result:
-    """Two trajectories of one network, the laws fitted to them, and the matrix of the Lasso fit."""
+    """Show two signals of a network, the laws fitted to all of them, and the matrix of the Lasso fit."""
     fits, signals = fit_networks(run)
     x = signals[0]
     best = int(np.argmax(x[-1]))
@@ -296,7 +297,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array) -> None:
     ),
 )
 def fits_by_size(run: Run) -> Result:
-    """R² in sample of the linear law against the embedding dimension."""
+    """Show R² of the linear law, on the data of the fit, over the embedding dimension."""
     setting: Fits = run.setting
     fits, _ = fit_networks(run)
     with style(5.6):
@@ -322,7 +323,7 @@ def fits_by_size(run: Run) -> Result:
     rules=(SPARSE,),
 )
 def three_fits(run: Run) -> Result:
-    """Matrices of the Lasso fit for three networks."""
+    """Show the matrices of the Lasso fit for three networks."""
     fits, signals = fit_networks(run)
     with style(11.4):
         figure = Figure(figsize=(11.4, 4.2))
@@ -352,7 +353,7 @@ def three_fits(run: Run) -> Result:
     ),
 )
 def all_trajectories(run: Run) -> Result:
-    """Original and estimated signals of all frequencies of one network."""
+    """Show the original and the estimated signals of all frequencies of one network."""
     fits, signals = fit_networks(run)
     x = signals[0]
     paths = {name: path_of(name, law_of(name, x), x) for name in (LINEAR, LASSO)}

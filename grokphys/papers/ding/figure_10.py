@@ -18,8 +18,8 @@ from nets.training import train
 
 SECTION = "Appendix A"
 THRESHOLD = 10.0
-"""Signal above which a circle counts, as in the paper's gradient study: twice the mean, its other limit, can
-never count all of them."""
+"""Signal above which a circle counts, as in the paper's study of gradients. By the paper's other limit, twice
+the mean signal, never all circles would count."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _drops(tables: Tables, level: float) -> Interval:
 
 
 def _largest_drop(tables: Tables, level: float) -> Interval:
-    """Largest drop of the mean number between neighboring decays, as a share of the whole drop."""
+    """Return the largest drop of the mean number between neighboring decays, as a share of the whole drop."""
 
     def part(decay: Any, circles: Any) -> float:
         group = np.unique(decay, return_inverse=True)[1]
@@ -113,7 +113,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_decay(run: Run) -> Result:
-    """Circles and test accuracy after training of full length, against weight decay."""
+    """Show circles and test accuracy after training of full length, over the weight decay."""
     setting: Decays = run.setting
     size, count = setting.size, setting.networks
 

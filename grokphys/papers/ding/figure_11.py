@@ -63,7 +63,7 @@ def _rounder(name: str, column: str) -> Statement:
     rules=(_rounder("mean", "mean"), _rounder("maximum", "maximum")),
 )
 def initial_circularity(run: Run) -> Result:
-    """Circularity of random embeddings against their dimension."""
+    """Show the circularity of random embeddings over their dimension."""
     setting: Embeddings = run.setting
     p, generator = setting.tokens, generator_of(setting.seed)
     found = [circularity(generator.standard_normal((setting.count, p, d))) for d in setting.dims]
@@ -93,7 +93,7 @@ def initial_circularity(run: Run) -> Result:
 
 @dataclass(frozen=True)
 class Survivors:
-    """Setting: networks with different embeddings, of which some audit the stopping rule."""
+    """Setting: networks with different embeddings; some are trained to the end to test the stopping rule."""
 
     size: Size
     networks: int
@@ -129,7 +129,7 @@ def _tells(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_circularity(run: Run) -> Result:
-    """Survival against the circularity of the initial embedding."""
+    """Show survival over the circularity of the initial embedding."""
     setting: Survivors = run.setting
     model, seed = setting.size.model, setting.seed
     firsts = range(0, setting.networks, SHARD)

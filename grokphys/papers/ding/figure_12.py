@@ -31,12 +31,12 @@ ALL, LARGEST, TWO, RANDOM, TWO_RANDOM = (
 LEARNT = 1e-2
 """Test loss below which a network has learned the task."""
 SHOWN = 60
-"""Steps of each loss curve that are kept."""
+"""Number of steps of each loss curve that the table keeps."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """Setting: networks trained whole, and from four other starts with the same layers and splits."""
+    """Setting: networks trained from all circles, and from four other starts with equal layers and splits."""
 
     size: Size
     every: int
@@ -61,7 +61,7 @@ def _share(starts: tuple[str, ...], holds: Any) -> Measure:
 
 
 def _later(starts: tuple[str, ...], sign: int) -> Measure:
-    """Share of networks that learn later (sign 1) or earlier (-1) than the same networks with all circles."""
+    """Return a measure: the share that learns later (sign 1) or earlier (-1) than with all circles."""
 
     def measure(tables: Tables, level: float) -> Interval:
         whole = _of(ALL)(tables)["learnt"]
@@ -166,7 +166,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     ),
 )
 def ablation(run: Run) -> Result:
-    """Training that starts with only the winning, or only random, frequencies."""
+    """Show trainings that start with only the winning frequencies, or with only random ones."""
     setting: Ablation = run.setting
     options: dict[str, Any] = {
         "runs": setting.networks,
@@ -207,7 +207,7 @@ def ablation(run: Run) -> Result:
 
 
 def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
-    """What survives of the circles kept and of the others, and the test loss over time."""
+    """Return how many of the kept and of the other circles survive, and the test loss over time."""
     alive = survives(fourier_signals(trained.final))
     losses, steps = trained.observables["validation_loss"], trained.steps
     chosen = np.zeros_like(alive)
@@ -225,7 +225,7 @@ def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
-    """Median and extremes over networks of the test loss, at steps that become sparser."""
+    """Return the median and the range of the test loss over networks, at steps that become sparser."""
     steps = found[ALL]["steps"]
     at = np.unique(np.searchsorted(steps, np.geomspace(max(steps[1], 1), steps[-1], SHOWN)))
     return {
@@ -238,7 +238,7 @@ def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
 
 
 def _show(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
-    """Test loss of one network with all circles and with those that are kept."""
+    """Draw the test loss of networks with all circles and with those that are kept."""
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.8))
         axes = figure.subplots(1, 2, sharey=True)

@@ -19,7 +19,8 @@ from nets.training import train
 
 SECTION = "Appendix D"
 PIECE = 5
-"""Networks that are trained together: their gradients of all frames are in memory."""
+"""Number of networks that are trained together, which is small because their gradients of all frames are in
+memory."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ class Gradients:
 
 
 def _peak(tables: Tables, level: float) -> Interval:
-    """Step at which the largest gradient over all frequencies has its maximum."""
+    """Return the step at which the largest gradient over all frequencies has its maximum."""
     rows = tables["gradients"]
     one = [where(rows, network=network) for network in np.unique(rows["network"])]
     return mean([own["step"][np.argmax(own["largest"])] for own in one], level)
 
 
 def _late(tables: Tables, level: float) -> Interval:
-    """Mean gradient after step 1000 over that of steps 50 to 200."""
+    """Return the mean gradient after step 1000, relative to that of steps 50 to 200."""
     rows = tables["gradients"]
     ratios = []
     for network in np.unique(rows["network"]):
@@ -82,7 +83,7 @@ def _late(tables: Tables, level: float) -> Interval:
     ),
 )
 def gradients(run: Run) -> Result:
-    """The gradient of the loss by the embedding, on the Fourier basis, over time."""
+    """Show the gradient of the loss with respect to the embedding, in the Fourier basis, over time."""
     setting: Gradients = run.setting
     size = setting.size
     firsts = range(0, setting.networks, PIECE)
@@ -117,7 +118,7 @@ def gradients(run: Run) -> Result:
 
 
 def _show(rows: dict[str, NDArray[Any]]) -> Figure:
-    """All frequencies of one network, at all steps and from 100 to 1000."""
+    """Draw all frequencies of one network, at all steps and from step 100 to step 1000."""
     alive = np.flatnonzero(rows["alive"][0])
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.7))

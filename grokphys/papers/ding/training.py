@@ -20,7 +20,8 @@ Array = NDArray[np.float64]
 DECAY = 0.5
 RULE = StoppingRule()
 RECORD = "1:5,20:2005,200"
-"""Every step at first, for gradients; then often enough for the rule, which looks back 200 steps."""
+"""When to record: every step at first, for gradients, and then often enough for the stopping rule, which uses
+the last 200 steps."""
 SHARD = 100
 """Number of runs whose embeddings are in memory at the same time."""
 
@@ -35,13 +36,13 @@ class Size:
 
     @property
     def model(self) -> EmbeddingMLP:
-        """The paper's network: two hidden layers of 100."""
+        """The network of the paper: two hidden layers of 100 units."""
         return EmbeddingMLP(tokens=self.tokens, dim=self.dim)
 
 
 PAPER = Size(59, 128, 30_000)
 QUICK = Size(31, 32, 600)
-"""Size of a smoke test, in which circles begin to differ within tenths of a second per network."""
+"""Size of a smoke test, in which circles begin to differ after tenths of a second for each network."""
 
 
 def gathered(
@@ -115,13 +116,13 @@ class Circles:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """Circles (runs, K) that have appeared or died since the decision, which only audited runs show."""
+        """Circles (runs, K) that appeared or died after the decision; only audited runs can show them."""
         stops = [RULE.first(self.steps, run) for run in self.signals]
         at = [-1 if stop is None else int(np.searchsorted(self.steps, stop)) for stop in stops]
         return survives(self.signals[np.arange(len(at)), at]) != self.survived
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row for each network: how many circles survive, and the audit of the stopping rule."""
+        """Return a row for each network: how many circles survive, and how the stopping rule decided."""
         return {
             "circles": self.counts,
             "decided": self.decided,
@@ -133,7 +134,7 @@ class Circles:
 def train_circles(
     model: EmbeddingMLP, *, runs: int, steps: int, audited: int = 0, initial: Any = None, **options: Any
 ) -> Circles:
-    """Train until the survivors are decided, the first `audited` runs to the end, and keep the signals.
+    """Train each run until its survivors are decided, but the first `audited` runs to the end.
 
     `initial`: embeddings (p, d) or (runs, p, d) to begin with; other options are those of `nets.train`.
     """
@@ -153,7 +154,7 @@ def train_circles(
 
 
 def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) -> Axes:
-    """Draw estimates over x, with bars of 95 % where there is an interval."""
+    """Draw estimates over x, with error bars of 95 % where there is an interval."""
     middle, low, high = (
         np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")
     )

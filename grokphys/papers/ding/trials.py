@@ -11,7 +11,8 @@ from grokphys.papers.recipe import Run
 from nets.training import train
 
 AUDITED = 4
-"""Embeddings for which one trial runs to the end, to measure the error of the stopping rule."""
+"""Number of embeddings for which one trial continues to the end, to measure the error of the stopping
+rule."""
 FIRST_SEED = 6000
 
 

@@ -29,7 +29,7 @@ class Setting(neurons.Setting):
 
 
 def _course(setting: Setting, seed: int) -> dict[str, Any]:
-    """Return accuracies, losses and measures of the neurons at each frame, as arrays (runs, frames)."""
+    """Return accuracies, losses and measures of the neurons in each frame, as arrays (runs, frames)."""
     names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
     trained = neurons.trained(
         setting,
@@ -251,7 +251,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def grokking(run: Run) -> Result:
-    """Losses, accuracies, alignment, sparsity and norm over the steps, and the ends of the stages."""
+    """Show losses, accuracies, alignment, sparsity and norm over the steps, and the ends of the stages."""
     setting: Setting = run.setting
     course = run.keep("course", lambda: _course(setting, 43_000))
     shape = course["step"].shape

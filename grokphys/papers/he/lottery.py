@@ -83,7 +83,7 @@ def _stacked(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:
 
 
 def _shares(part: Columns) -> dict[str, NDArray[Any]]:
-    """Return the shares of living neurons foretold by each reader, of pure and of dead ones, by network."""
+    """Return, for each network, the share that each predictor finds, and those of pure and dead neurons."""
     alive = part["chosen"] > 0
     counts = alive.sum(axis=1)
     found = {name: ((part["chosen"] == part[name]) & alive).sum(axis=1) / counts for name in READERS}
@@ -91,7 +91,7 @@ def _shares(part: Columns) -> dict[str, NDArray[Any]]:
 
 
 def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
-    """Train the networks of a cell, and read their neurons at the start and at the end."""
+    """Train the networks of a cell, and analyze their neurons at the start and at the end."""
     trained = train(
         TwoLayer(cell.tokens, cell.hidden, cell.activation, scale=cell.scale),
         runs=runs,
@@ -118,7 +118,7 @@ def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
 
 
 def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
-    """Frequency (..., neurons) that each reader foretells from θ and ξ (..., neurons, K) at the start."""
+    """Return the frequency (..., neurons) that each predictor finds from θ and ξ (..., neurons, K)."""
     theta, xi = np.asarray(theta, np.complex128), np.asarray(xi, np.complex128)
     misaligned = np.abs(np.angle(theta**2 * xi.conj()))
     times = FourierLottery(2 * theta.shape[-1] + 1).blowup_times(theta, xi)
@@ -130,12 +130,12 @@ def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
 
 
 def _foretells(reader: str, cell: Cell) -> Measure:
-    """Fraction of the living neurons of a cell that end at the frequency of a predictor, by network."""
+    """Return a measure: the fraction of living neurons that end at the frequency that a predictor names."""
     return lambda tables, level: mean(where(tables["networks"], **cell._asdict())[reader], level)
 
 
 def _lead(cell: Cell) -> Measure:
-    """Share that t* foretells minus that of the better of magnitude and phase, by network."""
+    """Return a measure: the share that t* predicts, minus that of the better one of magnitude and phase."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], **cell._asdict())
@@ -146,7 +146,7 @@ def _lead(cell: Cell) -> Measure:
 
 
 def _series(column: str, cell: Cell, by: str) -> Measure:
-    """Kendall's τ of a share and of what varies along a series."""
+    """Return a measure: Kendall's τ of a share and the setting that varies along a series."""
 
     def measure(tables: Tables, level: float) -> Interval:
         fixed = {name: value for name, value in cell._asdict().items() if name not in (by, "steps")}
@@ -189,7 +189,7 @@ ALL_COUNT = (
 
 
 def by_chance(reader: str) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a `chance` for rules: neurons exchange what a reader foretells of them, within their network."""
+    """Return a `chance` for rules: the neurons of a network exchange the predictions about them."""
     exchange = shuffled("neurons", reader, within="network")
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
@@ -273,7 +273,7 @@ RULES = (
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw how often each reader names the winner, from the tables."""
+    """Draw how often each predictor names the winner, from the tables."""
     networks = tables["networks"]
     cells: Sequence[Cell] = setting.cells
     readers = {"time": "smallest t*", "magnitude": "largest |θ|", "phase": "smallest |2φ − ψ|"}
@@ -331,18 +331,18 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def lottery(run: Run) -> Result:
-    """How often each reader names the winner, over trainings and over the scale of the start."""
+    """Measure how often each predictor names the winner, by training and by the scale of the start."""
     networks, neurons = _ran(run, 41_000)
     return Result({"networks": networks, "neurons": neurons})
 
 
 def _in_words(name: str) -> str:
-    """Write the names of optimizers and activations as in text."""
+    """Return the name of an optimizer or of an activation as it is written in text."""
     return name.replace("sgd", "gradient descent").replace("adamw", "AdamW").replace("relu", "ReLU")
 
 
 def _short(cell: Cell) -> str:
-    """What distinguishes a cell, for the axis."""
+    """Return the label of a cell on an axis: what distinguishes it from the others."""
     plain, words = Cell(), [f"p = {cell.tokens}, {_in_words(cell.activation)}", f"{cell.hidden} neurons"]
     words += [f"scale {cell.scale:g}"] if cell.scale != plain.scale else []
     words += [f"decay {cell.weight_decay:g}"] if cell.weight_decay else []

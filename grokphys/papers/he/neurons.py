@@ -26,12 +26,14 @@ EVEN: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "log(1 + exp 2x)": lambda x: np.logaddexp(0, 2 * x),
     "exp x": np.exp,
 }
-"""Activations with an even part, which take ReLU's place after training."""
+"""Activations with an even part, which replace ReLU after training."""
 ODD: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"x": lambda x: x, "x³": lambda x: x**3}
 PURE = 0.9
-"""Part of its power that a neuron of a single frequency has there."""
+"""Least fraction of its power that a neuron has at one frequency to count as a neuron of a single
+frequency."""
 ALIGNED = np.pi / 8
-"""Largest misalignment, radians, of a neuron whose phases are aligned; one in eight is by chance."""
+"""Largest misalignment, in radians, at which the phases of a neuron count as aligned; one in eight neurons is
+by chance."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Setting:
 
 
 def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
-    """Train networks as He et al. do, on all pairs and without decay, unless `options` of `train` differ."""
+    """Train networks as He et al. do, on all pairs and without decay, unless `options` say otherwise."""
     given: dict[str, Any] = {
         "weight_decay": 0.0,
         "train_fraction": 1.0,
@@ -65,13 +67,13 @@ def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
 
 
 def _weights(setting: Setting, seed: int) -> dict[str, Any]:
-    """Weights (runs, 2 frames, ...) of both layers, at the start and at the end."""
+    """Return the weights (runs, 2 frames, ...) of both layers, at the start and at the end."""
     made = trained(setting, seed)
     return {"W_in": made.positions, "W_out": made.observables["layers.output.weight"]}
 
 
 def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Tables of neurons, of their frequencies, and of activations, from weights (runs, 2 frames, ...)."""
+    """Return tables of neurons, of frequencies and of activations, from weights (runs, 2 frames, ...)."""
     runs, _, p, hidden = W_in.shape
     start, end = (neuron_spectrum(W_in[:, frame], W_out[:, frame]) for frame in (0, -1))
     spread = diversification(end, (2, 4))
@@ -126,7 +128,7 @@ def _single(tables: Tables, level: float) -> Interval:
 
 
 def misalignment(rows: Any) -> NDArray[np.float64]:
-    """Misalignment |2φ - ψ| of the neurons, radians."""
+    """Return the misalignment |2φ - ψ| of the neurons in radians, from 0 to π."""
     return np.abs(np.angle(np.exp(1j * (2 * np.asarray(rows["input_phase"]) - rows["output_phase"]))))
 
 
@@ -157,7 +159,7 @@ def _scatter(tables: Tables, level: float) -> Interval:
 
 
 def _accuracy(*names: str) -> Measure:
-    """Smallest accuracy of a network, in percent, with these activations in place of ReLU."""
+    """Return a measure: the lowest accuracy of a network, in %, with these activations in place of ReLU."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["activations"]
@@ -169,7 +171,7 @@ def _accuracy(*names: str) -> Measure:
 
 
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
-    """The neurons as they were before training."""
+    """Return the tables with the neurons as they were before training, as a model of chance."""
     rows = tables["neurons"]
     return {**tables, "neurons": {**rows, "share": rows["share_at_start"]}}
 
@@ -255,7 +257,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
     ),
 )
 def neurons(run: Run) -> Result:
-    """Weights of some neurons in Fourier space, phases of both layers, and what the layer is as a whole."""
+    """Show the weights of some neurons in Fourier space, the phases of both layers, and all neurons."""
     setting: Setting = run.setting
     weights = run.keep("weights", lambda: _weights(setting, 42_000))
     tables = tables_of(weights["W_in"], weights["W_out"])

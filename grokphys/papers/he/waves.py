@@ -43,7 +43,7 @@ PUBLISHED = (Descent("quadratic", 0.02, 0.1, 10_000), Descent("relu", 0.002, 0.0
 
 
 def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
-    """Rows of neurons at the end, and θ, ξ of the neurons of the first network at all frames."""
+    """Return neurons at the end, and θ and ξ of the neurons of the first network in all frames."""
     trained = train(
         TwoLayer(
             hidden=setting.hidden,
@@ -99,7 +99,7 @@ def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def _all(values: NDArray[Any]) -> NDArray[Any]:
-    """Let a neuron (...) have the same θ or ξ at all frequencies, (..., K)."""
+    """Return an array (..., K) that gives each neuron (...) the same θ or ξ at all frequencies."""
     return np.repeat(values[..., None], 11, axis=-1)
 
 
@@ -121,7 +121,7 @@ def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray
 
 
 def _mean(column: str, activation: str) -> Measure:
-    """Mean over the networks of the median of a column over the neurons."""
+    """Return a measure: the mean over networks of the median of a column over neurons."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["neurons"], activation=activation)
@@ -204,7 +204,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
     ),
 )
 def waves(run: Run) -> Result:
-    """Phases and magnitudes of a neuron beside the exact flow, and how phases end."""
+    """Show the phases and magnitudes of a neuron next to the exact flow, and the final phases of all."""
     setting: Setting = run.setting
     parts = {
         descent.activation: run.keep(

@@ -25,7 +25,7 @@ SECTION = "Section 4.2"
 
 
 def steps_reached(trained: Any) -> tuple[Any, Any]:
-    """Steps (runs,) at which training and validation accuracy reach 90 %; infinite: never."""
+    """Return the steps (runs,) at which training and validation accuracy reach 90 %, infinite if never."""
     found = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in ACCURACIES]
     first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in found)
     return first, second
@@ -48,7 +48,7 @@ class Followed:
 
 
 def _change(first: str, second: str) -> Any:
-    """Mean logarithm of the dimension at one moment over that at another."""
+    """Return a measure: the mean logarithm of the ratio of the dimensions at two steps."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["moments"]
@@ -89,7 +89,7 @@ def _change(first: str, second: str) -> Any:
     ),
 )
 def dimension(run: Run) -> Result:
-    """Effective dimension of the embeddings over training, with the step of generalization."""
+    """Show the effective dimension of the embeddings over training, with the step of generalization."""
     setting: Followed = run.setting
     firsts = range(0, setting.seeds, setting.piece)
     parts = [run.keep(f"network-{k}", lambda k=k: _follow(setting, k)) for k in firsts]  # type: ignore[misc]
@@ -152,7 +152,7 @@ class Dropouts:
 
 
 def _under_a_thousand(tables: Tables, level: float) -> Interval:
-    """Share of the networks under 1000 steps, at the rate of dropout at which it is largest."""
+    """Return the share of networks that need fewer than 1000 steps, at the best rate of dropout."""
     rows = tables["networks"]
     found = [
         share(rows["validation_steps"][rows["dropout"] == rate] < 1000, level)
@@ -167,7 +167,7 @@ def _speeds_up(tables: Tables, level: float) -> Interval:
 
 
 def _grokking_left(tables: Tables, level: float) -> Interval:
-    """Share of networks that generalize 1000 steps or more after they fit, at dropout of 0.2 and more."""
+    """Return the share of networks that generalize 1000 steps or more after they fit, at dropout ≥ 0.2."""
     rows = tables["networks"]
     much = rows["dropout"] >= 0.2
     train_steps, validation = rows["train_steps"][much], rows["validation_steps"][much]
@@ -214,7 +214,7 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
     ),
 )
 def dropout(run: Run) -> Result:
-    """Steps to 90 % of both sets over the rate of dropout."""
+    """Show the steps to 90 % accuracy on both sets over the rate of dropout."""
     setting: Dropouts = run.setting
     parts = [
         run.keep(f"dropout-{rate:g}", lambda k=k: _with_dropout(setting, k))  # type: ignore[misc]
@@ -313,5 +313,5 @@ def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Pla
     ),
 )
 def phases(run: Run) -> Result:
-    """Phases over the decoder's learning rate and weight decay, without dropout."""
+    """Map the phases over the decoder's learning rate and weight decay, without dropout."""
     return diagram(run, "liu-7c")

@@ -1,4 +1,4 @@
-"""Liu et al., Figure 16 and Appendix L: deduction in groups, and where the effective loss comes from."""
+"""Liu et al., Figure 16 and Appendix L: deduction in groups, and the origin of the effective loss."""
 
 import itertools
 from typing import Any
@@ -26,7 +26,7 @@ Quadruple = tuple[int, int, int, int]
 
 
 def _needed(name: str) -> Measure:
-    """Return 1 if the last parallelogram follows from the whole chain and never from a part of it."""
+    """Return 1 if the last parallelogram follows from the whole chain but never from a part of it, else 0."""
 
     def measure(tables: Tables, level: float) -> Interval:
         follows = where(tables["chains"], operation=name)["follows"].astype(float)
@@ -73,7 +73,7 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_deduction,
 )
 def deduction(run: Run) -> Result:
-    """Chains of parallelograms with a link left out, and how much follows from random training sets."""
+    """Test chains of parallelograms without one link, and count what follows from random training sets."""
     chains = chain(Operation(group=physics.cyclic(7)), 2) + chain(Operation(group=physics.symmetric(3)), 3)
     given: list[Row] = []
     operations = [Operation(group=physics.cyclic(6)), Operation(group=physics.symmetric(3))]
@@ -244,7 +244,7 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_emergence,
 )
 def emergence(run: Run) -> Result:
-    """The coupled flow of a linear network and its inputs, compared with its adiabatic limit."""
+    """Compare the coupled flow of a linear network and its inputs with its adiabatic limit."""
     theory = EffectiveTheory(6, 2, pairs=sorted(set(CURRICULUM[:6])))
     pairs = theory.pairs
     assert pairs is not None

@@ -1,4 +1,4 @@
-"""Liu et al., Figures 1, 21, 22 and Appendix K: the embeddings of transformers, on their components."""
+"""Liu et al., Figures 1, 21, 22 and Appendix K: principal components of the embeddings of transformers."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -58,7 +58,7 @@ def share_of(E: NDArray[Any], frequency: int) -> float:
 
 
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
-    """Return, for each network, its embeddings and its accuracies with these, and with projected ones."""
+    """Return for each network its embeddings, and its accuracies with these and with projections of them."""
     setting: Followed = run.setting
     return [
         run.keep(f"network-{k}", lambda k=k: _network(setting, k))  # type: ignore[misc]
@@ -105,14 +105,14 @@ PARTS = ("train_accuracy", "validation_accuracy")
 
 
 def actual(one: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """Validation accuracy at each frame with the embeddings as they are."""
+    """Return the validation accuracy in each frame with the embeddings as they are."""
     return one["validation_accuracy"][one["components"] == "actual"]
 
 
 def _accuracies(
     model: TokenTransformer, trained: Trajectory, frame: int, E: NDArray[Any], split: dict[str, Any]
 ) -> dict[str, float]:
-    """Accuracies of the network of a frame with another embedding (tokens, dim)."""
+    """Return the accuracies of the network of a frame with another embedding (tokens, dim)."""
     parameters = {
         name.removeprefix("layers."): torch.as_tensor(values[:1, frame])
         for name, values in trained.observables.items()
@@ -126,7 +126,7 @@ def _accuracies(
 
 
 def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
-    """Draw a projection (tokens, 2); colors and the line go round the circle of that frequency."""
+    """Draw a projection (tokens, 2), with colors and a line in the order of the circle of a frequency."""
     tokens = len(E)
     order = np.argsort(frequency * np.arange(tokens) % tokens)
     ax.plot(*E[np.append(order, order[0])].T, color=FRAME, linewidth=0.8, zorder=1)
@@ -176,7 +176,7 @@ def _emerges(tables: Tables, level: float) -> Interval:
     ),
 )
 def emergence(run: Run) -> Result:
-    """The first two principal components of the embeddings, before and after generalization."""
+    """Show the first two principal components of the embeddings, before and after generalization."""
     ones = followed(run)
     frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "circle")}
     for network, one in enumerate(ones):
@@ -231,7 +231,7 @@ def _hints(tables: Tables, level: float) -> Interval:
     ),
 )
 def tickets(run: Run) -> Result:
-    """Embeddings after generalization and at the start, on their own and on the final components."""
+    """Show the final and the initial embeddings, each on its own and on the final principal components."""
     rows: dict[str, list[Any]] = {name: [] for name in ("network", "view", "frequency", "share")}
     drawn: list[tuple[Any, int, str]] = []
     for network, one in enumerate(followed(run)):
@@ -302,7 +302,7 @@ def _final_better(tables: Tables, level: float) -> Interval:
     ),
 )
 def projections(run: Run) -> Result:
-    """Accuracy with embeddings reduced to n current or final components, and with all components."""
+    """Measure the accuracy with embeddings reduced to n current or final components, and with all of them."""
     ones = followed(run)
     names = ("step", "components", "n", *PARTS)
     rows: dict[str, Any] = {name: np.concatenate([one[name] for one in ones]) for name in names}

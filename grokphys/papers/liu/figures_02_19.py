@@ -100,7 +100,7 @@ def structure_of(E: NDArray[np.float64], operation: str) -> float:
     ),
 )
 def planar(run: Run) -> Result:
-    """Embeddings and decoder's classes of the networks that generalize least and most."""
+    """Show the embeddings and the decoder's classes of the networks that generalize least and most."""
     setting: Planar = run.setting
     parts = {
         name: run.keep(name.replace(" ", "-"), lambda n=name: _train_planar(setting, n))  # type: ignore[misc]
@@ -181,7 +181,7 @@ def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> 
 
 @dataclass(frozen=True)
 class Collapse:
-    """Random encoders of images; their embeddings descend the effective loss by Adam, as in the paper."""
+    """Setting: random encoders of images, whose embeddings descend the effective loss by Adam."""
 
     encoders: int
     images: int
@@ -231,7 +231,7 @@ def _log_change(column: str) -> Measure:
     ),
 )
 def collapse(run: Run) -> Result:
-    """Two-dimensional embeddings of images by random encoders, before and after 100 steps."""
+    """Show two-dimensional embeddings of images by random encoders, before and after 100 steps."""
     setting: Collapse = run.setting
     images = load_images(setting.data, 10)
     chosen = generator_of(1900).permutation(len(images.labels))[: setting.images]
@@ -262,7 +262,7 @@ def collapse(run: Run) -> Result:
 
 
 def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[np.float64]:
-    """Path (steps + 1, images, 2) of the embeddings under Adam on the effective loss of Eq. 32."""
+    """Return the path (steps + 1, images, 2) of embeddings under Adam on the effective loss of Eq. 32."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(parent_seed(seed).entropy)
         sizes = (pixels.shape[1], setting.hidden, setting.hidden, 2)
@@ -287,7 +287,7 @@ def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[
 
 
 def _variances(f: NDArray[np.float64], labels: Any) -> tuple[float, float, float]:
-    """Variance about the class means, variance of these, and Z = Σ |f|²."""
+    """Return the variance about the class means, the variance of the class means, and Z = Σ |f|²."""
     means = np.array([f[labels == k].mean(axis=0) for k in range(10)])
     within = float(np.mean(np.sum((f - means[labels]) ** 2, axis=1)))
     between = float(np.sum((means - means.mean(axis=0)) ** 2) / 10)

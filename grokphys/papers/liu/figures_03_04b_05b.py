@@ -1,4 +1,4 @@
-"""Liu et al., Figures 3, 4 (b) and 5 (b): toy networks on addition, p = 10, beside the theory.
+"""Liu et al., Figures 3, 4 (b) and 5 (b): toy networks on addition, p = 10, next to the theory.
 
 The paper leaves the decoder's rate and the numbers of steps and seeds of these figures open; the rate is
 that of the published code, the numbers are at least its own (10 000 steps, 3 seeds).
@@ -34,7 +34,7 @@ from nets.training import train
 from physics import Operation, closures, predicted_accuracy, representation_quality
 
 DECODER_RATE = 1e-4
-"""Of the published code (`eta_dec`)."""
+"""Learning rate of the decoder, that of the published code (`eta_dec`)."""
 TRACK = 20
 PARTS = ("train", "validation")
 Row = dict[str, Any]
@@ -69,7 +69,7 @@ def train_fractions(run: Run) -> dict[str, NDArray[Any]]:
 
 @cache
 def _measured(setting: Fractions, size: int) -> list[Row]:
-    """Return what `measure` returns; within one process it is measured once for several figures."""
+    """Return the rows of `measure`, which several figures of one process share."""
     return measure(setting, size)
 
 
@@ -131,7 +131,7 @@ def measure(setting: Fractions, size: int) -> list[Row]:
 
 
 def said(setting: Fractions) -> str:
-    """Return how many networks were trained for how long, for titles."""
+    """Return words for a title: how many networks were trained, and for how many steps."""
     return f"{setting.seeds} networks a size, {setting.steps} steps"
 
 
@@ -139,7 +139,7 @@ def said(setting: Fractions) -> str:
 
 
 def _beyond_the_set(tables: Tables, level: float) -> Interval:
-    """Correlation of what real and predicted accuracy have beyond the training set, which both contain."""
+    """Return the correlation of real and predicted accuracy, each less the training fraction in both."""
     rows = tables["networks"]
     real, predicted = (rows[name] - rows["fraction"] for name in ("accuracy", "predicted_accuracy"))
     return correlation(predicted, real, level)
@@ -180,7 +180,7 @@ def _distance(tables: Tables, level: float) -> Interval:
     ),
 )
 def accuracies(run: Run) -> Result:
-    """Accuracy of trained networks, that predicted from their embeddings, and both compared."""
+    """Compare the accuracy of trained networks with that predicted from their embeddings."""
     rows = train_fractions(run)
     with style(10.6):
         figure = Figure(figsize=(10.6, 3.7))
@@ -207,13 +207,13 @@ def show_accuracies(rows: Any, axes: Any) -> None:
 
 
 def _quality_transition(tables: Tables, level: float) -> Interval:
-    """Where networks begin to pass RQI > 0.95, by leaving out networks."""
+    """Return the training fraction from which networks pass RQI > 0.95, with a jackknife interval."""
     rows = tables["networks"]
     return jackknife(_half, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
 
 
 def _half(fraction: Any, passed: Any) -> float:
-    """Return where the share that passes would step from 0 to 1 with the same area above its curve."""
+    """Return the place of the step from 0 to 1 that has the same area above it as the share that passes."""
     places = np.unique(fraction)
     if not 0 < passed.sum() < len(passed):
         return float("nan")
@@ -255,7 +255,7 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     ),
 )
 def qualities(run: Run) -> Result:
-    """RQI of trained networks, and how many steps they need to RQI > 0.95, over the fraction."""
+    """Show the RQI of trained networks, and their steps to RQI > 0.95, over the training fraction."""
     rows = train_fractions(run)
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
@@ -269,7 +269,7 @@ def qualities(run: Run) -> Result:
 
 
 def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
-    """Draw a quantity of single networks over the training fraction, and a line of one number a size."""
+    """Draw a quantity of networks over the training fraction, and a line of one number for each size."""
     places = np.unique(rows["fraction"])
     ax.scatter(rows["fraction"], rows[name], s=9, color=REFERENCE, linewidths=0)
     line = [of(rows[name][rows["fraction"] == place]) for place in places]
@@ -338,7 +338,7 @@ def _follow(tables: Tables, level: float) -> Interval:
     ),
 )
 def steps_of_networks(run: Run) -> Result:
-    """Steps to RQI > 0.95 of trained networks, and n_h = 1/(λ_3 η) of the theory."""
+    """Show the steps of trained networks to RQI > 0.95, and n_h = 1/(λ_3 η) of the theory."""
     rows = train_fractions(run)
     both = _both({"networks": rows})
     table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=152)

@@ -25,17 +25,17 @@ from physics.seeds import generator as generator_of
 
 TOKENS = 10
 LEARNING_RATE = 1e-3
-"""η of the embeddings in Figures 4 and 5."""
+"""Learning rate η of the embeddings in Figures 4 and 5."""
 GROKKED = 0.95
 DELTA = 0.1
-"""Of the distance: 0.01 of its square, as the published code has it (`threshold_P`)."""
+"""Tolerance of a distance. Its square is 0.01, the tolerance in the published code (`threshold_P`)."""
 SHOWN_SIZE = 45
 
 Masks = NDArray[np.bool_]
 
 
 def training_sets(operation: Operation, sizes: Any, sets: int, seed: int) -> dict[int, Masks]:
-    """Independent random training sets of every size, (sets, |D_0|) each."""
+    """Return independent random training sets of every size, as arrays (sets, |D_0|) of truth values."""
     streams = children(seed, range(len(sizes)))
     return {
         int(size): random_training_sets(operation, int(size), sets=sets, seed=stream)
@@ -56,7 +56,7 @@ def _unique(tables: Tables, level: float) -> Interval:
 
 
 def _jump(column: str) -> Any:
-    """Share of the sets of at least half of the data minus that of the sets of at most 0.3."""
+    """Return the share for sets of at least half of the data, minus that for sets of at most 0.3."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["sizes"]
@@ -122,7 +122,7 @@ def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_probability,
 )
 def probability(run: Run) -> Result:
-    """Probability that random training sets of each size determine all, p = 10."""
+    """Show the probability that random training sets of each size determine the representation, p = 10."""
     operation, sets = Operation(TOKENS), run.setting
     masks = training_sets(operation, _every_size(operation), sets, seed=141)
     sizes = np.array(list(masks))
@@ -213,7 +213,7 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_rates,
 )
 def rates(run: Run) -> Result:
-    """Grokking rates λ_3 of random training sets of each size, p = 10."""
+    """Show the grokking rates λ_3 of random training sets of each size, p = 10."""
     table = rate_table(Operation(TOKENS), run.setting, seed=151)
     sizes = np.array(list(table))
     rows: dict[str, Any] = {
@@ -229,7 +229,7 @@ def rates(run: Run) -> Result:
 
 
 def rate_table(operation: Operation, sets: int, seed: int) -> dict[int, NDArray[np.float64]]:
-    """Grokking rates (sets,) of random training sets of each size."""
+    """Return the grokking rates (sets,) of random training sets of each size."""
     return {
         size: grokking_rates(operation, masks)
         for size, masks in training_sets(operation, _every_size(operation), sets, seed).items()

@@ -23,7 +23,7 @@ from physics.seeds import generator as generator_of
 
 
 def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:
-    """Steps n_h = 1/(λ_3 η) of a training set, by the three conventions of the loss that are in use.
+    """Return the steps n_h = 1/(λ_3 η) of a training set, by the three conventions of the loss in use.
 
     "mean" is Eq. 5, with its 1/|P_0(D)|; "sum" leaves that out, as Appendix F does; "code" is that of
     the published `toy/train_add.py`: all of P_0 instead of P_0(D), no division, and Z_0 = p - 1 from the
@@ -75,7 +75,7 @@ def _in_units(tables: Tables, level: float) -> Interval:
     ),
 )
 def trajectories(run: Run) -> Result:
-    """Embeddings in the effective theory, 45 of 55 samples, and when they have formed a line."""
+    """Show embeddings in the effective theory for 45 of 55 samples, and when they have formed a line."""
     setting: Flows = run.setting
     full = EffectiveTheory(TOKENS)
     masks = random_training_sets(full, SHOWN_SIZE, sets=setting.sets, seed=143)
@@ -129,7 +129,7 @@ def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
 
 @dataclass(frozen=True)
 class Paths:
-    """Setting: networks trained on 45 samples, whose embeddings are followed."""
+    """Setting: networks that are trained on 45 samples, whose embeddings are recorded."""
 
     model: ToyAddition
     seeds: int
@@ -192,7 +192,7 @@ def _linear(tables: Tables, level: float) -> Interval:
     ),
 )
 def trained_trajectories(run: Run) -> Result:
-    """One-dimensional embeddings of trained networks, normalized, 45 of 55 samples."""
+    """Show normalized one-dimensional embeddings of networks that are trained on 45 of 55 samples."""
     setting: Paths = run.setting
     trained = train(
         setting.model,

@@ -46,7 +46,7 @@ COST_OF_TWO = "six to sixteen hours: 600 networks of at most 1e5 steps"
 def plane_of(
     models: Mapping[str, DenseModel], y: str, limits: tuple[float, float], seed: int, **others: Any
 ) -> dict[str, Any]:
-    """Both budgets of a plane: the paper's own, and a smoke test of small networks and few steps."""
+    """Return the settings of a plane: a smoke test of small networks and few steps, and the paper's."""
     fraction = 24 / 36 if any(isinstance(model, GroupDecoder) for model in models.values()) else 45 / 55
     least = others.pop("least", 1e-5)
     options = {"weight_decay": 0.0, "embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
@@ -67,7 +67,7 @@ def _small(model: Any) -> dict[str, Any]:
 
 
 def both(y: str, limits: tuple[float, float], seed: int) -> dict[str, Any]:
-    """Both kinds of loss (Appendix G)."""
+    """Return the networks with both kinds of loss (Appendix G), by title."""
     models = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
     return plane_of(models, y, limits, seed, least=1e-4)
 
@@ -85,7 +85,7 @@ def _generalises_slowly_decoded(tables: Tables, level: float) -> Interval:
 
 
 def _takes_long(tables: Tables, level: float) -> Interval:
-    """Share of networks in a corner that need more steps than the median of those elsewhere."""
+    """Return the share of networks in a corner that need more steps than the median network elsewhere."""
     rows = tables["networks"]
     done = np.isfinite(rows["validation_steps"])
     here = inside(rows, LOW, HIGH)
@@ -172,7 +172,7 @@ SECTION = "Section 4.1"
     ),
 )
 def competition(run: Run) -> Result:
-    """Phases over the learning rates of decoder and representation, addition, regression."""
+    """Map the phases over the learning rates of decoder and representation, for addition by regression."""
     return diagram(run, "liu-6a", downwards=False)
 
 
@@ -247,7 +247,7 @@ for _letter, _title, _model, _most in (
     ),
 )
 def batches(run: Run) -> Result:
-    """Phases over the decoder's learning rate and the batch size."""
+    """Map the phases over the decoder's learning rate and the batch size."""
     return diagram(run, "liu-13")
 
 
@@ -272,7 +272,7 @@ def batches(run: Run) -> Result:
     ),
 )
 def initialisation(run: Run) -> Result:
-    """Phases over the decoder's learning rate and the scale of the initial embeddings."""
+    """Map the phases over the decoder's learning rate and the scale of the initial embeddings."""
     return diagram(run, "liu-14")
 
 
@@ -297,7 +297,7 @@ def initialisation(run: Run) -> Result:
     ),
 )
 def representation_decay(run: Run) -> Result:
-    """Phases over the decoder's learning rate and the representation's weight decay."""
+    """Map the phases over the decoder's learning rate and the representation's weight decay."""
     return diagram(run, "liu-15")
 
 
@@ -305,7 +305,7 @@ def representation_decay(run: Run) -> Result:
 
 
 def _as_printed(tables: Tables, level: float) -> Interval:
-    """Share of the outcomes that Table 1 names for which `classify_phases` agrees with the table."""
+    """Return the share of the outcomes in Table 1 for which `classify_phases` agrees with the table."""
     rows = tables["outcomes"]
     named = rows["printed"] != "not named"
     return share(rows["printed"][named] == rows["phase"][named], level)
@@ -352,7 +352,7 @@ def _named(tables: Tables, level: float) -> Interval:
     ),
 )
 def definitions(run: Run) -> Result:
-    """Outcomes on a grid of steps to both accuracies (or never), by the table and by this project."""
+    """Compare the phases of the table with ours, on a grid of steps to both accuracies (or never)."""
     steps = np.append(np.geomspace(10, 1e5, run.setting - 1).round(), np.inf)
     train, validation = (side.ravel() for side in np.meshgrid(steps, steps))
     fits, generalises, soon = np.isfinite(train), np.isfinite(validation), np.zeros(len(train), bool)

@@ -1,7 +1,7 @@
 """Liu et al., Figures 8 and 20 (§4.3, Appendix J): grokking on images.
 
-The images are MNIST's where the environment variable GROKPHYS_MNIST names a directory of its files, or an npz
-archive; else they are the 1797 digits that come with scikit-learn, and the items say so.
+The images are those of MNIST if the environment variable GROKPHYS_MNIST names a directory of its files, or an
+npz archive. Otherwise they are the 1797 digits that come with scikit-learn, and the items say so.
 """
 
 import os
@@ -24,10 +24,11 @@ DATA = os.environ.get("GROKPHYS_MNIST", "digits")
 IMAGES = "scikit-learn's digits" if DATA == "digits" else "MNIST"
 APPENDIX = "Appendix J"
 THRESHOLDS = {"train_accuracy": 0.9, "validation_accuracy": 0.6}
-"""The paper takes 60 % of the validation set here instead of 90 % (App. J)."""
+"""Accuracies that are to be reached. For images the paper asks for 60 % on the validation set, instead of 90
+% (App. J)."""
 DELAY = 1000
 SCALE = 8.0
-"""By which the start is multiplied: the paper says "a constant > 1", the authors' later code has 8."""
+"""Factor of the initial weights: the paper says "a constant > 1", and the authors' later code has 8."""
 BATCH = 200
 
 
@@ -45,7 +46,7 @@ class Setting:
 
 
 def options(model: ImageMLP, images: int) -> dict[str, Any]:
-    """Arguments of `nets.train` for a training set of so many images."""
+    """Return the arguments of `nets.train` for a training set of so many images."""
     return {
         "train_fraction": images / (len(model.task) - len(model.task.held_out)),
         "batch_size": min(BATCH, images),
@@ -55,7 +56,7 @@ def options(model: ImageMLP, images: int) -> dict[str, Any]:
 
 
 def train_images(run: Run, *, curves: bool) -> dict[str, dict[str, Any]]:
-    """Return tables of networks, with their steps to both accuracies, and of their accuracies on the way."""
+    """Return a table of networks with their steps to both accuracies, and one of accuracies over time."""
     setting: Setting = run.setting
     parts = [
         run.keep(f"images-{count}", lambda n=count: _train(setting, n, curves))  # type: ignore[misc]
@@ -132,7 +133,7 @@ def _much_later(tables: Tables, level: float) -> Interval:
     ),
 )
 def grokking(run: Run) -> Result:
-    """Training curves of networks that grok on images."""
+    """Show training curves of networks that grok on images."""
     tables = train_images(run, curves=True)
     rows = tables["curves"]
     with style(6.0):
@@ -170,7 +171,7 @@ def _plane(model: ImageMLP, images: int, cells: int, steps: int, delay: float) -
 
 
 def _less_decay(tables: Tables, level: float) -> Interval:
-    """Difference in weight decay between comprehension and grokking, in rows of cells."""
+    """Return the difference in weight decay between comprehension and grokking, in rows of cells."""
     rows = tables["networks"]
 
     def gap(row: Any, phase: Any) -> float:
@@ -217,7 +218,7 @@ def _less_decay(tables: Tables, level: float) -> Interval:
     ),
 )
 def phases(run: Run) -> Result:
-    """Phases over the learning rate of the last layer and the weight decay."""
+    """Map the phases over the learning rate of the last layer and the weight decay."""
     return diagram(run, "liu-8b")
 
 
@@ -252,7 +253,7 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
     ),
 )
 def sizes(run: Run) -> Result:
-    """Steps to fit and to generalize over the size of the training set."""
+    """Show the steps to fit and to generalize over the size of the training set."""
     tables = train_images(run, curves=False)
     rows = tables["networks"]
     with style(6.0):

@@ -24,18 +24,18 @@ COMPUTED = "none: it is derived, not drawn"
 CURRICULUM = [(0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1), (2, 4), (3, 3)]
 """D_1 … D_8 of Appendix C. D_7 repeats D_4."""
 EQUATIONS = {"A1": ((0, 2), (1, 1)), "A2": ((0, 3), (1, 2)), "A3": ((1, 3), (2, 2))}
-"""Eq. 20, each with the two samples that ask for it."""
+"""Equations of Eq. 20, each with the two samples from which it follows."""
 GENERIC = np.array([[-1.6, -0.4], [-0.7, 0.9], [0.5, -0.7], [1.8, 0.6]])
-"""Four points without a parallelogram, from which the representations of p = 4 are reached."""
+"""Four points without a parallelogram, the initial positions for the representations of p = 4."""
 
 
 def ground_state(theory: EffectiveTheory, start: Any) -> NDArray[np.float64]:
-    """Return the planar representation that the flow from `start` (tokens, 2) ends in."""
+    """Return the planar representation in which the flow from `start` (tokens, 2) ends."""
     return theory.solve(start, [1e6])[0]
 
 
 def show_parallelograms(E: Any, quadruples: Any, title: str, ax: Axes) -> None:
-    """Draw a planar embedding and its parallelograms; one with a repeated symbol is a line."""
+    """Draw a planar embedding and its parallelograms; a parallelogram with a repeated symbol is a line."""
     for k, (i, j, m, n) in enumerate(quadruples):
         corners = E[[i, m, j, n, i]]
         ax.fill(*corners.T, color=SERIES[k % len(SERIES)], alpha=0.25)
@@ -128,7 +128,7 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
     ),
 )
 def curriculum(run: Run) -> Result:
-    """Parallelograms that follow from more and more samples, p = 6, and which sets determine all."""
+    """Show the parallelograms that follow from growing training sets, p = 6, and which sets determine all."""
     stages: dict[str, list[Any]] = {"given": [], "distinct": [], "n_0": [], "rqi_bound": []}
     implied: dict[str, list[Any]] = {name: [] for name in ("given", *"ijmn")}
     start = generator_of(2).standard_normal((6, 2))
@@ -170,7 +170,7 @@ def _within(name: str) -> Measure:
 
 
 def bound_of(name: str) -> str:
-    """Column of the bound of RQI or of the predicted accuracy."""
+    """Return the name of the column with the bound of RQI or of the predicted accuracy."""
     return {"rqi": "rqi_bound", "predicted_accuracy": "accuracy_bound"}[name]
 
 
@@ -231,7 +231,7 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
     ),
 )
 def bounds(run: Run) -> Result:
-    """RQI and predicted accuracy of trained networks, with the bounds of their training sets."""
+    """Compare RQI and predicted accuracy of trained networks with the bounds by their training sets."""
     rows = train_fractions(run)
     operation = Operation(TOKENS)
     masks = training_sets(operation, range(10, 31), 200 if run.budget == "quick" else 10_000, seed=1010)
@@ -261,7 +261,7 @@ def bounds(run: Run) -> Result:
 
 
 def _descent(tables: Tables, level: float) -> Interval:
-    """Share of the pairs of a subset and a smaller one in it of which the smaller has no less freedom."""
+    """Return the share of pairs of nested subsets in which the smaller leaves at least as much freedom."""
     rows = tables["subsets"]
     names = [set(text.split()) - {"none"} for text in rows["equations"].tolist()]
     freedom = rows["degrees_of_freedom"]
@@ -291,7 +291,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def hierarchy(run: Run) -> Result:
-    """Every subset of the three equations of p = 4, what it implies, and its representation."""
+    """Show every subset of the three equations of p = 4, what it implies, and its representation."""
     rows: dict[str, list[Any]] = {"equations": [], "implied": [], "degrees_of_freedom": []}
     theories: dict[tuple[str, ...], EffectiveTheory | None] = {}
     names = {tuple(sum(pairs, ())): name for name, pairs in EQUATIONS.items()}

@@ -58,7 +58,7 @@ def _rarest(tables: Tables, level: float) -> Interval:
 
 
 def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
-    """Draw the representations that were learned at each pace, from the tables."""
+    """Draw the representations that were learned with each pair of learning rates, from the tables."""
     rows = tables["networks"]
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.8))
@@ -100,7 +100,7 @@ def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
     draw=_draw_four,
 )
 def four(run: Run) -> Result:
-    """Representations that networks learn for p = 4, with a fast and with a slow decoder."""
+    """Show the representations that networks learn for p = 4, with a fast and with a slow decoder."""
     setting: Four = run.setting
     parts = [run.keep(pace.replace(" ", "-"), lambda p=pace: _train_four(setting, p)) for pace in PACES]  # type: ignore[misc]
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -168,13 +168,14 @@ def show_representations(rows: Any, ax: Axes) -> None:
 # -- Figures 17 and 18 -------------------------------------------------------------------------------------
 
 MATRIX_DELTA = 4.5
-"""Of the squared Frobenius norm; the published code bounds its mean over the 9 entries by 0.5."""
+"""Tolerance of the Frobenius norm; the published code bounds the mean of its 9 squared entries by 0.5."""
 MATRIX_DECODER_RATE = 1e-5
-"""The slowest that the paper sweeps, 1e-5 … 1e-2: faster decoders memorize before a representation forms."""
+"""Learning rate of the decoder, the lowest of the paper's range 1e-5 … 1e-2: faster decoders memorize before
+a representation forms."""
 PERMUTATIONS = ("e", "(23)", "(12)", "(123)", "(132)", "(13)")
 """The elements of `physics.symmetric(3)`: permutations of three things in lexicographic order."""
 SPLIT = 24 / 36
-"""The paper's 24/12 (Section 4.1)."""
+"""Numbers of training and of validation samples, those of the paper (Section 4.1)."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class Matrices:
 
 
 def _hexagons(tables: Tables, level: float) -> Interval:
-    """Share of hexagons among the networks with RQI > 0.95."""
+    """Return the share of hexagons among the networks with RQI > 0.95."""
     rows = tables["elements"]
     found = []
     for network in np.unique(rows["network"][rows["rqi"] > GROKKED]):
@@ -238,7 +239,7 @@ def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
     draw=_draw_hexagon,
 )
 def hexagon(run: Run) -> Result:
-    """Principal components of the six matrices, flattened, of each network."""
+    """Show the principal components of the six matrices of each network, as vectors of their entries."""
     setting: Matrices = run.setting
     trained = train(
         setting.model,
@@ -280,7 +281,7 @@ def show_components(points: Any, plane: list[int], ax: Axes) -> None:
 
 
 def _best_passes(tables: Tables, level: float) -> Interval:
-    """Training fraction from which the best network passes RQI 0.95, as the line in the paper does."""
+    """Return the training fraction from which the best network passes RQI 0.95, like the paper's line."""
     rows = tables["networks"]
     passed = np.isfinite(rows["steps_to_rqi"])
 
@@ -381,7 +382,7 @@ def _bounded(tables: Tables, level: float) -> Interval:
     ),
 )
 def permutations(run: Run) -> Result:
-    """RQI, steps to RQI > 0.95, and accuracies of networks on S_3 over the training fraction."""
+    """Show RQI, steps to RQI > 0.95, and accuracies of networks on S_3 over the training fraction."""
     rows = train_fractions(run)
     with style(10.6):
         figure = Figure(figsize=(10.6, 6.8))

@@ -1,4 +1,4 @@
-"""Estimates that several figures of Liu et al. need: medians, transitions, shares of a part of a table."""
+"""Estimates that several figures of Liu et al. need: medians, transitions, shares in part of a table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from grokphys.papers.evidence import difference, share
 
 
 def median(values: Any, level: float) -> Interval:
-    """Median of values (n,), infinite ones among them, with the interval of its order statistics."""
+    """Return the median of values (n,), which may be infinite, with the interval of its order statistics."""
     ordered = np.sort(np.asarray(values, np.float64))
     count = len(ordered)
     if not count:
@@ -38,13 +38,13 @@ def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
 
 
 def contrast(hits: Any, inside: Any, level: float) -> Interval:
-    """Share of truth values (n,) inside a part of a table minus that outside."""
+    """Return the share of truth values (n,) inside a part of a table, minus that outside."""
     hits, inside = np.asarray(hits, bool), np.asarray(inside, bool)
     return difference(share(hits[inside], level), share(hits[~inside], level))
 
 
 def smallest(found: Sequence[Interval]) -> Interval:
-    """The smallest of several estimates, with the smallest limits of their intervals."""
+    """Return the smallest of several estimates, with the smallest limits of their intervals."""
     return Interval(
         min(one.estimate for one in found),
         min(one.low for one in found),

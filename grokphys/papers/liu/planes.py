@@ -1,7 +1,7 @@
-"""Liu et al.: networks over a plane of two hyper-parameters, rules for their phases, and their pictures.
+"""Liu et al.: networks over a plane of two hyperparameters, rules for their phases, and figures of them.
 
-Two networks of one cell that differ in their seed alone often have different phases, so several are trained
-in each cell, and the figures show the share of each phase in every cell.
+Two networks of one cell that differ only in their seed often have different phases. Several networks are
+therefore trained in each cell, and the figures show the share of each phase in every cell.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ from grokphys.phases import ACCURACIES, Training, axis
 LOW: Span = (0.0, 1 / 3)
 HIGH: Span = (2 / 3, 1.0)
 ALL: Span = (0.0, 1.0)
-"""Parts of an axis, from which corners of the plane are made."""
+"""Parts of an axis, which define the corners of the plane."""
 Columns = Mapping[str, NDArray[Any]]
 
 
@@ -42,11 +42,11 @@ class Plane:
     Attributes
     ----------
     models : mapping
-        What trains in each diagram, by title.
+        Model that is trained for each diagram, by title.
     x, y : tuple
         Name and limits of the axes.
     cells, each : int
-        Cells of an axis, and networks a cell.
+        Number of cells along an axis, and of networks in a cell.
     options : mapping
         Other arguments of `nets.train`.
     """
@@ -129,7 +129,7 @@ def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
 
 
 def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, float], Interval]:
-    """Share of a phase in a part of the plane minus its share elsewhere."""
+    """Return the share of a phase in a part of the plane, minus its share elsewhere."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _of(tables, title)
@@ -160,7 +160,7 @@ def _of(tables: Tables, title: str) -> Columns:
 
 
 def rarest_phase(tables: Tables, level: float) -> Interval:
-    """Share of the rarest of the four phases."""
+    """Return the share of the rarest of the four phases."""
     return smallest([share(tables["networks"]["phase"] == phase, level) for phase in PHASES])
 
 
@@ -177,7 +177,7 @@ FOUR = Statement(
 
 
 def _densities(column: Any, row: Any, phase: Any) -> NDArray[np.float64]:
-    """Share of each phase in each cell (phases, rows, columns); zero where a cell has no network."""
+    """Return the share of each phase in each cell (phases, rows, columns), zero in cells without networks."""
     shape = (len(PHASES), int(np.max(row)) + 1, int(np.max(column)) + 1)
     counts = np.zeros(shape)
     np.add.at(counts, (np.searchsorted(sorted(PHASES), phase), row, column), 1)
@@ -230,7 +230,7 @@ SANDWICH = Statement(
 
 
 def _distance(column: Any, row: Any, phase: Any) -> float:
-    """Mean distance to all networks that memorize, in cells, of comprehension minus that of grokking."""
+    """Return the mean distance, in cells, from memorization to comprehension minus that to grokking."""
     places = np.stack([column, row], axis=1).astype(float)
     goal = places[phase == "memorization"]
     if not len(goal):
@@ -248,7 +248,7 @@ def closer_to_memorization(tables: Tables, level: float) -> Interval:
 
 
 def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
-    """Total variation distance between the shares of the phases in the two halves of an axis."""
+    """Return a measure: the total variation distance between the phases in the two halves of an axis."""
 
     def distance(half: Any, phase: Any) -> float:
         parts = [np.array([np.mean(phase[half == k] == name) for name in PHASES]) for k in (0, 1)]

@@ -1,4 +1,4 @@
-"""Figures 3 and 4, Appendix F: embeddings, and what their classifiers see over the plane (Section 5)."""
+"""Figures 3 and 4, Appendix F: embeddings, and their classifiers over the plane (Section 5)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ class Setting:
 
 
 def _embeddings(tables: Tables) -> NDArray[np.float64]:
-    """Return embeddings (networks, 17, 2) from one row a token of a network."""
+    """Return embeddings (networks, 17, 2) from a table with one row for each token of a network."""
     rows = tables["tokens"]
     order = np.lexsort((rows["token"], rows["network"]))
     return np.stack([rows["x"], rows["y"]], axis=1)[order].reshape(-1, 17, 2)
@@ -46,12 +46,12 @@ def _circles(tables: Tables) -> NDArray[np.bool_]:
 
 
 def _clustered(tables: Tables) -> NDArray[np.float64]:
-    """Part of the pair sums (networks,) whose nearest other one is of their class."""
+    """Return the fraction (networks,) of the pair sums whose nearest other pair sum has the same class."""
     return np.asarray(1 - structures_of(_embeddings(tables))["imperfections"] / PAIRS)
 
 
 def aligned(E: Any) -> NDArray[np.float64]:
-    """How well the pair sums of a class lie on one line through the origin, as a mean over classes.
+    """Return how well the pair sums of a class lie on one line through the origin, as a mean over classes.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def aligned(E: Any) -> NDArray[np.float64]:
     Returns
     -------
     ndarray, shape (networks,)
-        Length of the pair sums along the best line of their class, as a part of their length: 1 on the line,
-        about 2/π for many sums in any direction, more for few.
+        Length of the pair sums along the best line of their class, as a fraction of their length. It is 1 if
+        all lie on the line, about 2/π for many sums in random directions, and more for few.
     """
     sums = np.asarray(E)[:, FIRST] + np.asarray(E)[:, SECOND]
     z = sums[..., 0] + 1j * sums[..., 1]
@@ -111,7 +111,7 @@ SHUFFLED = shuffled("tokens", "token", within="network")
     ),
 )
 def grid_map(run: Run) -> Result:
-    """A grid, and its classifier over the plane with the pair sums."""
+    """Show a grid, and its classifier over the plane with the pair sums."""
     return _typical(run, "grid", "musat-3", 4300)
 
 
@@ -145,7 +145,7 @@ def grid_map(run: Run) -> Result:
     ),
 )
 def circle_map(run: Run) -> Result:
-    """A circle, and its classifier over the plane with the pair sums."""
+    """Show a circle, and its classifier over the plane with the pair sums."""
     return _typical(run, "circle", "musat-4", 4400)
 
 
@@ -170,7 +170,7 @@ def circle_map(run: Run) -> Result:
     ),
 )
 def more_maps(run: Run) -> Result:
-    """Embeddings beside their classifiers, of the first networks at weight decay 0.6."""
+    """Show the embeddings and the classifiers of the first networks at weight decay 0.6."""
     trained = _trained(run.setting, 4500)
     rows = -(-trained.runs // 2)
     with style(13.0):
@@ -205,7 +205,7 @@ def _tokens(trained: Trajectory) -> dict[str, Any]:
 
 
 def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
-    """Train, and draw what the most typical network of a kind has learned, or the first if there is none."""
+    """Train networks, and draw what a typical one of a kind has learned, or the first if there is none."""
     trained = _trained(run.setting, seed)
     chosen = typical_runs(trained, structures(trained.final))
     if kind not in chosen and run.budget == "paper":
@@ -220,7 +220,7 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
 
 
 def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> dict[str, Any]:
-    """Draw an embedding and its classifier, and return a table of what becomes of the pair sums."""
+    """Draw an embedding and its classifier, and return a table of pair sums with predicted classes."""
     alone = revived(trained.run(run))
     E, task = trained.final[run].astype(float), alone.model.task
     sums = E[task.inputs].sum(axis=1)

@@ -1,4 +1,4 @@
-"""What Musat's recipes have in common: ensembles as tables of structures, and measures of these."""
+"""Code that Musat's recipes share: ensembles as tables of structures, and measures of these."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,13 +23,14 @@ from physics.trajectory import Trajectory
 EPOCHS = 2000
 STEPS = 100
 PAIRS = 153
-"""Pairs of seventeen tokens, and so the most imperfections that there can be."""
+"""Number of pairs of 17 tokens, which is the largest possible number of imperfections."""
 FITTED = "weights, softening, step and scaling, which the paper leaves open, were chosen on Table 2"
 GRID = 20
-"""Imperfections up to which a grid is a good one; random positions have 148 on average, and 134 at least
-among 1000."""
+"""Largest number of imperfections of a good grid. Random positions have 148 on average, and at least 134 in
+1000 draws."""
 ORDERED = 102
-"""Imperfections up to which there is a grid at all, an imperfect one: two thirds of the pairs."""
+"""Largest number of imperfections of an imperfect grid, two thirds of the pairs. With more there is no
+grid."""
 Measure = Callable[[Tables, float], Interval]
 
 
@@ -60,7 +61,7 @@ def table_of(trained: Trajectory) -> dict[str, NDArray[Any]]:
 
 
 def counted(constants: Mapping[str, float], table: Columns) -> dict[str, NDArray[Any]]:
-    """Return a table of circles and imperfections as one of how many runs there are of each kind."""
+    """Return a table of runs as one of the distinct structures, with the number of runs of each."""
     kinds, runs = np.unique(
         np.stack([table["circle"].astype(int), table["imperfections"]], axis=1), axis=0, return_counts=True
     )
@@ -69,7 +70,7 @@ def counted(constants: Mapping[str, float], table: Columns) -> dict[str, NDArray
 
 
 def run_by_run(table: Columns) -> dict[str, NDArray[Any]]:
-    """Return a table with one row a run, from one that `counted` has made."""
+    """Return a table with one row for each run, from one that `counted` has made."""
     return {name: np.repeat(column, table["runs"]) for name, column in table.items() if name != "runs"}
 
 
@@ -83,7 +84,7 @@ def joined(parts: Any) -> dict[str, NDArray[Any]]:
 
 
 def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
-    """Share of circles among the runs at some constants."""
+    """Return a measure: the share of circles among the runs with these constants."""
 
     def measure(tables: Tables, level: float) -> Interval:
         return share(_chosen(tables, table, constants)["circle"], level).map(lambda value: scale * value)
@@ -92,7 +93,7 @@ def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
 
 
 def imperfections(table: str, **constants: float) -> Measure:
-    """Mean imperfections of the runs at some constants that are no circles."""
+    """Return a measure: the mean imperfections of the runs with these constants that are no circles."""
 
     def measure(tables: Tables, level: float) -> Interval:
         return mean(where(_chosen(tables, table, constants), circle=False)["imperfections"], level)
@@ -101,7 +102,7 @@ def imperfections(table: str, **constants: float) -> Measure:
 
 
 def gap(first: Measure, second: Measure) -> Measure:
-    """First minus second measure, of runs that are independent of each other."""
+    """Return a measure: the first minus the second, of runs that are independent of each other."""
     return lambda tables, level: difference(first(tables, level), second(tables, level))
 
 
@@ -111,7 +112,7 @@ def _chosen(tables: Tables, table: str, constants: Mapping[str, float]) -> Colum
 
 
 def shuffled_runs(table: str, column: str) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a `chance` that puts a column of a table of counts in random order among the runs."""
+    """Return a `chance` for rules, which permutes a column of a table of counts among the runs."""
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
         rows = run_by_run(tables[table])
@@ -121,7 +122,7 @@ def shuffled_runs(table: str, column: str) -> Callable[[Tables, np.random.Genera
 
 
 def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a `chance` that puts normal random positions in the place of the ends of runs."""
+    """Return a `chance` for rules, which replaces final positions by normal random ones."""
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
         rows = tables[table]
@@ -132,7 +133,7 @@ def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Ge
 
 
 def percent_of(circles: int, source: str) -> Printed:
-    """Circles of the paper's hundred runs in %, with Wilson's interval."""
+    """Return the number of circles among the paper's hundred runs, in %, with Wilson's interval."""
     found = share(np.arange(PAPER_RUNS) < circles, 0.95)
     return Printed(str(circles), source, (100 * found.low, 100 * found.high), counted=True)
 
@@ -157,7 +158,7 @@ def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
 
 
 def what(E: Any, accuracy: float | None = None) -> str:
-    """Say what an embedding has become, with the validation accuracy of its network in %."""
+    """Return the structure of an embedding in words, with the validation accuracy of its network in %."""
     ratio = float(circle_ratio(E))
     kind = f"circle, {ratio:.2f}" if ratio < 1.2 else f"{int(grid_imperfections(E[None])[0])} imperf."
     return kind if accuracy is None else f"{kind}, {accuracy:.0f} %"

@@ -28,7 +28,7 @@ class Setting:
 
 
 def _left(*names: str) -> Measure:
-    """Geometric mean at weight decay 1 over that at 0; of two columns, of the first over the second."""
+    """Return a measure: the geometric mean, of a column or a quotient, at weight decay 1 over that at 0."""
 
     def measure(tables: Tables, level: float) -> Interval:
         return difference(*(_logarithms(tables, names, decay, level) for decay in (1.0, 0.0))).map(np.exp)
@@ -91,7 +91,7 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def norms(run: Run) -> Result:
-    """Mean |w| and |b| of the hidden layer over training, by weight decay."""
+    """Show the means of |w| and |b| of the hidden layer over training, by weight decay."""
     setting: Setting = run.setting
     parts = [
         run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]

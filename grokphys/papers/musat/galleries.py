@@ -36,7 +36,7 @@ PLANES: Mapping[int, Sequence[tuple[int, int]]] = {
     3: ((0, 1), (0, 2), (1, 2)),
     4: ((0, 1), (1, 2), (2, 3)),
 }
-"""Pairs of dimensions of Appendix G, by D; which three the paper shows of D = 4 it does not say."""
+"""Pairs of dimensions of Appendix G, by D. For D = 4 the paper does not say which three it shows."""
 SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
 
 
@@ -50,7 +50,7 @@ class Setting:
 
 
 def _kind(name: str, **constants: float) -> Measure:
-    """Share of runs of one of three kinds: circles, grids, imperfect grids."""
+    """Return a measure: the share of runs of one of three kinds, circles, grids or imperfect grids."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["runs"], **constants)
@@ -106,7 +106,7 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
     ),
 )
 def arrangements(run: Run) -> Result:
-    """Where particles end: the first runs for each alignment constant, and how many are of which kind."""
+    """Show the final positions of the first particle runs at each alignment constant, and count the kinds."""
     setting: Setting = run.setting
     rows, pictures = [], {}
     for f_a in (1.0, 2.0, 0.5):
@@ -152,7 +152,7 @@ def _fewer(tables: Tables, level: float) -> Interval:
     ),
 )
 def embeddings(run: Run) -> Result:
-    """Where embeddings end: the first networks for each weight decay, and how many are of which kind."""
+    """Show the final embeddings of the first networks at each weight decay, and count the kinds."""
     setting: Setting = run.setting
     rows, pictures = [], {}
     for decay in sorted(TABLE_1, reverse=True):
@@ -169,7 +169,7 @@ def embeddings(run: Run) -> Result:
 
 
 def _disordered(dim: int) -> Measure:
-    """Part of the pair sums whose nearest other one is of another class."""
+    """Return the fraction of the pair sums whose nearest other pair sum has another class."""
     return lambda tables, level: mean(tables[f"D{dim}"]["imperfections"] / PAIRS, level)
 
 
@@ -195,7 +195,7 @@ def _disordered(dim: int) -> Measure:
     ),
 )
 def higher(run: Run) -> Result:
-    """Embeddings in three and four dimensions, on planes of two of them."""
+    """Show embeddings in three and four dimensions, on planes of two of these."""
     setting: Setting = run.setting
     tables, pictures = {}, {}
     for dim, planes in PLANES.items():

@@ -22,12 +22,12 @@ from nets.models import ConstantAttention
 
 Array = NDArray[np.float64]
 DRAWS = 2000
-"""Pairs of tables that are simulated for the probability of a distance."""
+"""Number of pairs of tables that are simulated for the probability of a distance."""
 BLOCK = 2**21
-"""Networks that are drawn at a time."""
+"""Number of networks that are drawn at a time."""
 STARTS: tuple[Initialisation, ...] = ("pytorch", "xavier_uniform", "xavier_normal", "kaiming_uniform")
 BLOCKS = 20
-"""Parts of the networks that the jackknife leaves out one after the other."""
+"""Number of parts of the networks that the jackknife leaves out, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Networks of one weight decay: circles, imperfections and accuracies in %, (..., networks) each."""
+    """Networks of one weight decay: circles, imperfections and accuracies in %, as arrays (..., networks)."""
 
     circle: NDArray[np.bool_]
     imperfections: Array
@@ -49,7 +49,7 @@ class Sample:
 
     @staticmethod
     def of(table: Columns) -> "Sample":
-        """Return the numbers of a table of networks."""
+        """Return the sample of a table of networks."""
         return Sample(
             np.asarray(table["circle"], bool),
             np.asarray(table["imperfections"], np.float64),
@@ -59,18 +59,18 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """What Table 1 says of some networks, and what errors need; arrays (...), one value a sample.
+    """The numbers that Table 1 states of networks, with what errors need, as arrays (...) over samples.
 
     Attributes
     ----------
     networks : int
     circles : ndarray
     imperfections, error : ndarray
-        Mean of the rest, and its standard error.
+        Mean imperfections of the networks without a circle, and its standard error.
     accuracy, variance : ndarray, shape (2, ...)
-        Mean accuracy in % of circles and of the rest, and its variance over networks.
+        Mean accuracy in % of the networks with and without a circle, and its variance over networks.
     correlation : ndarray
-        Of imperfections and accuracy of the rest.
+        Correlation of imperfections and accuracy among the networks without a circle.
     """
 
     networks: int
@@ -83,7 +83,7 @@ class Numbers:
 
     @staticmethod
     def of_paper(row: PaperRow) -> "Numbers":
-        """Return the numbers of the paper, which gives no scatter of its accuracies."""
+        """Return the numbers of the paper, which states no variance of its accuracies."""
         related = row.correlation.estimate if isinstance(row.correlation, Interval) else row.correlation
         values: tuple[Any, ...] = (
             row.circles,
@@ -124,7 +124,7 @@ class Numbers:
 
 
 def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Mean and variance (...) of the chosen of values (..., n); NaN of too few."""
+    """Return the mean and the variance (...) of the chosen among values (..., n); NaN if they are too few."""
     count = chosen.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = np.where(chosen, values, 0.0).sum(axis=-1) / count
@@ -133,11 +133,12 @@ def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
 
 
 def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
-    """Squared distance (...) of the paper's numbers from ours in standard errors of both.
+    """Return the squared distances (...) of the paper's numbers from ours, in standard errors of both.
 
-    Circles: likelihood ratio of two binomials. Imperfections: the paper's own interval. Accuracies, for which
-    it gives none: our scatter at the paper's number of networks. Correlations: Fisher's z. NaN where a number
-    is absent, or can say nothing: no circles here and none there, which no start of the layers could miss.
+    Circles are compared by the likelihood ratio of two binomials, imperfections with the paper's interval,
+    and correlations on the scale of Fisher's z. The paper states no interval of accuracies, which are
+    compared with our scatter at its number of networks. The distance is NaN where a number is absent, and
+    where neither has circles, which every start of the layers would reproduce.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         circles = np.broadcast_arrays(paper.circles, ours.circles)
@@ -163,7 +164,7 @@ def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
 
 
 def distance(samples: Mapping[float, Sample]) -> tuple[float, int]:
-    """Sum of the squares over all numbers of Table 1, and how many these are."""
+    """Return the sum of the squared distances over all numbers of Table 1, and how many there are."""
     squares = np.concatenate(
         [
             list(distances(Numbers.of_paper(TABLE_1[decay]), Numbers.of(own)).values())
@@ -177,8 +178,8 @@ def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]
     """Return the sum of the squares for one start, and the probability of a larger one by chance.
 
     The numbers of one row come from the same networks and depend on each other, so that their sum has no χ²
-    distribution: it is simulated. Both tables are drawn from our networks again and again, with the rate of
-    circles that the paper's networks and ours have together.
+    distribution. Its distribution is simulated: both tables are drawn from our networks many times, at the
+    rate of circles in the paper's networks and ours together.
     """
     generator = np.random.default_rng(seed)
     chance = np.zeros(DRAWS)
@@ -203,7 +204,7 @@ def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]
 
 
 def _drawn(sample: Sample, rate: float, shape: tuple[int, int], generator: np.random.Generator) -> Sample:
-    """Draw tables (tables, networks) from networks; of a kind that we have none of, no accuracy is known."""
+    """Draw tables (tables, networks) from networks; the accuracy of a kind that we lack is unknown (NaN)."""
     circle = generator.uniform(size=shape) < rate
     imperfections, accuracy = np.full(shape, np.nan), np.full(shape, np.nan)
     for kind in (True, False):
@@ -223,7 +224,7 @@ def _samples(rows: Columns, start: str) -> dict[float, Sample]:
 
 
 def _by_block(tables: Tables, level: float, measure: Any) -> Interval:
-    """Return a measure of a table of networks, its interval from leaving out blocks of the networks."""
+    """Return a measure of a table of networks, with an interval from leaving out blocks of networks."""
     rows = tables["networks"]
     names = list(rows)
 
@@ -250,7 +251,7 @@ def _each(tables: Tables, level: float) -> Interval:
 
 
 def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Give each network of a weight decay the start of another one."""
+    """Give each network the initialization of another one of its weight decay, as a model of chance."""
     rows = tables["networks"]
     order = np.arange(len(rows["start"]))
     for decay in np.unique(rows["weight_decay"]):
@@ -292,7 +293,7 @@ def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
     ),
 )
 def starts(run: Run) -> Result:
-    """How far all numbers of Table 1 are from networks that begin in one way or another."""
+    """Measure how far the numbers of Table 1 are from those of networks of several initializations."""
     setting: Setting = run.setting
     table = joined(
         run.keep(
@@ -313,7 +314,7 @@ def starts(run: Run) -> Result:
 
 
 def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str, Any]:
-    """Train networks of one start; all starts share embeddings and splits, and differ by the start alone."""
+    """Train networks of one initialization of the layers; embeddings and splits are the same for all."""
     trained = networks(
         decay,
         runs=setting.runs,
@@ -327,7 +328,7 @@ def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str,
 
 
 def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
-    """Draw the share of circles over weight decay, by the start of the layers, and the paper's."""
+    """Draw the share of circles over weight decay, by the initialization of the layers, and the paper's."""
     series = {"paper": [proportion(row.circles, PAPER_RUNS) for row in TABLE_1.values()]}
     for start in starts:
         own = _samples(rows, start).values()
@@ -345,7 +346,7 @@ def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
 
 
 def show_totals(totals: Sequence[Mapping[str, Any]], ax: Axes) -> Axes:
-    """Draw χ² of all numbers of Table 1 for each start, and what chance stays below in 95 % of the cases."""
+    """Draw χ² of all numbers of Table 1 for each initialization, and the 95 % quantile of χ² by chance."""
     names = [row["start"] for row in totals]
     ax.barh(names, [row["chi_square"] for row in totals], height=0.55)
     for y, row in enumerate(totals):

@@ -46,7 +46,7 @@ def _accuracy(decay: float, circle: bool) -> Measure:
 
 
 def _sampled(decay: float, circle: bool, count: int) -> Measure:
-    """Mean accuracy of as many networks as the paper has, for which it prints no interval."""
+    """Return a measure: the mean accuracy of as many networks as the paper has, which prints no interval."""
 
     def measure(tables: Tables, level: float) -> Interval:
         values = where(tables["networks"], weight_decay=decay, circle=circle)["accuracy"]
@@ -151,7 +151,7 @@ def _highly_correlated(decay: float) -> Statement:
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the estimates of the tables beside those of the paper."""
+    """Draw the estimates of the tables next to those of the paper."""
     panels: dict[str, list[tuple[str, Any, Interval]]] = {}
     for decay, row in TABLE_1.items():
         constants = {"weight_decay": decay}
@@ -214,7 +214,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def table_1(run: Run) -> Result:
-    """Circles, imperfections and validation accuracy of the networks at four weight decays."""
+    """Compare circles, imperfections and validation accuracy of the networks at four weight decays."""
     setting: Setting = run.setting
     table = joined(
         run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]

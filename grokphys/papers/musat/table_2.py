@@ -87,7 +87,7 @@ ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.
 
 
 def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the estimates of the tables beside those of the paper."""
+    """Draw the estimates of the tables next to those of the paper."""
     with style(9.5):
         figure = Figure(figsize=(9.5, 2.9))
         left, right = figure.subplots(1, 2)
@@ -146,7 +146,7 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw_table,
 )
 def table_2(run: Run) -> Result:
-    """Circles and imperfections of many runs of the particles, and of networks at weight decay 1."""
+    """Compare circles and imperfections of many runs of the particles, and of networks at weight decay 1."""
     setting: Setting = run.setting
     moved = [
         run.keep(f"f_a-{f_a:g}", lambda f_a=f_a: _moved(f_a, setting.runs, 0.02, 2600))  # type: ignore[misc]
@@ -184,7 +184,7 @@ class Map:
 
 
 def _over_f_a(tables: Tables, level: float) -> Interval:
-    """Smallest rise of the share of circles from one f_a to the next of 0.5, 1 and 2."""
+    """Return the smallest rise of the share of circles from one f_a to the next, among 0.5, 1 and 2."""
     rows = [circles("particles", f_a=f_a, step_size=0.005)(tables, level) for f_a in (0.5, 1.0, 2.0)]
     return min((difference(b, a) for a, b in pairwise(rows)), key=lambda gap: gap.low)
 
@@ -272,7 +272,7 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
     draw=_draw_map,
 )
 def phase_map(run: Run) -> Result:
-    """Circles and imperfections of the particles over f_a and step size, all to the same time."""
+    """Map circles and imperfections of the particles over f_a and step size, all at the same final time."""
     setting: Map = run.setting
     table = joined(
         run.keep(
