@@ -168,14 +168,13 @@ def show_representations(rows: Any, ax: Axes) -> None:
 # -- Figures 17 and 18 -------------------------------------------------------------------------------------
 
 MATRIX_DELTA = 4.5
-"""Tolerance of the Frobenius norm; the published code bounds the mean of its 9 squared entries by 0.5."""
+"""Tolerance of the squared Frobenius norm; the published code bounds the mean of the 9 squares by 0.5."""
 MATRIX_DECODER_RATE = 1e-5
-"""Learning rate of the decoder, the lowest of the paper's range 1e-5 … 1e-2: faster decoders memorize before
-a representation forms."""
+"""Learning rate of the decoder, the paper's lowest: faster decoders memorize before a structure forms."""
 PERMUTATIONS = ("e", "(23)", "(12)", "(123)", "(132)", "(13)")
 """The elements of `physics.symmetric(3)`: permutations of three things in lexicographic order."""
 SPLIT = 24 / 36
-"""Numbers of training and of validation samples, those of the paper (Section 4.1)."""
+"""Fraction of the pairs that train: 24 of 36, as in the paper (Section 4.1)."""
 
 
 @dataclass(frozen=True)
