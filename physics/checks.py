@@ -135,6 +135,37 @@ def finite_array(name: str, value: Any) -> NDArray[np.float64]:
     return array
 
 
+def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
+    """Return `value` as an array of complex128; refuse text, booleans, NaN and infinity.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : array_like
+        Complex or real numbers of any shape.
+
+    Returns
+    -------
+    ndarray of complex128, shape of `value`
+
+    Raises
+    ------
+    InputError
+        If `value` is not an array of numbers, or one of them is not finite.
+    """
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "iufc":
+            raise TypeError
+        array = array.astype(np.complex128)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of complex numbers, got {type(value).__name__}") from None
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite, got NaN or infinite values")
+    return array
+
+
 def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.float64]:
     """Return `value` as finite point sets (..., tokens, dim) with enough tokens and at least one dimension.
 

@@ -64,7 +64,7 @@ class AffineFlow(Value):
 
     @property
     def tokens(self) -> int:
-        """Number of components K."""
+        """Number of components K, each of which is a token of the trajectory."""
         return len(self.A)
 
     @property

@@ -187,17 +187,20 @@ def _digest(*files: tuple[str, int]) -> bytes:
 
 @primitive
 def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
-    """View ``rows * columns`` entries of a contiguous array, from the entry `start`, as a matrix.
+    """Return ``rows * columns`` entries of a contiguous array, from the entry `start`, as a matrix.
 
-    A reshaped slice would do the same, but compiles for half a second each time. The array must outlive the
-    view.
+    The result is a view, so the array must outlive it. A slice that is reshaped would do the same, but
+    compiles for half a second each time. The first argument is Numba's; kernels do not pass it.
     """
     return _view(numbers, 2)
 
 
 @primitive
 def piece(typing_context: Any, numbers: Any, start: Any, size: Any) -> Any:
-    """View `size` entries of a contiguous array, from the entry `start`. The array must outlive the view."""
+    """Return `size` entries of a contiguous array, from the entry `start`.
+
+    The result is a view, so the array must outlive it. The first argument is Numba's; kernels do not pass it.
+    """
     return _view(numbers, 1)
 
 
@@ -226,7 +229,7 @@ def call(typing: Any, address: Any, arguments: Any) -> Any:
 
     A kernel that is called by its name is optimized again within each of its callers, and three times within
     a ``prange``. A call by its address avoids this. The address must come from `address_of` with arguments of
-    the same types.
+    the same types. The first argument, `typing`, is Numba's.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -244,7 +247,10 @@ def call(typing: Any, address: Any, arguments: Any) -> Any:
 
 
 def address_of(kernel: Any, *arguments: Any) -> int:
-    """Return the address of a kernel for arguments of these types, for `call`; compile it if necessary."""
+    """Return the address by which `call` can call a kernel, and compile the kernel if necessary.
+
+    `arguments` are examples of its arguments. Only their types matter, so arrays may be empty.
+    """
     key = (kernel, *map(_kind, arguments))
     if key not in _addresses:  # Numba needs half a millisecond to determine the types of ten arrays.
         kinds = tuple(numba.typeof(argument) for argument in arguments)

@@ -23,8 +23,7 @@ def hear_seeds() -> Iterator[set[int]]:
     Yields
     ------
     set of int
-        The numbers of the seeds, which is filled as `parent_seed` is called. For the child of a seed it holds
-        the number of the parent.
+        Numbers of the seeds so far. The child of a seed counts as the seed itself.
     """
     heard: set[int] = set()
     token = _heard.set(heard)

@@ -222,7 +222,7 @@ def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> A
     Raises
     ------
     InputError
-        If an argument is invalid.
+        If `logits`, `frequencies` or `examples` have a wrong shape, or a value that is not allowed.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def excluded_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Arr
     Raises
     ------
     InputError
-        If an argument is invalid.
+        If `logits`, `frequencies` or `examples` have a wrong shape, or a value that is not allowed.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def frequency_ablation(logits: Any, *, examples: Any = None) -> Array:
     Raises
     ------
     InputError
-        If an argument is invalid.
+        If `logits` or `examples` have a wrong shape, or a value that is not allowed.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, number, whole_number
+from physics.checks import complex_array, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.neurons.spectrum import neuron_spectrum
 from physics.neurons.three_waves import ThreeWaves, blowups, invariants, three_waves
@@ -188,7 +188,7 @@ class FourierLottery:
         Raises
         ------
         InputError
-            As in `pack`.
+            If shapes do not agree, a value is not finite, or a coefficient at p/2 of an even p is not real.
         """
         first, second = self._checked(theta, xi)
         return 2 * self._couplings * first.conj() * second, self._couplings * first**2
@@ -205,6 +205,11 @@ class FourierLottery:
         -------
         tuple of ndarray of float64, shape (..., K)
             C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ).
+
+        Raises
+        ------
+        InputError
+            If shapes do not agree, a value is not finite, or a coefficient at p/2 of an even p is not real.
         """
         return invariants(*self._checked(theta, xi))
 
@@ -244,7 +249,7 @@ class FourierLottery:
         Raises
         ------
         InputError
-            As in `blowup_times`.
+            If shapes do not agree, a value is not finite, or a θ is smaller than 1e-145 of its ξ but not 0.
         """
         times = self.blowup_times(theta, xi)
         return np.where(np.isfinite(times).any(axis=-1), times.argmin(axis=-1) + 1, 0)
@@ -268,8 +273,8 @@ class FourierLottery:
         Raises
         ------
         InputError
-            As in `blowup_times`, or if a time is not between the divergences; the message then names the
-            neuron.
+            If shapes do not agree, a value is not finite, a θ is smaller than 1e-145 of its ξ but not 0, or a
+            time is not between the divergences; the message then names the neuron.
         """
         first, second = self._begun(theta, xi)
         clock = finite_array("times", times)
@@ -345,7 +350,7 @@ class FourierLottery:
             return z / self._rate(size)
 
     def _checked(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        first, second = _complex("theta", theta), _complex("xi", xi)
+        first, second = complex_array("theta", theta), complex_array("xi", xi)
         if first.shape != second.shape or first.shape[-1:] != (self.frequencies,):
             raise InputError(
                 f"theta and xi must have the same shape (..., {self.frequencies}) for {self.tokens} tokens, "
@@ -383,17 +388,3 @@ class FourierLottery:
                 run = f" of run {', '.join(map(str, place[:-1]))}" if len(place) > 1 else ""
                 return f"{time:g}: {neuron}{run} diverges at t* = {end:.6g} in frequency {k + 1}"
         return ""
-
-
-def _complex(name: str, value: Any) -> Complex:
-    """Return `value` as a finite array of complex128."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "iufc":
-            raise TypeError
-        array = array.astype(np.complex128)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of complex numbers, got {type(value).__name__}") from None
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite, got NaN or infinite values")
-    return array

@@ -40,7 +40,12 @@ HALF_TURN = math.pi / 2
 
 @rows_kernel(lambda theta, *_: -(-len(theta) // WIDTH), least=64)
 def constants(begin: int, end: int, theta: Complex, xi: Complex, out: Array) -> None:
-    """Write the first rows of the results for initial states `theta` and `xi` (n,) to `out` (rows, n)."""
+    """Compute constants of the solution for initial states `theta` and `xi` (n,), from `begin` to `end`.
+
+    `begin` and `end` count blocks of `WIDTH` states. The constants are written to `out` (rows, n), in the
+    order of their names in this module. If `out` has fewer rows than `ROWS`, the later constants are left
+    out.
+    """
     s = np.empty((ROWS + 6) * WIDTH)
     for block in range(begin, end):
         first = block * WIDTH

@@ -132,7 +132,18 @@ class ThreeWaves:
 
 
 def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
-    """Return the solution through initial states `theta` and `xi`, both complex128 of shape (...)."""
+    """Return the solution of the flow through given initial states.
+
+    Parameters
+    ----------
+    theta, xi : ndarray of complex128, shape (...)
+        Initial states, one for each neuron and frequency.
+
+    Returns
+    -------
+    ThreeWaves
+        Solution, whose method `at` gives the state at any time.
+    """
     found = _found(theta, xi, kernels.ROWS)
     size, M = found[kernels.SIZE], found[kernels.M]
     e, v = found[kernels.LOWEST_W], found[kernels.LOWEST_U]
@@ -155,13 +166,36 @@ def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
 
 
 def blowups(theta: Complex, xi: Complex) -> tuple[Array, Array]:
-    """Return the time z to the blow-up and its unit: only `ahead` and `size` of `ThreeWaves`, (...) each."""
+    """Return the times at which given initial states become infinite.
+
+    Parameters
+    ----------
+    theta, xi : ndarray of complex128, shape (...)
+        Initial states, one for each neuron and frequency.
+
+    Returns
+    -------
+    tuple of ndarray of float64, shape (...) each
+        The times, and the unit `size` to which they refer: `ahead` and `size` of `ThreeWaves`. The other
+        constants are not computed.
+    """
     found = _found(theta, xi, kernels.SIZE + 1)
     return found[kernels.AHEAD], found[kernels.SIZE]
 
 
 def invariants(theta: Complex, xi: Complex) -> tuple[Array, Array]:
-    """Return the conserved quantities C and M of states, (...) each, rounded only once."""
+    """Return the conserved quantities of given states.
+
+    Parameters
+    ----------
+    theta, xi : ndarray of complex128, shape (...)
+        States, one for each neuron and frequency.
+
+    Returns
+    -------
+    tuple of ndarray of float64, shape (...) each
+        C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ), each rounded only once.
+    """
     found = _found(theta, xi, kernels.M + 1)
     size = found[kernels.SIZE]
     return found[kernels.C] * size**2, found[kernels.M] * size**3

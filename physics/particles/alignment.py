@@ -1,4 +1,8 @@
-"""Kernels of the alignment: for each pair sum, the sum of the directions of all in its half space."""
+"""Kernels of the alignment: for each pair sum, the sum of the directions of all in its half space.
+
+In all of them `sums` (dim, P) are the pair sums, axis by axis, and `units` (dim, P) their unit vectors, which
+are zero for a pair sum at the origin.
+"""
 
 import math
 
@@ -44,7 +48,10 @@ def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> 
 
 @inner_kernel()
 def merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
-    """Sort `order` by the pairs (key, index), so that the result does not depend on the initial order."""
+    """Sort the permutation `order` (P,) by the pairs (key, index); `scratch` (P,) is scratch memory.
+
+    The result does not depend on the initial order, even if keys are equal.
+    """
     count = order.size
     width = 1
     while width < count:

@@ -53,7 +53,7 @@ class Plan:
 
     @property
     def cells(self) -> int:
-        """Number of cells of the grid."""
+        """Number of grid points in all, rows times columns."""
         return self.shape[0] * self.shape[1]
 
 
@@ -65,7 +65,7 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
     extent : ndarray of float64, shape (2,)
         Width of the set of points along each axis.
     softening : float
-        Length ε, greater than 0.
+        Length ε, greater than 0, in the same units.
     tolerance : float
         Largest error, relative to the largest push.
 
@@ -76,8 +76,8 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
 
     Notes
     -----
-    Extents are rounded up to an eighth of an octave, so that a moving system uses one grid for many steps.
-    Points that have collapsed to within the softening push less, and most of what they exert cancels. The
+    Extents are rounded up to powers of 2^(1/8), so that a moving system uses one grid for many steps. Points
+    that have collapsed to within the softening push each other less, and most of these pushes cancel. The
     tolerance is tightened for both reasons.
     """
     from scipy import fft  # imported here because it takes half a second
@@ -134,7 +134,24 @@ def plans(
 
 
 def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) -> Array:
-    """Return the repulsion between all pair sums as forces on the particles (tokens, 2) of one run."""
+    """Return the repulsion between all pair sums of one run as forces on its particles.
+
+    Parameters
+    ----------
+    position : ndarray of float64, shape (tokens, 2)
+        Positions of the particles.
+    pairs : Pairs
+        Layout of the pair sums.
+    softening : float
+        Length ε, greater than 0.
+    chosen : Plan
+        Grid for the extent of the pair sums.
+
+    Returns
+    -------
+    ndarray of float64, shape (tokens, 2)
+        Forces for a constant of 1; the caller multiplies them by the constant and the weight.
+    """
     first, second, tokens = pairs.first, pairs.second, len(position)
     push = repulsion(np.ascontiguousarray((position[first] + position[second]).T), softening, chosen)
     both = [np.bincount(first, one, tokens) + np.bincount(second, one, tokens) for one in push]

@@ -33,8 +33,8 @@ def _window(value: float, table: Array, weights: Array) -> int:
 def spread(begin: int, end: int, points: Array, table: Array, partial: Array) -> None:
     """Add a unit charge for every point to the grids `partial` (tasks, rows, columns), initially zero.
 
-    `points` (2, count) are in units of the grid. Each task takes an equal share of the points and a separate
-    grid.
+    `points` (2, count) are in units of the grid, and `table` (degree + 1, width) holds the polynomials of the
+    window. Each task takes an equal share of the points and a separate grid.
     """
     tasks, count = len(partial), points.shape[1]
     for task in range(begin, end):
@@ -60,7 +60,11 @@ def gather(
     scale: float,
     out: Array,
 ) -> None:
-    """Read two fields off the grid at every point, and write them, times `scale`, to `out` (2, count)."""
+    """Read a field off the grid at every point, and write it, times `scale`, to `out` (2, count).
+
+    `points` (2, count) are in units of the grid, `table` (degree + 1, width) holds the polynomials of the
+    window, and `field_x` and `field_y` (rows, columns) are the components of the field.
+    """
     wx, wy = np.empty(table.shape[1]), np.empty(table.shape[1])
     for a in range(begin, end):
         row = _window(points[0, a], table, wx)

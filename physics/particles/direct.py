@@ -47,7 +47,10 @@ class Pairs(NamedTuple):
 
 
 class Law(NamedTuple):
-    """The constants of the force, multiplied by the weights of the two kinds of interaction."""
+    """The constants of the force, multiplied by the weights of the two kinds of interaction.
+
+    Alignment within a class and between classes have separate constants because their weights differ.
+    """
 
     attraction: float
     repulsion: float
@@ -257,7 +260,11 @@ def _work_apart(
 
 
 def calls_of(pairs: Pairs, law: Law, dim: int) -> Calls:
-    """Return the addresses of the kernels that `law` needs in `dim` dimensions; compile them once."""
+    """Return the addresses of the kernels that `law` needs in `dim` dimensions; compile them once.
+
+    Of `pairs` only the types matter. Whether there is alignment, and how the repulsion is summed, decides
+    which kernels are needed.
+    """
     kind = law.apart, law.alignment_diff != 0.0, dim == 2
     if kind not in _calls:
         _calls[kind] = _compiled(pairs, law, dim)

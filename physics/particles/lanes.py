@@ -348,7 +348,7 @@ def advance(
 
 @cache
 def calls() -> tuple[int, int]:
-    """Compile the two kernels that `advance` calls, and return their addresses."""
+    """Compile the two kernels that `advance` calls, once in each process, and return their addresses."""
     axis, work, slots = np.empty((0, WIDTH)), np.empty((0, 0, WIDTH)), np.empty(0, np.int64)
     law = Law(0.0, 0.0, 0.0, 0.0, 0.0, False)
     forces = address_of(_forces, axis, axis, Classes(slots, slots, slots), law, work, axis, axis)

@@ -1,4 +1,8 @@
-"""Kernels of the repulsion between all pair sums, where the direct sum spends most of its time."""
+"""Kernels of the repulsion between all pair sums, where the direct sum spends most of its time.
+
+In all of them `sums` (dim, P) are the pair sums, axis by axis, and `out` (dim, P) the forces on them, to
+which the repulsion is added. `repulsion` is its constant, weight included, and `softening_squared` is ε².
+"""
 
 import math
 
@@ -73,7 +77,7 @@ def repel_group(
 ) -> None:
     """Add the repulsion between all pairs of the pair sums a0…a1 in the plane.
 
-    The pair of a pair sum with itself needs no test, because d = 0 gives no force.
+    The softening must be greater than 0. The force of a pair sum on itself is then 0, and needs no test.
     """
     x, y = sums[0, a0:a1], sums[1, a0:a1]
     out_x, out_y = out[0, a0:a1], out[1, a0:a1]
@@ -176,7 +180,11 @@ def repulsion_apart(
     out: Array,
     repel_apart: int,
 ) -> None:
-    """Add the part of the repulsion between different classes that belongs to `task`, in any dimension."""
+    """Add the part of the repulsion between different classes that belongs to `task`, in any dimension.
+
+    The tasks share the pairs as in `share_of_repulsion`, `label` (P,) holds the classes, and `repel_apart` is
+    the address of this kernel.
+    """
     count = label.size
     turn = 0
     for begin in range(0, count, CHUNK):

@@ -64,7 +64,7 @@ class ParticleSystem(Value):
     alignment : float, default 1.0
         Constant f_a of the alignment, which turns pair sums of a class into one direction.
     softening : float, default 0.1
-        Length ε, at least 0, below which attraction and repulsion stop growing: |d|² becomes |d|² + ε².
+        Length ε, at least 0, below which attraction and repulsion fade: |d|² becomes |d|² + ε².
     pairs : array_like of int, shape (n, 2), optional
         Training set: only these pairs interact. By default all P = N(N+1)/2 pairs do.
     modulus : int, optional
@@ -153,7 +153,7 @@ class ParticleSystem(Value):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights P/n_same and P/n_diff of the interactions within a class and between classes."""
+        """Weights of interactions within a class and between classes, explained in the notes of the class."""
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 

@@ -257,7 +257,18 @@ def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> ND
 
 
 def primes_for(operation: Operation) -> NDArray[np.float64]:
-    """Return primes, as float64, whose product exceeds every minor of the linear system of an operation."""
+    """Return primes that are sufficient to compute ranks exactly, for `nullities` and `closures`.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation, which commutes.
+
+    Returns
+    -------
+    ndarray of float64, shape (primes,)
+        Primes below 2²⁶, whose product exceeds every minor of the linear system of the operation.
+    """
     i, j = operation.samples.T
     doubles = np.bincount(operation.label[i == j])
     # (i, i, m, m) has the length √8, (i, i, m, n) √6, (i, j, m, n) 2; constants keep the rank below p.

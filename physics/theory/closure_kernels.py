@@ -159,7 +159,11 @@ def nullities(
     floor: int,
     nullity: Int,
 ) -> None:
-    """Write only the nullity n_0 (sets,) of each training set of `masks` (sets, samples)."""
+    """Write the nullity n_0 of each training set of `masks` (sets, samples) to `nullity` (sets,).
+
+    `samples` (samples, 2) are pairs of tokens, `members` their numbers sorted by class, and ``starts[c]`` is
+    where class c begins among them. `floor` is a lower bound of the nullities.
+    """
     tokens = 0
     for a in range(masks.shape[1]):
         tokens = max(tokens, samples[a, 0] + 1, samples[a, 1] + 1)
@@ -188,12 +192,12 @@ def closures(
     augmented: NDArray[np.bool_],
     groups: Int,
 ) -> None:
-    """Close each training set of `masks` (sets, samples).
+    """Close each training set of `masks` (sets, samples): find what it implies.
 
-    The results are the nullity n_0 (sets,), the number of implied parallelograms (sets,), and the augmented
-    training set (sets, samples). Unless `groups` (sets, samples) has no row, two samples of a class get the
-    same number there if their sums agree in every solution. The caller ensures that the product of the
-    `primes` exceeds every minor that decides a rank.
+    The results are `nullity` n_0 (sets,), the number `implied` of parallelograms (sets,), and the `augmented`
+    training sets (sets, samples). Unless `groups` (sets, samples) has no row, two samples of a class get the
+    same number there if their sums agree in every solution. The other arguments are those of `nullities`. The
+    caller ensures that the product of the `primes` exceeds every minor that decides a rank.
     """
     count = masks.shape[1]
     tokens = 0

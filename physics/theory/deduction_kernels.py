@@ -134,10 +134,12 @@ def closures(
     augmented: NDArray[np.bool_],
     groups: Int,
 ) -> None:
-    """Close each training set of `masks` (sets, samples), with the same outputs as the linear closure.
+    """Close each training set of `masks` (sets, samples): find what it implies by deduction.
 
-    These are `implied` (sets,), `augmented` (sets, samples), and `groups` (sets, samples) unless it has no
-    row.
+    `samples` (samples, 2) are pairs of tokens, `members` their numbers sorted by class, and ``starts[c]`` is
+    where class c begins among them. The results are the number `implied` of parallelograms (sets,), the
+    `augmented` training sets (sets, samples), and, unless it has no row, the partition `groups` (sets,
+    samples).
     """
     count = masks.shape[1]
     tokens = 0
@@ -166,9 +168,10 @@ def chains(
     implied: NDArray[np.int64],
     augmented: NDArray[np.bool_],
 ) -> None:
-    """Count what chains of parallelograms imply, without the transitivity of equal products, and mark D-bar.
+    """Count what chains of parallelograms imply, without the transitivity of equal products.
 
-    One round is enough, because a parallelogram that follows joins quotients of one component.
+    Arguments and results are those of `closures`, except for the partition. One round is enough, because a
+    parallelogram that follows joins quotients of one component.
     """
     count = masks.shape[1]
     tokens = 0

@@ -164,7 +164,7 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            As in `loss`.
+            If `E` is not such an array, or the loss is not defined, as in `loss`.
         """
         states, shape = self._states(E)
         loss, gradient, norm = self._descend(states)
@@ -196,13 +196,13 @@ class EffectiveTheory(Value):
 
     @cached_property
     def spectrum(self) -> Array:
-        """Eigenvalues λ_i of H for Z_0 = tokens, (tokens,), ascending; the first n_0 are exactly zero."""
+        """Eigenvalues λ_i of the `hessian`, (tokens,), ascending; the first n_0 are exactly zero."""
         self._linear()
         return 2 / self.tokens * self._modes[0]
 
     @property
     def grokking_rate(self) -> float:
-        """Grokking rate λ_3, the third smallest eigenvalue of H for Z_0 = tokens; 0 if n_0 > 2.
+        """Grokking rate λ_3: the third smallest eigenvalue of the `hessian` for Z_0 = tokens; 0 if n_0 > 2.
 
         It is the rate per unit of time at which the slowest mode of plain addition decays, besides
         translation and scale, whose eigenvalues are 0.

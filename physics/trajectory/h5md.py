@@ -174,7 +174,7 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
-    """Create a dimension scale: a dataset that labels an axis of others, as xarray expects it."""
+    """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
     dataset = group.create_dataset(
         name, data=values, chunks=chunk_shape(values.shape, values.itemsize), **FILTERS
     )
@@ -183,7 +183,7 @@ def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
 
 
 def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
-    """Attach one dimension scale to each of the leading axes of a dataset."""
+    """Attach one dimension scale to each of the leading axes of a dataset, to label it for xarray."""
     for axis, one in enumerate(scales):
         dataset.dims[axis].attach_scale(one)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array
+from physics.checks import finite_array, whole_number
 from physics.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
@@ -139,7 +139,7 @@ def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[in
 
 
 def check_version(path: FilePath, schema: Any, version: Any) -> None:
-    """Refuse files of another schema, or of a later version of ours."""
+    """Raise a `FileFormatError` if a file has another schema, or a later version than this code reads."""
     if schema != SCHEMA:
         raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")
     if int(version) > SCHEMA_VERSION:
@@ -263,6 +263,23 @@ def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) 
         at = int(np.argmax(step_array[1:] <= step_array[:-1]))
         raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
     return step_array, time_array
+
+
+def checked_index(index: int, length: int, what: str) -> slice:
+    """Return the slice that holds one of `length` items named `what`; negative indices count from the end.
+
+    Raises
+    ------
+    InputError
+        If there is no such item.
+    """
+    if not length:
+        raise InputError(f"the trajectory holds no {what} yet")
+    index = whole_number(what, index, -length)
+    if index >= length:
+        raise InputError(f"{what} must be below {length}, got {index}")
+    index %= length
+    return slice(index, index + 1)
 
 
 def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -162,7 +162,7 @@ class Log:
         return self.header is not None and len(self._arrays) == len(self.header.start)
 
     def start(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays with which the run begins, by name, read from the log."""
+        """Return the arrays (runs, ...) with which the run begins, by name, read from the log."""
         assert self.header is not None
         found = {}
         with self.path.open("rb") as file:
@@ -202,7 +202,10 @@ class Log:
         return found
 
     def forget_after(self, step: int) -> None:
-        """Forget blocks that hold frames after `step`, and the end, as if the run had stopped before them."""
+        """Forget every block that holds a frame after `step`, and the record that marks the end of the run.
+
+        The log is then as if the run had stopped after the last block that is left.
+        """
         kept = [block for block in self._blocks if self.steps[block[0] + block[1] - 1] <= step]
         if len(kept) < len(self._blocks):
             self.end = self._blocks[len(kept)][2] - RECORD.size

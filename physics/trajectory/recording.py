@@ -40,7 +40,7 @@ class Recorder(Protocol):
         """Step of the last frame that is kept."""
 
     def result(self) -> Trajectory:
-        """Return the trajectory that was recorded."""
+        """Return the trajectory that was recorded; it is complete unless an exception ended the recording."""
 
     def __enter__(self) -> Self:
         """Begin recording."""

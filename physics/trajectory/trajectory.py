@@ -15,6 +15,7 @@ from physics.trajectory.header import (
     Path,
     check_parameters,
     checked_clock,
+    checked_index,
     checked_start,
     observable_name,
     observable_type,
@@ -215,7 +216,7 @@ class Trajectory:
         InputError
             If there is no such frame.
         """
-        return self._read(slice(None), _one(index, self.frames, "frame"))[:, 0]
+        return self._read(slice(None), checked_index(index, self.frames, "frame"))[:, 0]
 
     def run(self, index: int, *, every: int = 1) -> "Trajectory":
         """Return one run as a separate trajectory, whose parameters reproduce just this run.
@@ -238,7 +239,7 @@ class Trajectory:
         InputError
             If there is no such run, or `every` is not a whole number of at least 1.
         """
-        one = _one(index, self.runs, "run")
+        one = checked_index(index, self.runs, "run")
         return self._some(np.arange(one.start, one.stop), whole_number("every", every, 1))
 
     def __getitem__(self, runs: Any) -> "Trajectory":
@@ -324,6 +325,11 @@ class Trajectory:
         -------
         xarray.Dataset
             Positions and observables by name, with the axes run, step, token and axis.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
         """
         return views.to_xarray(self)
 
@@ -346,6 +352,8 @@ class Trajectory:
         ------
         InputError
             If there is no such observable, or they were measured at different steps.
+        ImportError
+            If pandas is not installed.
         """
         return views.to_dataframe(self, observables)
 
@@ -388,13 +396,3 @@ class Trajectory:
 
     def _repr_html_(self) -> str:
         return views.html(self)
-
-
-def _one(index: int, length: int, what: str) -> slice:
-    if not length:
-        raise InputError(f"the trajectory holds no {what} yet")
-    index = whole_number(what, index, -length)
-    if index >= length:
-        raise InputError(f"{what} must be below {length}, got {index}")
-    index %= length
-    return slice(index, index + 1)
