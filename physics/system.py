@@ -25,7 +25,8 @@ Array = NDArray[np.float64]
 class System(Protocol):
     """The members that an object must have so that `physics.simulate` can move it.
 
-    `start` is not needed if `simulate` is called with `initial`. A system may also have
+    They are `tokens`, `dim`, `start` and `advance`; `start` is not needed if `simulate` is called with
+    `initial`. A system may also have
 
     * a number ``default_step_size``, the step size if the caller gives none;
     * a method ``observables(positions)``, which returns {name: values (runs, ...)} for positions (runs,

@@ -83,7 +83,7 @@ class ParticleSystem(Value):
     ------
     InputError
         If a value is out of its range, `tokens` is not the order of the group, a modulus and a group are
-        given, a pair is repeated or names a missing token, or no two pairs have equal, or different, classes.
+        given, a pair is repeated or names a missing token, or all classes are equal, or all differ.
 
     Notes
     -----
@@ -153,7 +153,7 @@ class ParticleSystem(Value):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights of interactions within a class and between classes, explained in the notes of the class."""
+        """Weights P/n_same and P/n_diff of the interactions within a class and between classes."""
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 

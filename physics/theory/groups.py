@@ -140,7 +140,7 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
     ('C_2 x C_3', 6)
     """
     if not groups or not all(isinstance(group, FiniteGroup) for group in groups):
-        raise InputError(f"direct_product needs at least one FiniteGroup, got {groups!r}")
+        raise InputError(f"groups must be at least one FiniteGroup, got {groups!r}")
     _affordable(int(np.prod([group.order for group in groups], dtype=object)))
     table = reduce(
         lambda left, right: np.kron(left, np.ones_like(right)) * len(right) + np.tile(right, left.shape),

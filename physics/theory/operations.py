@@ -158,7 +158,7 @@ class Operation(Value):
         if times.max() > 1:
             twice = int(np.argmax(times > 1))
             a, b = self.samples[twice]
-            also = f", of which ({b}, {a}) is the same sample" if self.commutes and a != b else ""
+            also = f", where ({b}, {a}) is the same sample" if self.commutes and a != b else ""
             raise InputError(f"pairs must not repeat a sample, got ({a}, {b}) {times[twice]} times{also}")
         return read_only(times > 0)
 
