@@ -214,7 +214,7 @@ class PairForces(Value):
 
     @property
     def measures(self) -> dict[str, Callable[[Array], Array]]:
-        """Quantities that `simulate` records on request: "mean_force" (runs,), see `mean_force`."""
+        """Functions that `simulate` applies on request, by name; the only one is `mean_force`."""
         return {"mean_force": self.mean_force}
 
     def mean_force(self, positions: Array) -> Array:

@@ -40,6 +40,7 @@ def simulate(
     """Simulate an ensemble of runs of a system, and record how their points move.
 
     Without arguments, this is one run of the particles of Musat (§6): 17 particles in the plane, 100 steps.
+    The glossary, ``docs/glossary.md``, explains terms such as token, ensemble and observable.
 
     Parameters
     ----------

@@ -128,7 +128,7 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
 
 
 def describe(system: Any) -> Mapping[str, Any]:
-    """Return what a trajectory stores of a system: its type, and its fields or public attributes."""
+    """Return what a trajectory stores of a system: its "type", and its fields or public attributes."""
     if is_dataclass(system):
         return {"type": name_of(system), **fields(system)}
     described = {"type": name_of(system)}

@@ -209,8 +209,8 @@ def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> A
     logits : array_like, shape (..., p, p, p)
         Logits with the last axes (a, b, class), as in `logit_spectrum`.
     frequencies : sequence of int, or array_like of bool, shape (..., K)
-        Frequencies to keep, as in `restrict_logits`. Nanda et al. take those of the network at the end of
-        training.
+        Frequencies to keep, as in `restrict_logits`. Nanda et al. take the key frequencies of the trained
+        network.
     examples : array_like of int, shape (n, 2) or (..., n, 2), optional
         Pairs (a, b) over which the loss is averaged; all pairs by default.
 
@@ -347,7 +347,7 @@ def _waves(logits: Array, frequencies: Any, *, constant: bool) -> Array:
 
 
 def _spread(by_sum: Array) -> Array:
-    """Return the logits (..., p, p, p) of all pairs, given those of their sums (..., p, p)."""
+    """Return the logits (..., p, p, p) of all pairs, given the logits of their sums (..., p, p)."""
     p = by_sum.shape[-1]
     return np.asarray(by_sum[..., np.add.outer(np.arange(p), np.arange(p)) % p, :])
 

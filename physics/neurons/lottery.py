@@ -30,7 +30,8 @@ class FourierLottery:
         dθ/dt = 2c conj(θ) ξ,    dξ/dt = c θ².
 
     Both become infinite at a finite time t*. The frequency with the smallest t* wins this lottery: it has
-    outgrown the others when the logits become large, which ends the validity of this flow.
+    outgrown the others when the logits become large, which ends the validity of this flow. Terms such as
+    logit and frequency are in ``docs/glossary.md``.
 
     Parameters
     ----------

@@ -25,8 +25,9 @@ class NeuronSpectrum(Value):
 
     A neuron of a network that adds modulo p often responds to a single frequency k: its input weight for
     token a is ``α cos(2πka/p + φ)``, with a magnitude α and a phase φ. The complex number ``θ_k = α exp(iφ)``
-    holds both. One object can hold the neurons of many layers or networks. All quantities other than θ and ξ
-    are computed on first use, in the same precision.
+    holds both. One object can hold the neurons of many layers or networks. The glossary,
+    ``docs/glossary.md``, explains terms such as phase alignment. All quantities other than θ and ξ are
+    computed on first use, in the same precision.
 
     Attributes
     ----------
@@ -177,7 +178,7 @@ class NeuronSpectrum(Value):
         Returns
         -------
         ndarray, shape (..., hidden)
-            Entries in the type of `values`. For a dead neuron, too, they are those of its largest magnitude.
+            Entries in the type of `values`. This includes dead neurons, although their `frequency` is 0.
         """
         return np.take_along_axis(np.asarray(values), self._strongest[..., None], axis=-1)[..., 0]
 

@@ -24,7 +24,7 @@ def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> 
 
     The sums are written to the columns begin…end of `out` (dim, P). Each source b is added to a block of
     targets that stays in the nearest cache, without a vectorized reduction or a fused product. The sign of
-    s_a·s_b is therefore that of the plain sum of rounded products.
+    s_a·s_b is therefore the sign of the plain sum of rounded products.
     """
     dim, pairs = sums.shape
     size = end - begin

@@ -26,7 +26,7 @@ def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tole
     positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
         Positions of the particles of one run or of several: finite, and at most 1e150 in size.
     system : ParticleSystem
-        System with the constants of the force. Its numbers of tokens and dimensions must be those of
+        System with the constants of the force. It must have the numbers of tokens and dimensions of
         `positions`.
     method : {"auto", "direct", "fast"}, default "auto"
         How the repulsion is summed. "direct" adds all pairs of pair sums. "fast" uses a convolution on a

@@ -54,8 +54,8 @@ def clustering(
 
     `sums` (runs, dim, P) holds the pair sums. Each task writes its two sums to `partial` (runs, tasks, 2),
     which the caller adds in their order. Logarithms dominate the cost, so one logarithm of a product replaces
-    those of `rows` rows; the caller ensures that the product does not overflow. The error of each sum is at
-    most P ulp of the sum of the sizes of its terms.
+    the logarithms of `rows` rows; the caller ensures that the product does not overflow. The error of each
+    sum is at most P ulp of the sum of the sizes of its terms.
     """
     _, dim, count = sums.shape
     tasks = partial.shape[1]

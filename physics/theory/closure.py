@@ -29,7 +29,8 @@ class Closures:
     """The parallelograms that each of many training sets implies, and the bounds that follow; see `closures`.
 
     A parallelogram is a pair of samples (i, j) and (m, n) of the same class, for which a generalizing network
-    has E_i + E_j = E_m + E_n. P_0 denotes all parallelograms of the operation, and D_0 all its samples.
+    has E_i + E_j = E_m + E_n. P_0 denotes all parallelograms of the operation, and D_0 all its samples; see
+    also ``docs/glossary.md``.
 
     Attributes
     ----------
@@ -100,7 +101,7 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     Notes
     -----
     If the operation commutes, this is the **linear closure** of Eq. 14: a parallelogram is implied if and
-    only if its equation is a linear combination of those of P_0(D). Otherwise it is the complete
+    only if its equation is a linear combination of the equations of P_0(D). Otherwise it is the complete
     **deduction** of Appendix H: three parallelograms that share quotients imply a fourth, equality of
     products is transitive, and both rules are applied until nothing new follows. Everything that is deduced
     holds for every embedding by invertible matrices, but such embeddings may imply more.
@@ -109,7 +110,7 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     absolute value (Hadamard), where c is the largest length of a row, √6 or √8. Ranks are computed modulo so
     many primes that their product exceeds this bound. Every minor that decides a rank is then nonzero modulo
     one of them. A rank modulo a prime never exceeds the true rank, so one prime is enough if the nullity
-    already equals that of the complete data set.
+    already equals the nullity of the complete data set.
 
     Examples
     --------

@@ -196,7 +196,7 @@ def closures(
 
     The results are `nullity` n_0 (sets,), the number `implied` of parallelograms (sets,), and the `augmented`
     training sets (sets, samples). Unless `groups` (sets, samples) has no row, two samples of a class get the
-    same number there if their sums agree in every solution. The other arguments are those of `nullities`. The
+    same number there if their sums agree in every solution. The other arguments are as in `nullities`. The
     caller ensures that the product of the `primes` exceeds every minor that decides a rank.
     """
     count = masks.shape[1]

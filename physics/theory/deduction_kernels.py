@@ -170,7 +170,7 @@ def chains(
 ) -> None:
     """Count what chains of parallelograms imply, without the transitivity of equal products.
 
-    Arguments and results are those of `closures`, except for the partition. One round is enough, because a
+    Arguments and results are as in `closures`, without the partition. One round is enough, because a
     parallelogram that follows joins quotients of one component.
     """
     count = masks.shape[1]

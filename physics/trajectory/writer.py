@@ -196,7 +196,7 @@ class FileRecorder:
 
     @property
     def last_step(self) -> int:
-        """Step of the last frame that is kept."""
+        """Step of the last frame that is kept, or -1 if there is none."""
         return self._last_step
 
     @property
