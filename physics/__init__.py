@@ -1,4 +1,18 @@
-"""Equations that move embeddings: particles, effective theories, and the trajectories that they produce."""
+"""Equations that move embeddings: particles, effective theories, and the trajectories that they produce.
+
+`simulate` moves a system, such as `ParticleSystem` or `EffectiveTheory`, and returns a `Trajectory`. The
+other functions measure what the points have formed, such as circles and grids, or compute what a training set
+implies. Terms of the field are explained in ``docs/glossary.md``.
+
+Examples
+--------
+>>> import physics
+>>> trajectory = physics.simulate(steps=10, runs=3)
+>>> trajectory.positions.shape
+(3, 11, 17, 2)
+>>> physics.grid_imperfections(trajectory.final).shape
+(3,)
+"""
 
 from typing import TYPE_CHECKING
 
@@ -115,6 +129,6 @@ HOMES = {
     "representation_quality": "physics.theory.quality",
     "symmetric": "physics.theory.groups",
 }
-"""Modules of the other names, which are imported on first use because importing Numba takes half a second."""
+"""Module of each name that is imported on first use: `import physics` loads no Numba, SciPy or h5py."""
 
 __getattr__, __dir__ = lazy(__name__, HOMES)

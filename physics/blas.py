@@ -1,8 +1,8 @@
-"""BLAS and LAPACK on one thread, where results must have the same bits for any number of threads.
+"""Linear algebra on one thread, where results must have the same bits for any number of threads.
 
-A BLAS library that distributes a product among several threads adds its terms in an order that depends on the
-number of threads, and so do the last bits of the result. Our matrices are small, so using one thread costs
-little.
+A BLAS library that divides a product among several threads adds its terms in an order that depends on the
+number of threads, and so the last bits of the result depend on it too. The matrices here are small, so using
+one thread costs little.
 """
 
 import threading
@@ -13,12 +13,14 @@ from threadpoolctl import ThreadpoolController
 
 
 class _OneThread(ContextDecorator):
-    """Limit BLAS to one thread. Python threads take turns; a thread that is inside may enter again.
+    """Limit BLAS to one thread inside a ``with`` block or a decorated function.
 
-    The number of BLAS threads is a setting of the process, so it also limits what other Python threads
-    compute in the meantime. Python threads take turns because the first one to leave would restore the
-    setting for the others. The bits are the same as long as no other code changes the setting in the
-    meantime, and for the libraries that threadpoolctl supports: OpenBLAS, MKL, BLIS and FlexiBLAS, but not
+    The number of BLAS threads is a setting of the whole process, so it also limits what other Python threads
+    compute in the meantime. If several Python threads use this object, they take turns, because the first one
+    to leave would restore the setting for the others. A thread that is inside may enter again.
+
+    The bits are the same as long as no other code changes the setting in the meantime. The setting is
+    effective for the libraries that threadpoolctl supports: OpenBLAS, MKL, BLIS and FlexiBLAS, but not
     Apple's Accelerate.
     """
 
@@ -48,7 +50,7 @@ class _OneThread(ContextDecorator):
 
 @lru_cache(maxsize=1)
 def _libraries() -> ThreadpoolController:
-    """Find the libraries once: this takes milliseconds, whereas setting their threads takes microseconds."""
+    """Find the BLAS libraries, once: it takes milliseconds, and setting their threads microseconds."""
     import scipy.linalg  # noqa: F401 - SciPy may bring a BLAS of its own, and it must be loaded to be found
 
     return ThreadpoolController()

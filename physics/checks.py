@@ -1,6 +1,7 @@
-"""Validation of arguments: convert each one once, or refuse it with a sentence that names it.
+"""Checks of arguments: each function converts a value, or refuses it and names the argument.
 
-Kernels trust their arrays; every public function passes its arguments through these checks first.
+Public functions pass their arguments through these checks once, and kernels then trust their arrays. Every
+function raises an `InputError` for a value that it refuses.
 """
 
 import math
@@ -13,11 +14,30 @@ from numpy.typing import NDArray
 from physics.errors import InputError
 
 LARGEST = 2**53
-"""Largest whole number that is accepted: floats hold all up to it, and no array has more items."""
+"""Largest whole number that is accepted: float64 represents all whole numbers up to it exactly."""
 
 
 def whole_number(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int from `minimum` to 2^53. Booleans and fractions are refused."""
+    """Return `value` as an int between `minimum` and 2^53; refuse booleans, fractions and floats.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : object
+        What was given.
+    minimum : int
+        Smallest number that is allowed.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InputError
+        If `value` is not an integer (of Python or NumPy), or is out of range.
+    """
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -32,7 +52,28 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
 
 
 def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = -math.inf) -> float:
-    """Return `value` as a finite float that is at least `minimum` and greater than `above`."""
+    """Return `value` as a finite float that is at least `minimum` and greater than `above`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : object
+        What was given; anything that ``float`` accepts.
+    minimum : float, default -inf
+        Smallest number that is allowed.
+    above : float, default -inf
+        Bound that the number must exceed.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        If `value` is not a number, is NaN or infinite, or is out of range.
+    """
     allowed = "a finite number"
     if above > -math.inf:
         allowed += f" greater than {above:g}"
@@ -48,21 +89,39 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool. Numbers and words are refused."""
+    """Return `value` as a bool; refuse everything but True and False, so that "no" or 0 is not misread."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `allowed`."""
+    """Return `value` if it is one of the strings in `allowed`, and list these in the error otherwise."""
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return str(value)
 
 
 def finite_array(name: str, value: Any) -> NDArray[np.float64]:
-    """Return `value` as a C-contiguous float64 array; complex, non-numeric, NaN and infinity are refused."""
+    """Return `value` as a C-contiguous array of float64; refuse complex numbers, text, NaN and infinity.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : array_like
+        Real numbers of any shape; booleans count as 0 and 1.
+
+    Returns
+    -------
+    ndarray of float64, shape of `value`
+        It shares memory with `value` if that already has this type and layout.
+
+    Raises
+    ------
+    InputError
+        If `value` is not an array of real numbers, or one of them is not finite.
+    """
     try:
         raw = np.asarray(value)
         if raw.dtype.kind not in "biuf":
@@ -76,8 +135,58 @@ def finite_array(name: str, value: Any) -> NDArray[np.float64]:
     return array
 
 
+def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
+    """Return `value` as an array of complex128; refuse text, booleans, NaN and infinity.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : array_like
+        Complex or real numbers of any shape.
+
+    Returns
+    -------
+    ndarray of complex128, shape of `value`
+
+    Raises
+    ------
+    InputError
+        If `value` is not an array of numbers, or one of them is not finite.
+    """
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "iufc":
+            raise TypeError
+        array = array.astype(np.complex128)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of complex numbers, got {type(value).__name__}") from None
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite, got NaN or infinite values")
+    return array
+
+
 def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.float64]:
-    """Return `value` as finite point sets (…, tokens, dim) with enough tokens and at least one axis."""
+    """Return `value` as finite point sets (..., tokens, dim) with enough tokens and at least one dimension.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : array_like, shape (..., tokens, dim)
+        One point set, or any number of them.
+    minimum_tokens : int, default 3
+        Smallest number of tokens that is allowed.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., tokens, dim)
+
+    Raises
+    ------
+    InputError
+        If `value` is not finite, not of this shape, or has too few tokens.
+    """
     array = finite_array(name, value)
     if array.ndim < 2:
         raise InputError(f"{name} must have the shape (..., tokens, dim), got {array.shape}")

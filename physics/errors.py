@@ -1,21 +1,21 @@
-"""Errors that a user can correct. Each message is one sentence that says how."""
+"""The errors that the package raises when a user can correct the cause; each message is one sentence."""
 
 
 class InputError(ValueError):
-    """An argument is invalid. The message names it, what was given, and what is allowed."""
+    """An argument is invalid; the message names the argument, what was given, and what is allowed."""
 
 
 class FileFormatError(ValueError):
-    """A file is not a readable trajectory. The message names the file and what was found."""
+    """A file is not a readable trajectory; the message names the file and what is wrong with it."""
 
 
 class OutputError(OSError):
-    """A result cannot be stored. The message names the file and what to do."""
+    """A result cannot be stored; the message names the file and the reason."""
 
 
 class InUseError(OutputError):
-    """Another process, or another run in this process, is writing the file."""
+    """A file cannot be written because another process, or another run in this process, is writing it."""
 
 
 class SimulationError(ArithmeticError):
-    """The state of a system overflowed or became NaN. Frames that were recorded before are kept."""
+    """A simulation cannot continue, for example because the state overflowed; recorded frames are kept."""

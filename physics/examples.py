@@ -1,4 +1,4 @@
-"""Trajectories that come with the package: in `data/` of a checkout, in `physics/data/` of a wheel."""
+"""Example trajectories of the package: in `data/` of a checkout, and in `physics/data/` of a wheel."""
 
 from pathlib import Path
 
@@ -9,18 +9,19 @@ EXAMPLES = {"ding": "ding_p59_d128_seed0.h5"}
 
 
 def example(name: str) -> Trajectory:
-    """Load an example trajectory that comes with the package.
+    """Load an example trajectory that comes with the package, to try functions on real data without training.
 
     Parameters
     ----------
     name : {"ding"}
-        "ding" is the embedding MLP of Ding et al. on addition mod 59: one run of 80 frames of embeddings
-        (59, 128), and the Fourier signals of every step from 0 to 1000. ``data/README.md`` says how it was
-        made.
+        "ding" is a network of Ding et al., an embedding MLP that learned addition modulo 59: one run with 80
+        frames of the embedding (59 tokens in 128 dimensions) from step 0 to 4000. Its observables are losses,
+        accuracies, and the Fourier signals of every step up to 1000. ``data/README.md`` says how it was made.
 
     Returns
     -------
     Trajectory
+        The whole trajectory, in memory.
 
     Raises
     ------
@@ -37,7 +38,7 @@ def example(name: str) -> Trajectory:
 
 
 def example_path(name: str) -> Path:
-    """Return the path of a trajectory file that comes with the package; see `example`."""
+    """Return the path of the file of an example trajectory; see `example` for the names."""
     file = EXAMPLES[choice("name", name, tuple(EXAMPLES))]
     here = Path(__file__).parent
     inside = here / "data" / file

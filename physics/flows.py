@@ -1,4 +1,4 @@
-"""Affine flows `dx/dt = A x + b`, solved exactly (Ding, Eq. 4)."""
+"""Affine flows `dx/dt = A x + b`, and their exact solution (Ding, Eq. 4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,14 +18,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class AffineFlow(Value):
-    """K components that obey `dx/dt = A x + b`, such as Fourier signals, or coordinates in a linear theory.
+    """K components that obey the linear differential equation `dx/dt = A x + b`.
+
+    The components may be the Fourier signals of an embedding, whose linear law Ding et al. fit to training,
+    or the coordinates of points in a linear theory. As a system of `simulate`, each component is a token.
 
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Generator; it may be singular.
+        Generator, in units of 1/time. It may be singular.
     b : array_like, shape (K,) or (K, dim)
-        Constant drift. With a second axis, each axis is a separate system with the same A.
+        Constant drift, in units of x per time. With a second axis there are `dim` independent systems with
+        the same A, one for each column.
 
     Raises
     ------
@@ -34,8 +38,15 @@ class AffineFlow(Value):
 
     Notes
     -----
-    The solution is computed from the matrix ``exp(t [[A, b], [0, 0]])``, which is exact for every A, even a
-    singular one; the paper adds 1e-8 I to invert A. In a trajectory the components are the tokens.
+    The solution is computed from the matrix ``exp(t [[A, b], [0, 0]])``. It is exact for every A, even a
+    singular one. The paper adds 1e-8 I to A in order to invert it.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> flow = physics.AffineFlow([[-1.0, 0.0], [0.0, -2.0]], [1.0, 0.0])
+    >>> flow.solve([0.0, 1.0], times=[0.0, np.log(2.0)]).round(6).tolist()
+    [[0.0, 1.0], [0.5, 0.25]]
     """
 
     A: Any
@@ -53,20 +64,21 @@ class AffineFlow(Value):
 
     @property
     def tokens(self) -> int:
-        """Number of components K."""
+        """Number of components K, each of which is a token of the trajectory."""
         return len(self.A)
 
     @property
     def dim(self) -> int:
-        """Number of axes, each of which is a separate system with the same A."""
+        """Number of columns of b, each of which is an independent system with the same A."""
         return 1 if self.b.ndim == 1 else self.b.shape[1]
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start from the standard normal distribution.
+        """Draw initial values from the standard normal distribution.
 
         Parameters
         ----------
         generator : numpy.random.Generator
+            Source of randomness.
 
         Returns
         -------
@@ -76,11 +88,12 @@ class AffineFlow(Value):
 
     @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move an ensemble in place by the exact flow over the time ``steps * step_size``.
+        """Move an ensemble in place along the exact solution over the time ``steps * step_size``.
 
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
+            Values of the components, which are overwritten.
         step_size : float
             Length of a step, in units of time.
         steps : int
@@ -92,18 +105,19 @@ class AffineFlow(Value):
 
     @one_blas_thread
     def solve(self, initial: Any, times: Any) -> Array:
-        """Solve the flow in closed form.
+        """Return the exact solution at any times, from one initial state.
 
         Parameters
         ----------
-        initial : array_like, shape (K,) or (K, dim), as `b`
+        initial : array_like, shape (K,) or (K, dim)
             State at time 0, of the same shape as `b`.
         times : array_like, shape (n,)
-            Times of either sign, in any order.
+            Times, positive or negative, in any order.
 
         Returns
         -------
         ndarray of float64, shape (n, K) or (n, K, dim)
+            State at each time.
 
         Raises
         ------
@@ -135,7 +149,7 @@ class AffineFlow(Value):
         return lru_cache(maxsize=4)(self._propagator)
 
     def _propagator(self, time: float) -> tuple[Array, Array]:
-        """Return the matrix (K, K) and the shift (K, dim) of the map over `time`."""
+        """Return the matrix (K, K) and the shift (K, dim) that advance a state by a given `time`."""
         from scipy.linalg import expm
 
         power = expm(time * self._augmented)

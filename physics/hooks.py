@@ -1,4 +1,4 @@
-"""What a caller may attach to a long run: a callback for each frame, and a function that replaces the bar."""
+"""What a caller can attach to a long run: a callback for each frame, and a progress function."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ Progress = bool | Callable[[int, int], object]
 
 
 def check_hooks(callback: Callback | None, progress: Progress) -> None:
-    """Refuse a `callback` or a `progress` that cannot be called."""
+    """Refuse, with an `InputError`, a `callback` or a `progress` that cannot be called."""
     if callback is not None and not callable(callback):
         raise InputError(
             f"callback must be a function of (step, time, positions, observables), got {callback!r}"
@@ -32,7 +32,10 @@ def goes_on(
     positions: NDArray[Any],
     observables: Mapping[str, NDArray[Any]],
 ) -> bool:
-    """Call `callback` with a copy of a frame; return False if it raises `StopIteration` to end the run."""
+    """Call `callback` with copies of one frame, and return whether the run is to continue.
+
+    A callback ends the run by raising `StopIteration`. Without a callback every run continues.
+    """
     try:
         if callback is not None:
             callback(step, time, positions.copy(), {**observables})
@@ -43,11 +46,29 @@ def goes_on(
 
 @contextlib.contextmanager
 def shown(progress: Progress, total: int, done: int, desc: str) -> Iterator[Callable[[int], object]]:
-    """Yield a function that reports how many of `total` steps are done, beginning with `done`."""
+    """Show progress while the context is open, and yield the function that updates it.
+
+    Parameters
+    ----------
+    progress : bool or callable
+        Whether to show a bar on stderr (True shows it only at a terminal), or a function that is called as
+        ``progress(done, total)`` in place of the bar.
+    total : int
+        Number of steps of the run.
+    done : int
+        Number of steps that are done at the beginning, which is positive for a run that is resumed.
+    desc : str
+        Text in front of the bar.
+
+    Yields
+    ------
+    callable
+        A function to call with the number of steps that are done so far.
+    """
     if callable(progress):
         yield lambda now: progress(now, total)
         return
-    from tqdm import tqdm  # reading a file does without it
+    from tqdm import tqdm  # loaded here because reading a file does not need it
 
     with tqdm(total=total, initial=done, unit="step", desc=desc, disable=None if progress else True) as bar:
         yield lambda now: bar.update(now - bar.n)

@@ -1,11 +1,12 @@
-"""The one place that decides how kernels are compiled: cache, fastmath, error model, threads.
+"""How kernels are compiled: the one place that decides about cache, order of sums and threads.
 
-Compiled code is cached on disk beside the source (or, where that is read-only, in the user's cache
-directory). Numba writes index and code through a temporary file and an atomic rename, so many processes
-may start at once; a process that finds an index without its code compiles again. Numba's own cache notices a
-change of the file that holds a kernel, but not of a file that this one calls into; ours notices a change of
-any file with kernels in the same folder, and of this one. So **a kernel calls only kernels of its own
-folder**, and takes constants from files with kernels.
+Compiled code is cached on disk next to the source, or in the user's cache directory if that is read-only.
+Numba writes index and code through a temporary file and an atomic rename, so many processes may start at
+once; a process that finds an index without its code compiles again.
+
+Numba's own cache notices a change of the file that holds a kernel, but not of a file that this one calls
+into. Ours notices a change of any file with kernels in the same folder, and of this file. Therefore **a
+kernel calls only kernels of its own folder**, and takes constants only from files with kernels.
 """
 
 import contextlib
@@ -32,33 +33,45 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 P = ParamSpec("P")
 
 PATIENCE = 1.0
-"""Seconds after which a message says that a kernel is being compiled."""
+"""Seconds of compilation after which a message on the terminal says that kernels are being compiled."""
 primitive: Any = intrinsic
-"""Compiled functions have other arguments than the Python functions that are decorated."""
+"""Numba's `intrinsic`; its type is Any, as compiled functions lack the first argument, the typing context."""
 PARTS, MANY = 4, 16
-"""Parts a thread, where there are at least so many rows a thread: a core that others use takes fewer."""
+"""Rows are cut into `PARTS` parts for each thread if there are at least `MANY` rows for each thread.
+
+A thread whose core is busy with other work then processes fewer parts than the others.
+"""
 
 
 def kernel(
     *, parallel: bool = False, reorder: bool = False, cache: bool = True
 ) -> Callable[[Function], Function]:
-    """Compile a function of plain arrays.
+    """Return a decorator that compiles a function of plain arrays, numbers and tuples of them.
 
-    ``error_model="numpy"`` lets a division by zero give infinity as in NumPy, and leaves loops with a
-    division free to be vectorized. Without ``fastmath`` sums keep their order, so the same seed gives
-    the same bits with any number of threads, as long as every row that a ``prange`` writes belongs to
-    one iteration and nothing is accumulated across iterations.
+    A division by zero gives infinity, as in NumPy (``error_model="numpy"``), which also leaves loops with a
+    division free to be vectorized. Sums keep their order, so the same seed gives the same bits with any
+    number of threads. This holds as long as every row that a ``prange`` writes belongs to one iteration, and
+    nothing is accumulated across iterations.
 
-    ``reorder`` lets only the compiler choose the order of a sum once and fuse products into
-    sums, which a vectorized reduction needs. The bits then depend on the processor, still not on the
-    threads. It is for loops whose error a test bounds; NaN, infinity and comparisons keep their meaning.
+    Parameters
+    ----------
+    parallel : bool, default False
+        Whether the function may use ``prange``, for threads that start many times within a call; otherwise
+        `rows_kernel` compiles faster. Such a kernel takes positional arguments and is called from Python, not
+        from another kernel. Where Numba's threading layer allows only one call at a time, calls take turns.
+    reorder : bool, default False
+        Whether the compiler may choose the order of sums, once and for all, and fuse products into them. A
+        vectorized sum needs this. The bits then depend on the processor, but still not on the number of
+        threads. Use it only for a loop whose error a test bounds. NaN, infinity and comparisons keep their
+        meaning.
+    cache : bool, default True
+        Whether to keep the compiled code on disk. It must be False if the kernel calls a function of the
+        user.
 
-    A `parallel` kernel may use ``prange``, for threads that start many times within a call; elsewhere
-    `rows_kernel` compiles faster. It takes positional arguments and is called from Python, not from another
-    kernel. Where Numba's threading layer allows only one call at a time, calls take turns.
-
-    Without `cache` the compiled code lives only as long as the process. This is required if a kernel closes
-    over a function of the user.
+    Returns
+    -------
+    callable
+        The decorator.
     """
     compiled = _compiler(parallel, reorder, cache)
     return cast("Callable[[Function], Function]", _in_turn(compiled) if parallel else compiled)
@@ -67,16 +80,32 @@ def kernel(
 def rows_kernel(
     rows: Callable[..., int] | None = None, *, least: int = 2, reorder: bool = False, cache: bool = True
 ) -> Callable[[Callable[Concatenate[int, int, P], None]], Callable[P, None]]:
-    """Compile a function that processes rows, and distribute its rows among threads.
+    """Return a decorator that compiles a function of rows and distributes its rows among threads.
 
-    The first two arguments of the function are ``begin`` and ``end``; it processes the rows between them.
-    Callers omit these two and pass the others by position. `rows` computes the number of rows from these
-    arguments; by default it is the length of the first one. The calling thread alone processes fewer rows
-    than `least`, which is faster if they take less time than a thread needs to start. The function itself is
-    serial, and everything else is as in `kernel`.
+    The first two arguments of the decorated function are ``begin`` and ``end``, and it processes the rows
+    between them. Callers leave these two out, and pass the other arguments by position. The function itself
+    is serial.
 
-    A ``prange`` would start its threads within 10 µs instead of 50, but LLVM compiles its body three times: a
-    first call for 17 particles then took 8 s of a core instead of 4.
+    Parameters
+    ----------
+    rows : callable, optional
+        Function that returns the number of rows from the arguments of the caller; by default it is the length
+        of the first one.
+    least : int, default 2
+        Number of rows below which the calling thread processes them alone. This is faster if they take less
+        time than a thread needs to start.
+    reorder, cache : bool
+        As in `kernel`.
+
+    Returns
+    -------
+    callable
+        The decorator.
+
+    Notes
+    -----
+    A ``prange`` would start its threads within 10 µs instead of 50 µs, but LLVM compiles its body three
+    times. A first call for 17 particles then took 8 s of processor time instead of 4 s.
     """
     compiled = _compiler(False, reorder, cache)
 
@@ -87,26 +116,26 @@ def rows_kernel(
 
 
 class Inner(NamedTuple):
-    """A kernel that only kernels call; `address_of` says where it is."""
+    """A kernel that only other kernels call; `address_of` compiles it and returns its address."""
 
     dispatcher: Any
 
 
 def inner_kernel(*, reorder: bool = False) -> Callable[[Callable[..., None]], Inner]:
-    """Compile a function that only kernels call, by its address.
+    """Return a decorator that compiles a function which only kernels call, by its address.
 
-    Python cannot call it. This saves the code that takes apart what Python would pass, which can be longer
-    than the kernel itself where records of arrays are passed.
+    Python cannot call the result. This saves the code that converts Python's arguments, which can be longer
+    than the kernel itself if it takes tuples of arrays. See `kernel` for `reorder`.
     """
     compiled = _compiler(False, reorder, True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     return lambda function: Inner(compiled(function))
 
 
 def inlined(*, reorder: bool = False) -> Callable[[Function], Function]:
-    """Compile a function within the kernel that calls it, and not by itself as well.
+    """Return a decorator for a function that is compiled within the kernel that calls it, and not by itself.
 
-    LLVM puts a small kernel into the one that calls it anyway; a function that a single kernel calls is then
-    compiled once instead of twice. The order of operations, and so the bits, are the same.
+    LLVM puts a small kernel into the one that calls it anyway, so a function with a single caller is compiled
+    once instead of twice. The order of operations, and so the bits, are the same. See `kernel` for `reorder`.
     """
     return cast("Callable[[Function], Function]", _compiler(False, reorder, False, inline="always"))
 
@@ -124,7 +153,7 @@ def _compiler(parallel: bool, reorder: bool, cache: bool, **options: Any) -> Cal
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         dispatcher = compile_(function)
         found = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-        if found is not None:  # the stamp decides whether an index on disk is up to date
+        if found is not None:  # Numba recompiles if this stamp differs from the stored one
             found._source_stamp = found._source_stamp, _kernel_sources(function.__code__.co_filename)
         return dispatcher
 
@@ -132,9 +161,9 @@ def _compiler(parallel: bool, reorder: bool, cache: bool, **options: Any) -> Cal
 
 
 def _kernel_sources(file: str) -> bytes:
-    """Digest of the files with kernels in the folder of `file`, and of this one, which compiles them."""
+    """Return a digest of this file and of the files with kernels in the folder of `file`."""
     folder = file.rpartition(os.sep)[0] or "."
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:  # it may be inside a zip file
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:  # the package may be inside a zip file
         found = sorted((one.path, one.stat().st_mtime_ns) for one in entries if one.name.endswith(".py"))
         return _digest((__file__, 0), *found)
     return b""
@@ -158,16 +187,20 @@ def _digest(*files: tuple[str, int]) -> bytes:
 
 @primitive
 def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
-    """View a contiguous piece as a matrix; it must not outlive the array.
+    """Return ``rows * columns`` entries of a contiguous array, from the entry `start`, as a matrix.
 
-    A slice that is reshaped would do the same, and compiles for half a second each time.
+    The result is a view, so the array must outlive it. A slice that is reshaped would do the same, but
+    compiles for half a second each time. The first argument is Numba's; kernels do not pass it.
     """
     return _view(numbers, 2)
 
 
 @primitive
 def piece(typing_context: Any, numbers: Any, start: Any, size: Any) -> Any:
-    """View `size` numbers from `start`; they must not outlive the array."""
+    """Return `size` entries of a contiguous array, from the entry `start`.
+
+    The result is a view, so the array must outlive it. The first argument is Numba's; kernels do not pass it.
+    """
     return _view(numbers, 1)
 
 
@@ -195,8 +228,8 @@ def call(typing: Any, address: Any, arguments: Any) -> Any:
     """Call a kernel that returns nothing by its address, with a tuple of arguments.
 
     A kernel that is called by its name is optimized again within each of its callers, and three times within
-    a ``prange``. A call by its address avoids this. `address_of` must have been called before with arguments
-    of these types.
+    a ``prange``. A call by its address avoids this. The address must come from `address_of` with arguments of
+    the same types. The first argument, `typing`, is Numba's.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -214,7 +247,10 @@ def call(typing: Any, address: Any, arguments: Any) -> Any:
 
 
 def address_of(kernel: Any, *arguments: Any) -> int:
-    """Compile a kernel for arguments of these types unless that is done, and return its address."""
+    """Return the address by which `call` can call a kernel, and compile the kernel if necessary.
+
+    `arguments` are examples of its arguments. Only their types matter, so arrays may be empty.
+    """
     key = (kernel, *map(_kind, arguments))
     if key not in _addresses:  # Numba needs half a millisecond to determine the types of ten arrays.
         kinds = tuple(numba.typeof(argument) for argument in arguments)
@@ -249,7 +285,7 @@ def _length(first: Any, *_: Any) -> int:
 def _in_parts(
     kernel: Any, rows: Callable[..., int], least: int, function: Callable[..., None]
 ) -> Callable[..., None]:
-    """Distribute the rows of a serial kernel among the threads of a pool."""
+    """Return a function that distributes the rows of a serial kernel among the threads of a pool."""
 
     @wraps(function)
     def call(*arguments: Any) -> None:
@@ -260,9 +296,8 @@ def _in_parts(
             return
         parts = min(count, threads * (PARTS if count >= MANY * threads else 1))
         cuts = [count * part // parts for part in range(parts + 1)]
-        left = iter(
-            list(pairwise(cuts))
-        )  # every thread, including this one, takes the next part until none is left
+        # Every thread, including this one, takes the next part until none is left.
+        left = iter(list(pairwise(cuts)))
 
         def work() -> None:
             for begin, end in left:
@@ -281,17 +316,17 @@ def _in_parts(
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Return the threads besides the caller's; a forked process does not inherit those of its parent."""
+    """Return the threads that help the calling one; a forked process needs a pool of its own."""
     return ThreadPoolExecutor(threads - 1, "kernel")
 
 
 _turn = threading.Lock()
 _calls_may_meet = False
-"""Set once a parallel kernel has run, which loads the threading layer, and the layer allows it."""
+"""Whether parallel kernels may run at the same time, which is known after one has run."""
 
 
 def _in_turn(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Let Python threads take turns in parallel kernels under the threading layer "workqueue".
+    """Make Python threads take turns in parallel kernels under the threading layer "workqueue".
 
     This layer comes with every installation of Numba, and it ends the process if two calls overlap. OpenMP
     and TBB allow overlapping calls, and a call then only tests a flag.
@@ -316,7 +351,7 @@ def _in_turn(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Announcement(event.Listener):
-    """Says at a terminal, once in each process, that the user is waiting for compilation."""
+    """Tells a user at a terminal, once in each process, that kernels are being compiled."""
 
     def __init__(self) -> None:
         self._depth = 0  # kernels compile the kernels that they call; only one thread compiles at a time
@@ -331,7 +366,7 @@ class _Announcement(event.Listener):
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        """Stop the timer if it has not fired yet; another compilation starts a new one."""
+        """Stop the timer, if it has not fired yet, when the outermost compilation ends."""
         self._depth -= 1
         if self._timer is not None and not self._depth and self._timer.is_alive():
             self._timer.cancel()
@@ -342,16 +377,17 @@ event.register("numba:compile", _Announcement())
 
 
 def _let_idle_threads_sleep() -> None:
-    """Make the idle threads of GNU's OpenMP spin for microseconds instead of milliseconds.
+    """Make the idle threads of GNU's OpenMP wait actively for microseconds instead of milliseconds.
 
-    On a busy machine, a spinning thread can occupy the core on which the thread it waits for should run:
-    steps of 0.3 ms then took 10 ms. The library reads the setting when it is loaded, which happens here. A
-    setting of the user takes precedence, and other libraries' copies of OpenMP are not affected.
+    On a busy machine, a thread that waits actively can occupy the core on which the thread it waits for
+    should run: steps of 0.3 ms then took 10 ms. The library reads the setting when it is loaded, which
+    happens here. A setting of the user takes precedence, and other libraries' copies of OpenMP are not
+    affected.
     """
     if os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
         return
     os.environ["GOMP_SPINCOUNT"] = "10000"  # measured: 1000 is too short, 30000 occupies busy cores
-    with contextlib.suppress(ImportError):  # Numba may be built without it
+    with contextlib.suppress(ImportError):  # Numba may be built without OpenMP
         importlib.import_module("numba.np.ufunc.omppool")
     del os.environ["GOMP_SPINCOUNT"]
 

@@ -1,4 +1,4 @@
-"""Modules, and public names of a package, that are imported when they are first used."""
+"""Modules and public names of a package that are imported only when they are first used."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -7,9 +7,15 @@ from typing import Any
 
 
 class LazyModule:
-    """A module that is imported when one of its names is first used, such as one with kernels.
+    """A stand-in for a module, which is imported when one of its names is first used.
 
-    Importing Numba takes a third of a second, and a system can be built, checked and drawn without it.
+    It stands for modules with kernels: importing Numba takes a third of a second, and a system can be made,
+    checked and described without it.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the module, such as "physics.particles.direct".
     """
 
     def __init__(self, name: str) -> None:
@@ -21,15 +27,30 @@ class LazyModule:
 
 
 def lazy_modules(package: str, *names: str) -> Iterator[LazyModule]:
-    """Return modules of a package that are imported when they are first used."""
+    """Yield a `LazyModule` for each of the modules `names` of a package."""
     return (LazyModule(f"{package}.{name}") for name in names)
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package that imports each name of `homes` from its module.
+    """Return the functions `__getattr__` and `__dir__` of a package whose names are imported on first use.
 
-    A name may be that of the folder where it stands, as `analysis.compare` is. Python puts a folder into its
-    package when it is first imported, and never again: it is imported here, and makes room for the name.
+    Parameters
+    ----------
+    package : str
+        Name of the package, which is being imported.
+    homes : mapping of str to str
+        The module from which each public name is imported.
+
+    Returns
+    -------
+    tuple of callables
+        The two functions, which the package assigns to `__getattr__` and `__dir__`.
+
+    Notes
+    -----
+    A function may have the name of a folder of the package, as `analysis.compare` has. Python stores a folder
+    in its package once, when it is first imported, and would hide the function. Such folders are therefore
+    imported here, and their entries are deleted from the package.
     """
     names = vars(sys.modules[package])
     for name, home in homes.items():

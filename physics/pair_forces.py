@@ -1,4 +1,4 @@
-"""`PairForces`: points that move by a pair force of your choice."""
+"""The system `PairForces`: points that move by a pair force of your choice."""
 
 import inspect
 from collections.abc import Callable
@@ -26,33 +26,36 @@ Integrator = Literal["euler", "adaptive"]
 
 @dataclass(frozen=True, eq=False)
 class PairForces(Value):
-    """Points that move by your own pair force, ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``.
+    """Points that move by your own force between every two of them.
+
+    Point i moves by ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``, where f is your function. Use this
+    class to try a theory of how embeddings interact without writing a kernel.
 
     Parameters
     ----------
     function : callable
-        Function that returns the factor f of two points at the squared distance r2, which is positive if they
-        repel. It is called as ``function(r2, *parameters)``, and on pair sums as ``function(r2, same_class,
-        *parameters)``. It may be compiled by `numba.njit` or be a plain function that Numba can compile. It
-        is called for every two points, from several threads at once.
+        Function that returns the factor f for two points at the squared distance r2; it is positive if they
+        repel each other. It is called as ``function(r2, *parameters)``, and on pair sums as ``function(r2,
+        same_class, *parameters)`` with a bool `same_class`. It may be compiled by `numba.njit` or be a plain
+        function that Numba can compile. It is called for every two points, from several threads at once.
     tokens : int
         Number of points N, at least 2.
     dim : int
         Dimension D of the space, at least 1.
     on : {"tokens", "pair sums"}, default "tokens"
-        Where the forces act: between tokens, or between the sums s_ij = x_i + x_j, i ≤ j, of all pairs of
-        them. A force on s_ij then moves x_i and x_j by the chain rule, as in `ParticleSystem`.
+        Where the forces act: between tokens, or between the sums s_ij = x_i + x_j with i ≤ j of all pairs of
+        tokens. A force on s_ij moves both x_i and x_j, as in `ParticleSystem`.
     parameters : sequence of float, default ()
         Constants that `function` is called with.
     modulus : int, optional
-        On pair sums: the class of (i, j) is (i + j) mod `modulus`, at least 2; N by default.
+        On pair sums only: the class of (i, j) is (i + j) mod `modulus`, at least 2; N by default.
     group : FiniteGroup or array_like (N, N), optional
-        On pair sums: the class is the product i·j in this group, which must commute, instead.
+        On pair sums only: the class of (i, j) is the product i·j in this commutative group instead.
     integrator : {"euler", "adaptive"}, default "euler"
-        "euler" takes plain Euler steps ``x + step_size · F``. "adaptive" follows the flow by a Runge-Kutta
-        pair of order 5 that chooses its own steps; the step size is then only the unit of time.
+        "euler" takes plain Euler steps ``x + step_size · F``. "adaptive" follows the continuous flow by a
+        Runge-Kutta method of order 5 that chooses its own steps; the step size is then only the unit of time.
     relative_tolerance : float, default 1e-6
-        Largest error of an adaptive step, relative to the largest coordinate. From 1e-12 to 0.1.
+        Largest error of an adaptive step, relative to the largest coordinate; from 1e-12 to 0.1.
 
     Raises
     ------
@@ -62,9 +65,9 @@ class PairForces(Value):
 
     Notes
     -----
-    Two points at the same place exert no force on each other. The rows of the sum are distributed among the
-    cores, and each is summed in a fixed order, so the result has the same bits for any number of threads.
-    Each process compiles `function` into the sum when the forces are first needed.
+    Two points at the same place exert no force on each other. Each process compiles the sum of forces with
+    `function` when the forces are first needed. Every sum has a fixed order, so the result has the same bits
+    for any number of threads.
 
     A trajectory file holds the name of `function`, and its source if Python knows it, but not the function
     itself.
@@ -119,11 +122,12 @@ class PairForces(Value):
         _factor(self.function, self.on, len(self.parameters))
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start from the standard normal distribution.
+        """Draw initial positions from the standard normal distribution.
 
         Parameters
         ----------
         generator : numpy.random.Generator
+            Source of randomness.
 
         Returns
         -------
@@ -137,11 +141,11 @@ class PairForces(Value):
         Parameters
         ----------
         positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
-            NaN is allowed here; `simulate` reports where a state overflowed.
+            Positions of one run or of several. NaN is allowed and leads to forces of NaN.
 
         Returns
         -------
-        ndarray of float64, the shape of `positions`
+        ndarray of float64, shape of `positions`
 
         Raises
         ------
@@ -169,11 +173,12 @@ class PairForces(Value):
         return forces.reshape(array.shape)
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move an ensemble in place.
+        """Move an ensemble in place by some steps.
 
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
+            Positions, which are overwritten.
         step_size : float
             Length of a step, in units of time.
         steps : int
@@ -192,9 +197,9 @@ class PairForces(Value):
                 positions += step_size * self.forces(positions)
 
     def largest_step_size(self, positions: Array) -> float:
-        """Return a safe step size to suggest after an overflow.
+        """Return a safe step size, which `simulate` suggests after an overflow.
 
-        With it no point moves farther than one tenth of the largest distance from the origin.
+        With it, no coordinate changes by more than a tenth of the largest coordinate of its run.
 
         Parameters
         ----------
@@ -203,17 +208,19 @@ class PairForces(Value):
         Returns
         -------
         float
-            Step size in units of time; 0 if the forces overflow.
+            Step size in units of time; 0 if a force is infinite or NaN.
         """
         return careful_step(positions, self.forces(positions))
 
     @property
     def measures(self) -> dict[str, Callable[[Array], Array]]:
-        """What `simulate` records on request: the method `mean_force`."""
+        """Functions that `simulate` applies on request, by name; the only one is `mean_force`."""
         return {"mean_force": self.mean_force}
 
     def mean_force(self, positions: Array) -> Array:
         """Return the mean length of the forces on the points of each run.
+
+        It shows how far an ensemble is from equilibrium, where it is 0.
 
         Parameters
         ----------
@@ -227,14 +234,14 @@ class PairForces(Value):
 
     @cached_property
     def _pair_sums(self) -> tuple[NDArray[np.int64], ...]:
-        """Tokens i and j of every pair sum, and its class."""
+        """Tokens i and j of every pair sum and its class: three arrays of int64 of shape (P,)."""
         operation = class_rule(self.tokens, self.modulus, self.group)
         first, second = np.ascontiguousarray(operation.samples.T, np.int64)
         return first, second, operation.label.astype(np.int64)
 
 
 def _called(function: Any, on: Sites, constants: int) -> Any:
-    """Return the plain function of `function` if it can be called with its arguments."""
+    """Return the plain Python function of `function`; refuse one that cannot be called with its arguments."""
     plain = getattr(function, "py_func", function)
     called = "r2" + ", same_class" * (on == "pair sums") + ", *parameters" * (constants > 0)
     what = f"function must be a Python function that is called as function({called})"
@@ -249,7 +256,7 @@ def _called(function: Any, on: Sites, constants: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _factor(function: Any, on: Sites, constants: int) -> Any:
-    """Compile the user's function for its arguments; refuse it with a sentence if that fails."""
+    """Compile the user's function for its arguments, and refuse it with an `InputError` if that fails."""
     plain = getattr(function, "py_func", function)
     options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
     for own in ("nopython", "parallel"):
@@ -273,10 +280,10 @@ def _factor(function: Any, on: Sites, constants: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., None]:
-    """Compile the sum of forces for the user's function.
+    """Compile the sum of forces for the user's function, and return it.
 
-    `points` are (runs, dim, n), axis by axis, `out` is (runs, n, dim). Each row of `out` belongs to one
-    iteration, and is summed in the order of the points.
+    The compiled function takes points (runs, dim, n), axis by axis, and writes the forces to `out` (runs, n,
+    dim). Each row of `out` is summed in the order of the points.
     """
     factor = _factor(function, on, constants)
 
@@ -292,7 +299,7 @@ def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., No
             run, a = item // count, item % count
             square = _squares(points[run], a)
             for b in range(count):
-                if square[b] != 0.0:  # at the same place, or the point itself
+                if square[b] != 0.0:  # skips the point itself, and others at the same place
                     square[b] = factor(square[b], *parameters)
             _add_up(points[run], a, square, out[run, a])
 
@@ -319,7 +326,7 @@ def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., No
 
 @kernel()
 def _squares(points: Array, a: int) -> Array:
-    """Squared distance of the point `a` of points (dim, n) from all of them, (n,)."""
+    """Return the squared distances (n,) of the point `a` of points (dim, n) from all of them."""
     dim, count = points.shape
     square = np.zeros(count)
     for k in range(dim):
@@ -345,7 +352,11 @@ def _add_up(points: Array, a: int, factor: Array, out: Array) -> None:
 def _share_out(
     begin: int, end: int, found: Array, first: NDArray[np.int64], second: NDArray[np.int64], out: Array
 ) -> None:
-    """Add the forces (runs, P, dim) on pair sums to `out` (runs, tokens, dim); a pair (i, i) counts twice."""
+    """Write the forces on tokens to `out` (runs, tokens, dim), from those on pair sums.
+
+    The forces `found` (runs, P, dim) on pair sums act on both of their tokens, and twice on token i of a pair
+    (i, i).
+    """
     for run in range(begin, end):
         out[run] = 0.0
         for a in range(first.size):

@@ -1,4 +1,4 @@
-"""Seeds of runs that do not depend on the number of other runs."""
+"""Seeds of the runs of an ensemble: each run has a seed that does not depend on the number of other runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,13 @@ _shift: ContextVar[int] = ContextVar("shift", default=0)
 
 @contextmanager
 def hear_seeds() -> Iterator[set[int]]:
-    """Collect, as numbers, the seeds of all draws inside the context, also those of parents of children."""
+    """Collect, while the context is open, the seeds of everything that is drawn.
+
+    Yields
+    ------
+    set of int
+        Numbers of the seeds so far. The child of a seed counts as the seed itself.
+    """
     heard: set[int] = set()
     token = _heard.set(heard)
     try:
@@ -29,7 +35,11 @@ def hear_seeds() -> Iterator[set[int]]:
 
 @contextmanager
 def other_seeds(shift: int) -> Iterator[None]:
-    """Add `shift` to every seed that is given as a number inside the context, so that all draws are new."""
+    """Add `shift` to every seed that is given as a number while the context is open.
+
+    A whole computation can thus be repeated with independent random numbers. A `numpy.random.SeedSequence` is
+    not shifted.
+    """
     token = _shift.set(shift)
     try:
         yield
@@ -38,7 +48,22 @@ def other_seeds(shift: int) -> Iterator[None]:
 
 
 def parent_seed(seed: Any) -> np.random.SeedSequence:
-    """Return the seed sequence whose children are the runs; an int or a `SeedSequence` is allowed."""
+    """Return the seed sequence whose children are the seeds of the runs.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.SeedSequence
+        A whole number of at least 0, or a sequence, which is returned unchanged.
+
+    Returns
+    -------
+    numpy.random.SeedSequence
+
+    Raises
+    ------
+    InputError
+        If `seed` is anything else.
+    """
     if isinstance(seed, np.random.SeedSequence):
         _hear(seed.entropy)
         return seed
@@ -50,7 +75,7 @@ def parent_seed(seed: Any) -> np.random.SeedSequence:
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """Return NumPy's generator of a seed, an int or a `SeedSequence`."""
+    """Return NumPy's default random generator for a seed, which may be an int or a `SeedSequence`."""
     return np.random.default_rng(parent_seed(seed))
 
 
@@ -61,17 +86,36 @@ def _hear(entropy: Any) -> None:
 
 
 def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSequence]:
-    """Return the children `first_run … first_run + runs - 1` of `seed`, one for each run.
+    """Return the seeds of some runs: the children `first_run … first_run + runs - 1` of `seed`.
 
-    Child k is the one that `SeedSequence(seed).spawn(k + 1)[k]` gives; it is made directly, so that a
-    part of a large ensemble costs no more than its runs.
+    Child k equals ``SeedSequence(seed).spawn(k + 1)[k]``. It is made directly, so that a part of a large
+    ensemble costs no more than its own runs.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.SeedSequence
+        Seed of the ensemble.
+    runs : int
+        Number of runs.
+    first_run : int, default 0
+        Number of the first run, at least 0.
+
+    Returns
+    -------
+    list of numpy.random.SeedSequence
+        One seed for each run.
+
+    Raises
+    ------
+    InputError
+        If `seed` or `first_run` is invalid.
     """
     first_run = whole_number("first_run", first_run, 0)
     return children(seed, range(first_run, first_run + runs))
 
 
 def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
-    """Return the children of `seed` with these numbers."""
+    """Return the children of `seed` that have the given `numbers`, as a list of `SeedSequence`."""
     parent = parent_seed(seed)
     return [
         np.random.SeedSequence(
@@ -84,11 +128,25 @@ def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
 def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None) -> list[int]:
     """Return the number of each run: `run_numbers` if given, otherwise ``first_run, first_run + 1, …``.
 
+    Parameters
+    ----------
+    runs : int
+        Number of runs.
+    first_run : int
+        Number of the first run, at least 0; it must be 0 if `run_numbers` are given.
+    run_numbers : sequence of int, optional
+        Number of each run, at least 0, in any order.
+
+    Returns
+    -------
+    list of int
+        One number for each run.
+
     Raises
     ------
     InputError
-        If a number is not a whole number of at least 0, their count is not `runs`, or `first_run` is given
-        too.
+        If a number is not a whole number of at least 0, `run_numbers` does not hold `runs` numbers, or both
+        arguments are given.
     """
     first_run = whole_number("first_run", first_run, 0)
     if run_numbers is None:
@@ -102,7 +160,17 @@ def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None
 
 
 def describe_seed(seed: Any) -> int | dict[str, Any]:
-    """Return `seed` in a form for JSON: the number, or the entropy and the spawn key of a `SeedSequence`."""
+    """Return `seed` in a form that JSON can hold, for the parameters of a trajectory.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.SeedSequence
+
+    Returns
+    -------
+    int or dict
+        The number, or the entropy and the spawn key of a `SeedSequence`.
+    """
     if isinstance(seed, np.random.SeedSequence):
         entropy = seed.entropy
         return {

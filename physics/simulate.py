@@ -1,4 +1,4 @@
-"""`simulate`: validate, step, record."""
+"""The function `simulate`, which moves an ensemble of runs of a system and records the motion."""
 
 import os
 import sys
@@ -37,9 +37,10 @@ def simulate(
     callback: Callback | None = None,
     progress: Progress = False,
 ) -> Trajectory:
-    """Simulate an ensemble of runs of a system, and record how they move.
+    """Simulate an ensemble of runs of a system, and record how their points move.
 
-    Without arguments this is one run of the particles of Musat (§6): 17 particles in the plane, 100 steps.
+    Without arguments, this is one run of the particles of Musat (§6): 17 particles in the plane, 100 steps.
+    The glossary, ``docs/glossary.md``, explains terms such as token, ensemble and observable.
 
     Parameters
     ----------
@@ -49,24 +50,30 @@ def simulate(
     steps : int, default 100
         Number of steps, at least 1.
     step_size : float, optional
-        Length η of a step, greater than 0. By default that of the system (0.02 for particles).
+        Length of a step in units of time, greater than 0. By default it is the `default_step_size` of the
+        system, which is 0.02 for particles.
     runs : int, default 1
-        Number of runs R, at least 1. All have the same start if `initial` is a single one.
+        Number of runs R, at least 1. If `initial` holds the positions of several runs, it sets R, and `runs`
+        may be left out.
     record_every : int, default 1
-        Number of steps from one recorded frame to the next. Step 0 and the last step are always recorded.
-    observables : sequence of str, default ()
+        Number of steps from one recorded frame to the next, at least 1. Step 0 and the last step are always
+        recorded.
+    observables : str or sequence of str, default ()
         What to measure at every frame in addition to what the system always records: names in
-        `system.measures`. For particles they are "circle_ratio", "grid_imperfections", "mean_force" and
+        ``system.measures``. For particles they are "circle_ratio", "grid_imperfections", "mean_force" and
         "potential".
     seed : int or numpy.random.SeedSequence, default 0
-        Run k starts from the k-th child of the seed, regardless of the number of runs.
+        Seed of the initial positions. Run k takes the k-th child of the seed, so its start does not depend on
+        the number of runs.
     first_run : int, default 0
-        The ensemble holds the runs `first_run … first_run + runs - 1` of the seed.
+        Number of the first run: the ensemble holds the runs ``first_run … first_run + runs - 1`` of the seed.
+        A large ensemble can thus be simulated in parts.
     initial : array_like, shape (tokens, dim) or (runs, tokens, dim), optional
-        Start from these positions instead. They are recorded unchanged.
+        Initial positions to use instead of random ones, the same for all runs or one set for each run. They
+        are recorded unchanged.
     out : path, optional
-        File to write the trajectory to. It is written to ``out.partial`` during the run, where it can be read
-        with `Trajectory.open` and `Trajectory.refresh`. See `Trajectory.save` for what is refused.
+        File to write the trajectory to; by default it is kept in memory. During the run the frames are in
+        ``out.partial``, where `Trajectory.open` and `Trajectory.refresh` can read them.
     overwrite : bool, default False
         Whether to replace `out` and an unfinished ``out.partial`` if they exist.
     resume : bool, default False
@@ -74,33 +81,43 @@ def simulate(
         result has the same bits as an uninterrupted run. A complete run is returned unchanged.
     callback : callable, optional
         Called as ``callback(step, time, positions, observables)`` after each frame that is recorded, with
-        copies of its positions (runs, tokens, dim) and of its observables {name: (runs, ...)}. Where it
-        raises `StopIteration`, the run ends with this frame.
+        copies of its positions (runs, tokens, dim) and of its observables {name: (runs, ...)}. If it raises
+        `StopIteration`, the run ends with this frame.
     progress : bool or callable, default False
-        Whether to show a progress bar on stderr if that is a terminal; or a function that is called as
-        ``progress(done, total)`` with numbers of steps whenever a frame is recorded.
+        Whether to show a progress bar on stderr if that is a terminal. A function is called instead, as
+        ``progress(done, total)`` with numbers of steps, after each recorded frame but the first.
 
     Returns
     -------
     Trajectory
-        `positions` (runs, frames, tokens, dim) of float64; `times` are ``steps * step_size``. With `out`,
-        the trajectory is opened lazily from the file.
+        `positions` (runs, frames, tokens, dim) of float64; `times` are ``steps * step_size``. With `out`, the
+        trajectory is read from the file when it is needed.
 
     Raises
     ------
     InputError
-        If an argument is invalid, or if the system returns positions of a wrong shape or that are not real
-        numbers. Nothing is written if that is noticed before the first step.
+        If an argument is invalid, if the system returns positions of a wrong shape or that are not real
+        numbers, or if `step_size` is missing and the system has no default. No file is written if this is
+        noticed before the first step.
     OutputError
-        If `out` exists or cannot be written.
+        If `out` exists, or cannot be written.
     SimulationError
-        If the state overflows, or an adaptive integrator cannot continue. Recorded frames are kept. The
-        message names the step, and a step size to try.
+        If the state overflows, or an adaptive integrator cannot continue. The message names the step, and a
+        smaller step size to try. Frames that were recorded are kept: in ``out.partial``, or as the trajectory
+        ``error.recorded`` if there is no `out`.
+
+    Examples
+    --------
+    >>> import physics
+    >>> system = physics.ParticleSystem(tokens=7, alignment=2.0)
+    >>> trajectory = physics.simulate(system, steps=50, runs=4, record_every=10, observables=["circle_ratio"])
+    >>> trajectory.steps.tolist()
+    [0, 10, 20, 30, 40, 50]
+    >>> trajectory.final.shape, trajectory.observables["circle_ratio"].shape
+    ((4, 7, 2), (4, 6))
     """
     if system is None:
-        from physics.particles.system import (
-            ParticleSystem,
-        )  # imports Numba, which reading a file does without
+        from physics.particles.system import ParticleSystem
 
         system = ParticleSystem()
     tokens, dim = size_of(system, initial)
@@ -154,7 +171,7 @@ def simulate(
                     advance(system, positions, step_size, step - at)
                 except SimulationError as error:
                     raise SimulationError(f"between step {at} and step {step}, {error}. {kept}") from None
-                finally:  # kept even if a later step fails, but not if the system cannot be recorded
+                finally:  # frame 0 is kept even if the first steps fail, unless the system is unusable
                     if first and not isinstance(sys.exception(), InputError):
                         record.append(0, 0.0, before, **found)
                 if first and not goes_on(callback, 0, 0.0, before, found):
@@ -170,7 +187,7 @@ def simulate(
 
 
 def _overflow(system: System, positions: Array, step_size: float, at: int, end: int) -> str:
-    """Say in which step after `at`, where `positions` were finite, they overflow, and what to try."""
+    """Repeat the steps one by one, and return a sentence that names the step that overflows."""
     while True:
         before = positions.copy()
         advance(system, positions, step_size, 1)

@@ -1,7 +1,8 @@
-"""The interface of the systems that `physics.simulate` moves, and the checks of it.
+"""The interface of the systems that `physics.simulate` moves, and checks of what a system returns.
 
-Your own system may be any object with the members of `System`, a frozen dataclass or not;
-`docs/guide/own_systems.md` writes some. `physics.PairForces` makes one of a force between two points.
+Your own system may be any object with the members of `System`; it need not inherit from it or be a dataclass.
+The guide ``docs/guide/own_systems.md`` develops some. If your system is a force between every two points, use
+`physics.PairForces`.
 """
 
 import contextlib
@@ -22,36 +23,52 @@ Array = NDArray[np.float64]
 
 
 class System(Protocol):
-    """Members that an object must have so that `simulate` can move it.
+    """The members that an object must have so that `physics.simulate` can move it.
 
-    Trajectories store how they were made: the fields of a dataclass, or the public attributes of another
-    object that JSON can hold. A system may also have
+    They are `tokens`, `dim`, `start` and `advance`; `start` is not needed if `simulate` is called with
+    `initial`. A system may also have
 
     * a number ``default_step_size``, the step size if the caller gives none;
     * a method ``observables(positions)``, which returns {name: values (runs, ...)} for positions (runs,
       tokens, dim); `simulate` records them with every frame;
-    * a property ``measures``, {name: function of positions, with values (runs, ...)}, of quantities that are
-      recorded on request;
-    * a method ``largest_step_size(positions)``, which returns a step size to suggest if a step overflows.
+    * a property ``measures``, a mapping {name: function of positions with values (runs, ...)} of quantities
+      that are recorded only on request;
+    * a method ``largest_step_size(positions)``, which returns the step size that the error message suggests
+      if a step overflows.
 
-    ``start`` is not needed if `simulate` is called with `initial`.
+    A trajectory stores how it was made: the fields of a system that is a dataclass, or else those public
+    attributes that JSON can hold.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> class Decay:
+    ...     tokens, dim, default_step_size = 3, 1, 0.1
+    ...     def start(self, generator):
+    ...         return generator.standard_normal((self.tokens, self.dim))
+    ...     def advance(self, positions, step_size, steps):
+    ...         positions *= np.exp(-step_size * steps)
+    >>> trajectory = physics.simulate(Decay(), steps=10, initial=np.ones((3, 1)))
+    >>> trajectory.final.round(4).ravel().tolist()
+    [0.3679, 0.3679, 0.3679]
     """
 
     @property
     def tokens(self) -> int:
-        """Number of points."""
+        """Number of points of a run, at least 1."""
 
     @property
     def dim(self) -> int:
-        """Dimension of the space."""
+        """Dimension of the space in which the points move, at least 1."""
 
     def start(self, generator: np.random.Generator) -> Any:
-        """Draw the start of one run.
+        """Draw the initial positions of one run.
 
         Parameters
         ----------
         generator : numpy.random.Generator
-            Generator of this run, which determines the start.
+            Generator of this run, and the only source of randomness to use, so that the seed determines the
+            run.
 
         Returns
         -------
@@ -65,7 +82,7 @@ class System(Protocol):
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
-            Positions before the first step.
+            Positions before the first of these steps.
         step_size : float
             Length of a step, in units of time.
         steps : int
@@ -79,7 +96,25 @@ class System(Protocol):
 
 
 def size_of(system: Any, initial: Any) -> tuple[int, int]:
-    """Return the numbers of tokens and dimensions of a system; refuse what `simulate` cannot move."""
+    """Return the numbers of tokens and dimensions of a system; refuse what `simulate` cannot move.
+
+    Parameters
+    ----------
+    system : object
+        What the caller gave as a system.
+    initial : object
+        Initial positions, or None, in which case the system must have a method `start`.
+
+    Returns
+    -------
+    tuple of int
+        `tokens` and `dim`, each at least 1.
+
+    Raises
+    ------
+    InputError
+        If a member of `System` is missing, or a size is not a whole number of at least 1.
+    """
     if isinstance(system, type) or not hasattr(system, "advance"):
         got = f"the class {system.__name__}" if isinstance(system, type) else name_of(system)
         raise InputError(f"system must be a system such as ParticleSystem(), got {got}")
@@ -93,7 +128,7 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
 
 
 def describe(system: Any) -> Mapping[str, Any]:
-    """Return the description of a system that a file stores."""
+    """Return what a trajectory stores of a system: its "type", and its fields or public attributes."""
     if is_dataclass(system):
         return {"type": name_of(system), **fields(system)}
     described = {"type": name_of(system)}
@@ -105,7 +140,13 @@ def describe(system: Any) -> Mapping[str, Any]:
 
 
 def advance(system: System, positions: Array, step_size: float, steps: int) -> None:
-    """Move `positions` (runs, tokens, dim) in place, also if the system returns new positions."""
+    """Move `positions` (runs, tokens, dim) in place, even if the system returns new positions instead.
+
+    Raises
+    ------
+    InputError
+        If the system returns something else than None or real numbers of the same shape.
+    """
     moved = system.advance(positions, step_size, steps)
     if moved is None or moved is positions:
         return
@@ -124,7 +165,33 @@ def advance(system: System, positions: Array, step_size: float, steps: int) -> N
 def starts(
     system: System, one: tuple[int, int], runs: int, seed: Seed, first_run: int, initial: Any
 ) -> Array:
-    """Return the starts (runs, tokens, dim) of runs of the shape `one`, an array that the run may move."""
+    """Return the initial positions of all runs.
+
+    Parameters
+    ----------
+    system : System
+        Its method `start` is called for each run if `initial` is None.
+    one : tuple of int
+        Shape (tokens, dim) of a single run.
+    runs : int
+        Number of runs.
+    seed : int or numpy.random.SeedSequence
+        Seed of the ensemble.
+    first_run : int
+        Number of the first run.
+    initial : array_like or None
+        Given positions, as in `physics.simulate`.
+
+    Returns
+    -------
+    ndarray of float64, shape (runs, tokens, dim)
+        A new array, which the caller may change.
+
+    Raises
+    ------
+    InputError
+        If the positions are not finite or of a wrong shape.
+    """
     if initial is None:
         what = f"the return value of {name_of(system)}.start"
         drawn = np.empty((runs, *one))
@@ -146,7 +213,7 @@ def starts(
 
 
 def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArray[Any]]]:
-    """Return the functions that measure `names`."""
+    """Return the functions of ``system.measures`` that have these `names`, or refuse a name."""
     offered = getattr(system, "measures", {})
     names = (names,) if isinstance(names, str) else tuple(names)
     if names and not offered:
@@ -157,7 +224,26 @@ def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArr
 def measured(
     system: System, measures: Mapping[str, Callable[[Array], NDArray[Any]]], positions: Array
 ) -> dict[str, NDArray[Any]]:
-    """Return copies of what the system measures at positions (runs, tokens, dim), and of `measures`."""
+    """Measure an ensemble: what the system always records, and the requested quantities.
+
+    Parameters
+    ----------
+    system : System
+        Its method `observables` is called, if it has one.
+    measures : mapping of str to callable
+        Requested quantities, as `measures_of` returns them.
+    positions : ndarray of float64, shape (runs, tokens, dim)
+
+    Returns
+    -------
+    dict of str to ndarray, shape (runs, ...)
+        Copies, which the system cannot change later.
+
+    Raises
+    ------
+    InputError
+        If a quantity does not have one row for each run.
+    """
     always = system.observables(positions) if hasattr(system, "observables") else {}
     values = {**always, **{name: function(positions) for name, function in measures.items()}}
     found = {name: np.array(value) for name, value in values.items()}
@@ -171,9 +257,17 @@ def measured(
 
 
 def careful_step(positions: Array, forces: Array) -> float:
-    """Return a step in which no point of positions (runs, tokens, dim) moves far; 0 on overflow.
+    """Return a step size to suggest after an overflow, at which no coordinate changes by much.
 
-    Far is a tenth of the distance of the farthest point from the origin.
+    Parameters
+    ----------
+    positions, forces : ndarray of float64, shape (runs, tokens, dim)
+
+    Returns
+    -------
+    float
+        Step size at which no coordinate changes by more than a tenth of the largest coordinate of its run; 0
+        if a force is infinite or NaN.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sizes = np.abs(positions).max(axis=(1, 2)) / np.abs(forces).max(axis=(1, 2))
@@ -181,5 +275,5 @@ def careful_step(positions: Array, forces: Array) -> float:
 
 
 def name_of(system: Any) -> str:
-    """Return the name of a system in messages and files."""
+    """Return the name of the type of a system, which messages and files use."""
     return type(system).__name__

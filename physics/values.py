@@ -1,4 +1,4 @@
-"""Frozen dataclasses that hold arrays: equal, hashed, copied and pickled by their fields."""
+"""A base class of frozen dataclasses with arrays: how they are compared, hashed, copied and pickled."""
 
 import dataclasses
 from typing import Any
@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 
 class Value:
-    """A base of frozen dataclasses with ``eq=False``, for which arrays are equal if all their entries are.
+    """Base class of frozen dataclasses with array fields; two objects are equal if all their fields are.
 
-    Attributes that are derived from the fields are not copied; the constructor computes them again. The
-    arrays of a copy are therefore read-only, like those of the original.
+    A dataclass compares arrays with ``==``, which gives an array instead of a bool. Subclasses are therefore
+    declared with ``eq=False`` and inherit the comparison and the hash of this class. Copies and unpickled
+    objects are made by calling the constructor with the fields, which computes all derived attributes again.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -26,7 +27,7 @@ class Value:
         return hash((type(self), *map(_hashable, _compared(self))))
 
     def _set(self, **values: Any) -> None:
-        """Set attributes of a frozen dataclass, from its ``__post_init__``."""
+        """Set attributes of a frozen dataclass while ``__post_init__`` checks and converts its fields."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -35,7 +36,11 @@ class Value:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view. Kernels are compiled separately for read-only and for writable arrays."""
+    """Return a C-contiguous, read-only view of `array`, or of a copy if it is not contiguous.
+
+    Arrays of systems are read-only so that a system cannot change. Numba compiles a kernel separately for
+    read-only and for writable arrays, so each array must always be of the same kind.
+    """
     array = np.ascontiguousarray(array).view()
     array.setflags(write=False)
     return array
@@ -56,4 +61,4 @@ def _compared(value: Any) -> list[Any]:
 def _hashable(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    return value.shape, (value + 0).tobytes()  # -0.0 equals 0.0, and becomes it
+    return value.shape, (value + 0).tobytes()  # adding 0 turns -0.0 into 0.0, which equals it

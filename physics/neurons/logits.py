@@ -15,21 +15,23 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LogitSpectrum:
-    """Logits as a sum of ``A_k cos(2πk(a + b - c)/p)``; see `logit_spectrum`.
+    """Logits of modular addition as a sum of waves ``A_k cos(2πk(a + b - c)/p)``; see `logit_spectrum`.
 
     Attributes
     ----------
     coefficients : ndarray of float64, shape (..., K)
-        A_k of the frequencies k = 1 … K, K = ⌊p/2⌋; positive if the frequency favors the correct class.
+        A_k of the frequencies k = 1 … K, where K = ⌊p/2⌋, in units of the logits; positive if the frequency
+        favors the correct class.
     explained : ndarray of float64, shape (..., K)
         Fraction of the variance of the logits that each wave holds. The fractions add up to at most 1; the
         rest is not a function of a + b - c. NaN if the logits do not depend on the class.
     ghosts : ndarray of float64, shape (..., K)
-        Mean coefficient of cos(2πk(2a - c)/p) and cos(2πk(2b - c)/p), which favor twice a token instead of
-        the sum. Quadratic neurons whose phases are evenly distributed have ghosts of A_k/2. NaN for frequency
-        p/2.
+        Mean coefficient of cos(2πk(2a - c)/p) and cos(2πk(2b - c)/p). These waves favor twice a token instead
+        of the sum, and so lead to wrong answers. Quadratic neurons whose phases are evenly distributed have
+        ghosts of A_k/2. NaN for frequency p/2.
     ghosts_explained : ndarray of float64, shape (..., K)
-        Fraction of the variance that both these waves hold, besides `explained`.
+        Fraction of the variance that these two waves hold together, in addition to `explained`. NaN for
+        frequency p/2.
     """
 
     coefficients: Array
@@ -38,7 +40,7 @@ class LogitSpectrum:
     ghosts_explained: Array
 
     def key_frequencies(self, share: float = 0.9) -> NDArray[np.bool_]:
-        """Mark the fewest frequencies that together hold a share of the explained variance.
+        """Mark the fewest frequencies that together hold a given share of the explained variance.
 
         Parameters
         ----------
@@ -48,6 +50,7 @@ class LogitSpectrum:
         Returns
         -------
         ndarray of bool, shape (..., K)
+            Whether each frequency is one of them; entry 0 is frequency 1.
 
         Raises
         ------
@@ -70,6 +73,8 @@ class LogitSpectrum:
 def logit_spectrum(logits: Any) -> LogitSpectrum:
     """Decompose logits into the waves cos(2πk(a + b - c)/p), which peak at the correct answer.
 
+    It shows which frequencies a trained network computes with, from its outputs alone.
+
     Parameters
     ----------
     logits : array_like, shape (..., p, p, p)
@@ -78,8 +83,8 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
     Returns
     -------
     LogitSpectrum
-        Variances are computed about the mean over the classes of each pair, because the softmax ignores this
-        mean.
+        Coefficients, and fractions of the variance. Variances are computed about the mean over the classes of
+        each pair, because the softmax ignores this mean.
 
     Raises
     ------
@@ -93,6 +98,7 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
     Examples
     --------
     >>> import numpy as np
+    >>> from physics.neurons.logits import logit_spectrum
     >>> a, b, c = np.ogrid[:7, :7, :7]
     >>> found = logit_spectrum(3 * np.cos(2 * np.pi * 2 * (a + b - c) / 7) + a)
     >>> found.coefficients.round(9) + 0, found.key_frequencies()
@@ -116,7 +122,9 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
 
 
 def restrict_logits(logits: Any, frequencies: Any) -> Array:
-    """Keep only the constant part of logits and the waves of a + b of some frequencies.
+    """Keep only the waves of a + b of some frequencies, and the constant part, of logits.
+
+    The result shows what a network can do with these frequencies alone; see `restricted_loss`.
 
     Parameters
     ----------
@@ -134,23 +142,34 @@ def restrict_logits(logits: Any, frequencies: Any) -> Array:
     Raises
     ------
     InputError
-        If an argument is invalid.
+        If `logits` are not finite or of another shape, or a frequency is out of its range.
 
     References
     ----------
     Nanda et al. 2023, arXiv 2301.05217, §5.1: restricted loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from physics.neurons.logits import restrict_logits
+    >>> a, b, c = np.ogrid[:7, :7, :7]
+    >>> clean, other = (np.cos(2 * np.pi * k * (a + b - c) / 7) for k in (2, 3))
+    >>> bool(np.allclose(restrict_logits(clean + other, [2]), clean))
+    True
     """
     array = _logits(logits)
     return _spread(_waves(array, frequencies, constant=True))
 
 
 def exclude_logits(logits: Any, frequencies: Any) -> Array:
-    """Remove the waves of a + b of some frequencies from logits, and leave the rest as it is.
+    """Remove the waves of a + b of some frequencies from logits, and leave the rest unchanged.
+
+    The result shows what a network can do without these frequencies; see `excluded_loss`.
 
     Parameters
     ----------
     logits : array_like, shape (..., p, p, p)
-        As in `logit_spectrum`.
+        Logits with the last axes (a, b, class), as in `logit_spectrum`.
     frequencies : sequence of int, or array_like of bool, shape (..., K)
         Frequencies to remove, as in `restrict_logits`.
 
@@ -161,23 +180,37 @@ def exclude_logits(logits: Any, frequencies: Any) -> Array:
     Raises
     ------
     InputError
-        If an argument is invalid.
+        If `logits` are not finite or of another shape, or a frequency is out of its range.
 
     References
     ----------
     Nanda et al. 2023, arXiv 2301.05217, §5.1: excluded loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from physics.neurons.logits import exclude_logits
+    >>> a, b, c = np.ogrid[:7, :7, :7]
+    >>> clean, other = (np.cos(2 * np.pi * k * (a + b - c) / 7) for k in (2, 3))
+    >>> bool(np.allclose(exclude_logits(clean + other, [3]), clean))
+    True
     """
     array = _logits(logits)
     return array - _spread(_waves(array, frequencies, constant=False))
 
 
 def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Array:
-    """Return the cross-entropy of networks that keep only the waves of a + b of some frequencies.
+    """Return the cross-entropy of networks that keep only some frequencies in their logits.
+
+    If this restricted loss is low, these frequencies suffice.
 
     Parameters
     ----------
-    logits, frequencies
-        As in `restrict_logits`; Nanda et al. take the frequencies of the final network.
+    logits : array_like, shape (..., p, p, p)
+        Logits with the last axes (a, b, class), as in `logit_spectrum`.
+    frequencies : sequence of int, or array_like of bool, shape (..., K)
+        Frequencies to keep, as in `restrict_logits`. Nanda et al. take the key frequencies of the trained
+        network.
     examples : array_like of int, shape (n, 2) or (..., n, 2), optional
         Pairs (a, b) over which the loss is averaged; all pairs by default.
 
@@ -189,21 +222,33 @@ def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> A
     Raises
     ------
     InputError
-        If an argument is invalid.
+        If `logits`, `frequencies` or `examples` have a wrong shape, or a value that is not allowed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from physics.neurons.logits import restricted_loss
+    >>> a, b, c = np.ogrid[:7, :7, :7]
+    >>> logits = 9 * np.cos(2 * np.pi * 2 * (a + b - c) / 7)
+    >>> restricted_loss(logits, [2]).round(2).item(), restricted_loss(logits, [3]).round(2).item()
+    (0.07, 1.95)
     """
     return _loss(restrict_logits(logits, frequencies), examples)
 
 
 def excluded_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Array:
-    """Return the cross-entropy of networks from which the waves of a + b of some frequencies are removed.
+    """Return the cross-entropy of networks whose logits have lost some frequencies.
 
-    Nanda et al. evaluate it on the training examples: a network that memorizes does not need any single
-    frequency, and a network that adds does.
+    If this excluded loss is high, the network needs these frequencies. Nanda et al. evaluate it on the
+    training examples: a network that memorizes does not need any single frequency, and a network that adds
+    does.
 
     Parameters
     ----------
-    logits, frequencies
-        As in `exclude_logits`.
+    logits : array_like, shape (..., p, p, p)
+        Logits with the last axes (a, b, class), as in `logit_spectrum`.
+    frequencies : sequence of int, or array_like of bool, shape (..., K)
+        Frequencies to remove, as in `exclude_logits`.
     examples : array_like of int, shape (n, 2) or (..., n, 2), optional
         Pairs (a, b) over which the loss is averaged; all pairs by default.
 
@@ -215,30 +260,49 @@ def excluded_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Arr
     Raises
     ------
     InputError
-        If an argument is invalid.
+        If `logits`, `frequencies` or `examples` have a wrong shape, or a value that is not allowed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from physics.neurons.logits import excluded_loss
+    >>> a, b, c = np.ogrid[:7, :7, :7]
+    >>> logits = 9 * np.cos(2 * np.pi * 2 * (a + b - c) / 7)
+    >>> excluded_loss(logits, [2]).round(2).item(), excluded_loss(logits, [3]).round(2).item()
+    (1.95, 0.07)
     """
     return _loss(exclude_logits(logits, frequencies), examples)
 
 
 def frequency_ablation(logits: Any, *, examples: Any = None) -> Array:
-    """Return the cross-entropy of networks without the waves of each single frequency.
+    """Return the cross-entropy of networks after each single frequency has been removed from their logits.
+
+    It shows which frequencies a network needs: an ablation in Fourier space.
 
     Parameters
     ----------
     logits : array_like, shape (..., p, p, p)
-        As in `logit_spectrum`.
+        Logits with the last axes (a, b, class), as in `logit_spectrum`.
     examples : array_like of int, shape (n, 2) or (..., n, 2), optional
         Pairs (a, b) over which the loss is averaged; all pairs by default.
 
     Returns
     -------
     ndarray of float64, shape (..., K)
-        The `excluded_loss`, in nats, of each frequency from 1 to K = ⌊p/2⌋.
+        The `excluded_loss` of each frequency from 1 to K = ⌊p/2⌋, in nats.
 
     Raises
     ------
     InputError
-        If an argument is invalid.
+        If `logits` or `examples` have a wrong shape, or a value that is not allowed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from physics.neurons.logits import frequency_ablation
+    >>> a, b, c = np.ogrid[:7, :7, :7]
+    >>> frequency_ablation(9 * np.cos(2 * np.pi * 2 * (a + b - c) / 7)).round(2).tolist()
+    [0.07, 1.95, 0.07]
     """
     array = _logits(logits)
     K = array.shape[-1] // 2
@@ -256,14 +320,14 @@ def _logits(value: Any) -> Array:
 
 
 def _by_sum(logits: Array) -> Array:
-    """Mean logits (..., p, p) over the pairs of each sum: [..., s, c]."""
+    """Return the mean logits over the pairs of each sum s, (..., p, p), at [..., s, c]."""
     p = logits.shape[-1]
     first = np.arange(p)
     return np.asarray(logits[..., first, (first[:, None] - first) % p, :].mean(axis=-2))
 
 
 def _waves_of(logits: Array, answer: NDArray[np.int64]) -> Array:
-    """Coefficients (..., K) of cos(2πk(answer[s] - c)/p) in mean logits (..., s, c)."""
+    """Return the coefficients (..., K) of cos(2πk(answer[s] - c)/p) in mean logits (..., s, c)."""
     p = logits.shape[-1]
     steps = np.arange(p)
     profile = logits[..., steps, (answer - steps[:, None]) % p].mean(axis=-1)  # by answer - c
@@ -274,7 +338,7 @@ def _waves_of(logits: Array, answer: NDArray[np.int64]) -> Array:
 
 
 def _waves(logits: Array, frequencies: Any, *, constant: bool) -> Array:
-    """Part (..., p, p) of the logits, by sum and class, that some frequencies of the sum hold."""
+    """Return the part of the logits, by sum and class (..., p, p), that some frequencies of the sum hold."""
     p = logits.shape[-1]
     waves = np.fft.rfft(_by_sum(logits), axis=-2)
     waves[..., 1:, :] *= _marks(frequencies, p // 2)[..., None]
@@ -283,7 +347,7 @@ def _waves(logits: Array, frequencies: Any, *, constant: bool) -> Array:
 
 
 def _spread(by_sum: Array) -> Array:
-    """Logits (..., p, p, p) of pairs from those (..., p, p) of their sums."""
+    """Return the logits (..., p, p, p) of all pairs, given the logits of their sums (..., p, p)."""
     p = by_sum.shape[-1]
     return np.asarray(by_sum[..., np.add.outer(np.arange(p), np.arange(p)) % p, :])
 
@@ -292,10 +356,12 @@ def _marks(frequencies: Any, K: int) -> NDArray[np.bool_]:
     given = np.asarray(frequencies)
     if given.dtype == bool:
         if given.shape[-1:] != (K,):
-            raise InputError(f"frequencies must hold a mark for each of {K}, got the shape {given.shape}")
+            raise InputError(f"a mask of frequencies must have the length {K}, got the shape {given.shape}")
         return given
     if isinstance(frequencies, str | bytes) or given.ndim != 1:
-        raise InputError(f"frequencies must be a sequence of whole numbers or marks, got {frequencies!r:.60}")
+        raise InputError(
+            f"frequencies must be a sequence of whole numbers or a mask, got {frequencies!r:.60}"
+        )
     marks = np.zeros(K, bool)
     chosen: Sequence[Any] = list(frequencies)
     for value in chosen:
@@ -307,7 +373,7 @@ def _marks(frequencies: Any, K: int) -> NDArray[np.bool_]:
 
 
 def _loss(logits: Array, examples: Any) -> Array:
-    """Mean cross-entropy (...) of logits (..., p, p, p) over pairs."""
+    """Return the mean cross-entropy (...) of logits (..., p, p, p) over pairs, in nats."""
     p = logits.shape[-1]
     top = logits.max(axis=-1, keepdims=True)
     surprise = np.log(np.exp(logits - top).sum(axis=-1)) + top[..., 0]

@@ -1,4 +1,4 @@
-"""`FourierLottery`: the flow in which the frequencies of a neuron compete, solved exactly (He et al.)."""
+"""The system `FourierLottery`: the frequencies of a neuron compete, in an exactly solved flow (He et al.)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, number, whole_number
+from physics.checks import complex_array, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.neurons.spectrum import neuron_spectrum
 from physics.neurons.three_waves import ThreeWaves, blowups, invariants, three_waves
@@ -15,35 +15,35 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 LEAST = 1e-145
-"""Smallest |θ/ξ| but 0 whose square is a number that sums can hold."""
+"""Smallest nonzero ratio |θ/ξ| that is accepted; the square of a smaller one would underflow in sums."""
 
 
 @dataclass(frozen=True)
 class FourierLottery:
-    """Gradient flow of quadratic neurons at small weights, in which every frequency moves independently.
+    """The flow in which the frequencies of a quadratic neuron compete, while its weights are small.
 
     The network ``Σ_m W_out[m] (W_in[a, m] + W_in[b, m])²`` learns (a + b) mod p by cross-entropy on all
-    pairs. As long as its logits are small, the softmax is 1/p for each class, and the gradient is a
-    convolution over tokens, which is diagonal in Fourier space. For the weights θ = α exp(iφ) of the first
-    and ξ = β exp(iψ) of the second layer, of one neuron and one frequency, as `analysis.neuron_spectrum`
-    gives them,
+    pairs. While its logits are small, every frequency of every neuron moves independently. With the
+    coefficients θ of its input weights and ξ of its output weights (see `analysis.neuron_spectrum`) and c =
+    1/p,
 
-        dθ/dt = 2c conj(θ) ξ,    dξ/dt = c θ²,    c = 1/p.
+        dθ/dt = 2c conj(θ) ξ,    dξ/dt = c θ².
 
-    Both diverge at a finite time t*. The frequency with the smallest t* wins: it has outgrown the others when
-    the logits become large, where the approximation by this flow ends.
+    Both become infinite at a finite time t*. The frequency with the smallest t* wins this lottery: it has
+    outgrown the others when the logits become large, which ends the validity of this flow. Terms such as
+    logit and frequency are in ``docs/glossary.md``.
 
     Parameters
     ----------
     tokens : int, default 23
         Modulus p, at least 3.
     neurons : int, default 1
-        Neurons of a run of `simulate`, at least 1; `solve` and the other methods take any number.
+        Number of neurons of a run, at least 1; methods of θ and ξ, except `pack`, take any number.
     coupling : float, optional
-        c, greater than 0; 1/p by default, for the mean loss over pairs and a learning rate of 1. Time is the
-        number of steps of gradient descent times the learning rate.
+        Constant c, greater than 0; by default 1/p, for the mean loss over pairs and a learning rate of 1.
+        Time is the number of steps of gradient descent times the learning rate.
     scale : float, default 0.1
-        The initial weights are normal with the standard deviation scale/√p, as in the paper.
+        The initial weights are normal with the standard deviation scale/√p, as in the paper; greater than 0.
 
     Raises
     ------
@@ -53,22 +53,19 @@ class FourierLottery:
     Notes
     -----
     As a system of `simulate`, a run has a point for each token, and the axes of point a are the real weights
-    (W_in[a, 0], …, W_out[0, a], …): `pack` and `unpack` go from θ and ξ to positions (runs, tokens,
-    2 neurons) and back. The mean weights do not move. Every step size gives the exact flow.
+    (W_in[a, 0], …, W_out[0, a], …). `pack` and `unpack` convert between θ and ξ and positions (runs, tokens,
+    2 neurons). The mean weights do not move. The flow is exact for every step size.
 
-    ``C = |θ|² - 2|ξ|²`` and ``M = Im(θ² conj ξ)`` are conserved, and the module `physics.neurons.three_waves`
-    derives the solution from them, by elliptic functions. Its limits: with θ = 0 nothing moves; with M = 0
-    and Re(θ² conj ξ) < 0, ξ passes through 0 where C > 0, and where C ≤ 0, θ goes to 0 and t* is infinite.
+    ``C = |θ|² - 2|ξ|²`` and ``M = Im(θ² conj ξ)`` are conserved; `physics.neurons.three_waves` derives the
+    solution. If θ = 0, nothing moves. If M = 0, Re(θ² conj ξ) < 0 and C ≤ 0, θ goes to 0 and t* is infinite.
 
     There are K = ⌊p/2⌋ frequencies. For even p the last one, p/2, has real θ and ξ, a sign in place of a
-    phase, and twice the coupling; for p = 3 there is one frequency, and no competition.
-
-    The web page of the authors' code states the flow in α, β, φ and ψ with dφ/dt and dψ/dt of the opposite
-    sign, so that 2φ - ψ = 0 would be unstable. The signs in their code are correct.
+    phase, and twice the coupling. For p = 3 there is one frequency, and no competition.
 
     References
     ----------
-    He, Wang, Chen and Yang 2026, arXiv 2602.16849, who integrate the flow by Euler steps.
+    He, Wang, Chen and Yang 2026, arXiv 2602.16849, who integrate the flow by Euler steps. On their web page,
+    dφ/dt and dψ/dt have the opposite sign, so that 2φ - ψ = 0 would be unstable. Their code is correct.
 
     Examples
     --------
@@ -102,16 +99,16 @@ class FourierLottery:
 
     @property
     def frequencies(self) -> int:
-        """Number of frequencies K."""
+        """Number of frequencies K = ⌊p/2⌋."""
         return self.tokens // 2
 
     @property
     def dim(self) -> int:
-        """Number of axes of a token: an input and an output weight for each neuron."""
+        """Number of axes of a token: an input weight and an output weight for each neuron."""
         return 2 * self.neurons
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw normal weights with the standard deviation scale/√p.
+        """Draw initial weights from the normal distribution with the standard deviation scale/√p.
 
         Parameters
         ----------
@@ -125,7 +122,7 @@ class FourierLottery:
         return self.scale * self.tokens**-0.5 * generator.standard_normal((self.tokens, self.dim))
 
     def pack(self, theta: Any, xi: Any) -> Array:
-        """Return the real weights that have given Fourier coefficients and mean zero.
+        """Return the real weights that have given Fourier coefficients, and the mean zero.
 
         Parameters
         ----------
@@ -151,12 +148,12 @@ class FourierLottery:
         return np.ascontiguousarray((wave @ both.swapaxes(-1, -2)).real)
 
     def unpack(self, positions: Any) -> tuple[Complex, Complex]:
-        """Return the Fourier coefficients of real weights, without their means; the inverse of `pack`.
+        """Return the Fourier coefficients of real weights, without their means: the inverse of `pack`.
 
         Parameters
         ----------
         positions : array_like, shape (..., tokens, 2 neurons)
-            Weights.
+            Weights, such as a frame of a trajectory.
 
         Returns
         -------
@@ -177,7 +174,7 @@ class FourierLottery:
         return both[..., : self.neurons, :], both[..., self.neurons :, :]
 
     def velocity(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        """Return the time derivatives of a state.
+        """Return the time derivatives dθ/dt and dξ/dt of a state.
 
         Parameters
         ----------
@@ -192,7 +189,7 @@ class FourierLottery:
         Raises
         ------
         InputError
-            As in `pack`.
+            If shapes do not agree, a value is not finite, or a coefficient at p/2 of an even p is not real.
         """
         first, second = self._checked(theta, xi)
         return 2 * self._couplings * first.conj() * second, self._couplings * first**2
@@ -203,16 +200,22 @@ class FourierLottery:
         Parameters
         ----------
         theta, xi : array_like, complex, shape (..., K)
+            Coefficients as in `velocity`.
 
         Returns
         -------
         tuple of ndarray of float64, shape (..., K)
             C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ).
+
+        Raises
+        ------
+        InputError
+            If shapes do not agree, a value is not finite, or a coefficient at p/2 of an even p is not real.
         """
         return invariants(*self._checked(theta, xi))
 
     def blowup_times(self, theta: Any, xi: Any) -> Array:
-        """Return the time t* at which each frequency diverges.
+        """Return the time t* at which each frequency would become infinite.
 
         Parameters
         ----------
@@ -232,12 +235,12 @@ class FourierLottery:
         return self._times(*blowups(*self._begun(theta, xi)))
 
     def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
-        """Return the frequency of each neuron that diverges first.
+        """Return the frequency of each neuron that diverges first, which wins the lottery.
 
         Parameters
         ----------
         theta, xi : array_like, complex, shape (..., K)
-            State at time 0.
+            Coefficients as in `velocity`, at time 0.
 
         Returns
         -------
@@ -247,20 +250,21 @@ class FourierLottery:
         Raises
         ------
         InputError
-            As in `blowup_times`.
+            If shapes do not agree, a value is not finite, or a θ is smaller than 1e-145 of its ξ but not 0.
         """
         times = self.blowup_times(theta, xi)
         return np.where(np.isfinite(times).any(axis=-1), times.argmin(axis=-1) + 1, 0)
 
     def solve(self, theta: Any, xi: Any, times: Any) -> tuple[Complex, Complex]:
-        """Solve the flow in closed form.
+        """Return the closed solution of the flow at any times.
 
         Parameters
         ----------
         theta, xi : array_like, complex, shape (..., K)
             State at time 0, such as (neurons, K) or (runs, neurons, K).
         times : array_like, shape (n,), or a number
-            Times of either sign, in any order, between the divergence in the past and the one in the future.
+            Times in any order, between the divergence in the past (at a negative time) and the one in the
+            future.
 
         Returns
         -------
@@ -270,8 +274,8 @@ class FourierLottery:
         Raises
         ------
         InputError
-            As in `blowup_times`, or if a time is not between the divergences in the past and in the future;
-            the message then names the neuron.
+            If shapes do not agree, a value is not finite, a θ is smaller than 1e-145 of its ξ but not 0, or a
+            time is not between the divergences; the message then names the neuron.
         """
         first, second = self._begun(theta, xi)
         clock = finite_array("times", times)
@@ -283,13 +287,14 @@ class FourierLottery:
         return self._after(waves, clock.reshape(*clock.shape, *[1] * first.ndim))
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move an ensemble in place by the exact flow over the time ``steps * step_size``.
+        """Move an ensemble in place along the exact solution over the time ``steps * step_size``.
 
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, 2 neurons)
+            Weights, which are overwritten.
         step_size : float
-            Length of a step, in units of t.
+            Length of a step, in steps of gradient descent times the learning rate.
         steps : int
             Number of steps.
 
@@ -326,31 +331,31 @@ class FourierLottery:
         """Coupling c of each frequency, (K,)."""
         couplings = np.full(self.frequencies, 1 / self.tokens if self.coupling is None else self.coupling)
         if self.tokens % 2 == 0:
-            couplings[-1] *= 2  # its two waves, of p/2 and of -p/2, are one
+            couplings[-1] *= 2  # because the waves of p/2 and -p/2 are the same
         return couplings
 
     def _after(self, waves: ThreeWaves, times: Array) -> tuple[Complex, Complex]:
-        """θ and ξ at times that broadcast to them."""
+        """Return θ and ξ at `times` that broadcast to them."""
         theta, xi = (waves.size * state for state in waves.at(times * self._rate(waves.size)))
         if self.tokens % 2 == 0:
             theta[..., -1].imag = xi[..., -1].imag = 0.0
         return theta, xi
 
     def _rate(self, size: Array) -> Array:
-        """Units of time of the solution in a unit of t, for its unit of size."""
+        """Return dz/dt: the solution's time z in the units of its `size`, per unit of t."""
         return 2 * self._couplings * size
 
     def _times(self, z: Array, size: Array) -> Array:
-        """Times z of the solution in units of t; infinite where they are too long for a number."""
+        """Return times z of the solution in units of t; those that overflow are infinite."""
         with np.errstate(over="ignore", divide="ignore"):
             return z / self._rate(size)
 
     def _checked(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        first, second = _complex("theta", theta), _complex("xi", xi)
+        first, second = complex_array("theta", theta), complex_array("xi", xi)
         if first.shape != second.shape or first.shape[-1:] != (self.frequencies,):
             raise InputError(
-                f"theta and xi must have one shape (..., {self.frequencies}) for {self.tokens} tokens, got "
-                f"{first.shape} and {second.shape}"
+                f"theta and xi must have the same shape (..., {self.frequencies}) for {self.tokens} tokens, "
+                f"got {first.shape} and {second.shape}"
             )
         if self.tokens % 2 == 0 and (first[..., -1].imag.any() or second[..., -1].imag.any()):
             raise InputError(
@@ -360,16 +365,16 @@ class FourierLottery:
         return first, second
 
     def _begun(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        """A state from which the flow can be solved."""
+        """Return a checked state from which the flow can be solved."""
         first, second = self._checked(theta, xi)
         small = (np.abs(first) < LEAST * np.abs(second)) & (first != 0)
         if small.any():
-            one = f"{np.abs(first[small][0]):g} beside {np.abs(second[small][0]):g}"
-            raise InputError(f"theta must be 0 or at least {LEAST:g} of xi in size, got {one}")
+            one = f"{np.abs(first[small][0]):g} for xi of {np.abs(second[small][0]):g}"
+            raise InputError(f"theta must be 0 or at least {LEAST:g} times xi in size, got {one}")
         return first, second
 
     def _beyond(self, waves: ThreeWaves, times: Array) -> str:
-        """Describe the first neuron that diverges within these times; empty if there is none."""
+        """Describe the neuron that diverges first if it does so within these times; otherwise return ""."""
         if not times.size or not waves.theta.size:
             return ""
         for time, ends in (
@@ -384,17 +389,3 @@ class FourierLottery:
                 run = f" of run {', '.join(map(str, place[:-1]))}" if len(place) > 1 else ""
                 return f"{time:g}: {neuron}{run} diverges at t* = {end:.6g} in frequency {k + 1}"
         return ""
-
-
-def _complex(name: str, value: Any) -> Complex:
-    """Return `value` as a finite array of complex128 with at least one axis."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "iufc":
-            raise TypeError
-        array = array.astype(np.complex128)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of complex numbers, got {type(value).__name__}") from None
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite, got NaN or infinite values")
-    return array

@@ -16,28 +16,33 @@ Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
 
 KINDS = ("single", "double", "many", "dead")
-"""Kinds of neurons: one frequency, two frequencies, more, or no weights that depend on the token."""
+"""Kinds of neurons: with one frequency, with two, with more, or with no weights that depend on the token."""
 
 
 @dataclass(frozen=True, eq=False)
 class NeuronSpectrum(Value):
-    """The neurons of one layer, or of many layers at once, in Fourier space; see `neuron_spectrum`.
+    """The weights of neurons as functions of the token, in Fourier space; `neuron_spectrum` computes it.
 
-    A weight of frequency k is ``α cos(2πka/p + φ)`` for token a, and ``θ_k = α exp(iφ)``. All other
-    quantities are computed from θ and ξ on first use, in the same precision.
+    A neuron of a network that adds modulo p often responds to a single frequency k: its input weight for
+    token a is ``α cos(2πka/p + φ)``, with a magnitude α and a phase φ. The complex number ``θ_k = α exp(iφ)``
+    holds both. One object can hold the neurons of many layers or networks. The glossary,
+    ``docs/glossary.md``, explains terms such as phase alignment. All quantities other than θ and ξ are
+    computed on first use, in the same precision.
 
     Attributes
     ----------
     tokens : int
         Modulus p.
-    theta : ndarray of complex128, or complex64 of float32 weights, shape (..., hidden, K)
-        Input weights θ_k of the frequencies k = 1 … K, K = ⌊p/2⌋.
-    theta_second : ndarray, shape (..., hidden, K), or None
-        Weights by which the neuron reads the second token, if they differ from those of the first.
-    xi : ndarray, shape (..., hidden, K), or None
-        Output weights ξ_k = β exp(iψ).
-    dead_below, share : float
-        See `neuron_spectrum`.
+    theta : ndarray of complex128, or complex64 for float32 weights, shape (..., hidden, K)
+        Input weights θ_k of the frequencies k = 1 … K, where K = ⌊p/2⌋.
+    theta_second : ndarray of the same type and shape, or None
+        Input weights for the second token, if the network reads both tokens by different weights.
+    xi : ndarray of the same type and shape, or None
+        Output weights ``ξ_k = β exp(iψ)``, by which the neuron contributes to the logit of each class.
+    dead_below : float
+        Limit below which a neuron counts as dead; see `neuron_spectrum`.
+    share : float
+        Fraction of the power that one or two frequencies must hold; see `kind`.
     """
 
     tokens: int
@@ -54,9 +59,9 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def magnitude(self) -> Array:
-        """Magnitudes α of the input weights, (..., hidden, K), at least 0.
+        """Magnitudes α ≥ 0 of the input weights, (..., hidden, K).
 
-        If the tokens are read by different weights, they are the root mean square over both.
+        If the tokens are read by different weights, this is the root mean square over both.
         """
         magnitude: Array = np.sqrt(self._power.parts)
         magnitude *= self._power.scale[..., None]
@@ -64,12 +69,12 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def phase(self) -> Array:
-        """Phases φ of the weights by which the neuron reads the first token, (..., hidden, K), in (-π, π]."""
+        """Phases φ of the input weights for the first token, (..., hidden, K), in radians in (-π, π]."""
         return _angle(self.theta)
 
     @cached_property
     def output_magnitude(self) -> Array:
-        """Magnitudes β of the output weights, (..., hidden, K), at least 0.
+        """Magnitudes β ≥ 0 of the output weights, (..., hidden, K).
 
         Raises
         ------
@@ -80,7 +85,7 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def output_phase(self) -> Array:
-        """Phases ψ of the output weights, of the shape (..., hidden, K), in (-π, π].
+        """Phases ψ of the output weights, (..., hidden, K), in radians in (-π, π].
 
         Raises
         ------
@@ -91,7 +96,10 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def dead(self) -> NDArray[np.bool_]:
-        """Neurons (..., hidden) whose weights hardly depend on the token; see `neuron_spectrum`."""
+        """Whether the weights of each neuron hardly depend on the token, bool of shape (..., hidden).
+
+        The limit `dead_below` is explained in `neuron_spectrum`.
+        """
         dead = self._weak(self._power)
         if self.xi is not None:
             dead = dead | self._weak(_power_of(self.xi))
@@ -99,22 +107,23 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def frequency(self) -> NDArray[np.int64]:
-        """Frequency (..., hidden) of the largest magnitude, from 1; 0 for a dead neuron."""
+        """Frequency of each neuron's largest magnitude, from 1 to K, (..., hidden); 0 for a dead neuron."""
         return np.where(self.dead, 0, self._strongest + 1)
 
     @cached_property
     def purity(self) -> Array:
-        """Inverse participation ratio (..., hidden) of the power over the frequencies; NaN for a dead neuron.
+        """How much of the power of each neuron is in one frequency, from 1/K to 1, (..., hidden).
 
-        ``Σ_k α_k⁴ / (Σ_k α_k²)²``: 1 for a single frequency, 1/n for n of equal power.
+        It is the inverse participation ratio ``Σ_k α_k⁴ / (Σ_k α_k²)²``: 1 for a single frequency, and 1/n
+        for n frequencies of equal power. It is NaN for a dead neuron.
         """
         return np.where(self.dead, np.nan, np.einsum("...k,...k->...", self._shares, self._shares))
 
     @cached_property
     def gini(self) -> Array:
-        """Gini coefficient (..., hidden) of the magnitudes; NaN for a dead neuron.
+        """Gini coefficient of the magnitudes of each neuron, (..., hidden); NaN for a dead neuron.
 
-        It is 0 if all are equal and 1 - 1/K for a single frequency (Hurley and Rickard 2009).
+        It is 0 if all magnitudes are equal, and 1 - 1/K for a single frequency (Hurley and Rickard 2009).
         """
         ordered = np.sort(self.magnitude, axis=-1)
         K = ordered.shape[-1]
@@ -123,10 +132,10 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def kind(self) -> NDArray[np.str_]:
-        """Kind of each neuron (..., hidden), one of `KINDS`.
+        """Kind of each neuron, one of the strings in `KINDS`, of shape (..., hidden).
 
-        A neuron is "single" if one frequency holds `share` of the power, "double" if two together do, and
-        "many" otherwise; "dead" is defined in `dead`.
+        A neuron is "single" if one frequency holds at least the fraction `share` of its power, "double" if
+        two together do, "many" otherwise, and "dead" if its weights hardly depend on the token.
         """
         first = np.take_along_axis(self._shares, self._strongest[..., None], axis=-1)[..., 0]
         if self._shares.shape[-1] > 1:
@@ -138,10 +147,12 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def misalignment(self) -> Array:
-        """``D = 2φ - ψ`` (..., hidden) in (-π, π] at the neuron's frequency; NaN for a dead neuron.
+        """Difference 2φ - ψ of input and output phases, in radians in (-π, π], of shape (..., hidden).
 
-        If the tokens are read by different weights, the sum of both phases replaces 2φ. The misalignment is
-        also NaN at frequency p/2 of an even p, whose wave has a sign but no phase.
+        It is taken at the frequency of each neuron. Training brings it to 0 (phase alignment), where a neuron
+        grows fastest. If the tokens are read by different weights, the sum of both input phases replaces 2φ.
+        The value is NaN for a dead neuron, and at frequency p/2 of an even p, whose wave has a sign but no
+        phase.
 
         Raises
         ------
@@ -151,7 +162,7 @@ class NeuronSpectrum(Value):
         xi = self.at_frequency(self._outputs())
         first = self.at_frequency(self.theta)
         second = first if self.theta_second is None else self.at_frequency(self.theta_second)
-        # Phases of unit numbers: the product of three small weights would underflow.
+        # Numbers are first scaled to size 1, because the product of three small weights would underflow.
         turned = _unit(first) * _unit(second) * _unit(xi).conj()
         without = self.dead | (2 * self.frequency == self.tokens)
         return np.where(without, np.nan, _angle(turned))
@@ -167,6 +178,7 @@ class NeuronSpectrum(Value):
         Returns
         -------
         ndarray, shape (..., hidden)
+            Entries in the type of `values`. This includes dead neurons, although their `frequency` is 0.
         """
         return np.take_along_axis(np.asarray(values), self._strongest[..., None], axis=-1)[..., 0]
 
@@ -176,7 +188,7 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def _shares(self) -> Array:
-        """Part of the power that each frequency has, (..., hidden, K); 0 for a dead neuron."""
+        """Fraction of the power that each frequency holds, (..., hidden, K); 0 for a dead neuron."""
         return np.divide(self._power.parts, np.where(self.dead, np.inf, self._power.total)[..., None])
 
     @cached_property
@@ -189,7 +201,9 @@ class NeuronSpectrum(Value):
 
     def _outputs(self) -> Complex:
         if self.xi is None:
-            raise InputError("W_out must be given to neuron_spectrum for phases of output weights, got none")
+            raise InputError(
+                "W_out must be given to neuron_spectrum for output magnitudes or phases, got none"
+            )
         return self.xi
 
 
@@ -199,20 +213,23 @@ def neuron_spectrum(
 ) -> NeuronSpectrum:
     """Return the Fourier magnitudes and phases of the weights of every neuron.
 
+    Use it to see which frequency each neuron of a trained network responds to, and whether its output is
+    aligned with its input.
+
     Parameters
     ----------
     W_in : array_like, shape (..., tokens, hidden)
-        What a neuron receives from each token. In a network with an embedding E, these are the effective
-        weights E @ W of the first layer, as `nets.Networks.neuron_weights` returns them.
+        What each neuron receives from each token, for p ≥ 3 tokens. In a network with an embedding E, these
+        are the effective weights E @ W of the first layer, as `nets.Networks.neuron_weights` returns them.
     W_out : array_like, shape (..., hidden, tokens), optional
-        What a neuron adds to the logit of each class.
-    second : array_like, the shape of `W_in`, optional
-        What a neuron receives from the second token, where the network reads the two tokens by different
+        What each neuron adds to the logit of each class.
+    second : array_like, shape of `W_in`, optional
+        What each neuron receives from the second token, if the network reads the two tokens by different
         weights, as a network that concatenates their embeddings does.
     dead_below : float, default 1e-3
         A neuron is dead if the Euclidean norm of its input weights, or of its output weights, is at most this
-        fraction of that of the strongest neuron of its layer. The mean over the tokens is subtracted first,
-        because it acts as a bias or shifts all logits alike.
+        fraction of the largest norm in its layer. The mean over the tokens is subtracted first, because it
+        acts as a bias or shifts all logits alike.
     share : float, default 0.9
         Fraction of the power that one or two frequencies must hold, for `NeuronSpectrum.kind`; greater than 0
         and at most 1.
@@ -231,8 +248,8 @@ def neuron_spectrum(
     Notes
     -----
     For odd p there are K = (p - 1)/2 frequencies, each with a magnitude and a phase. For even p the last one,
-    p/2, is its own conjugate: it has a magnitude, and a sign for a phase (0 or π), but no misalignment. With
-    p = 3 there is one frequency, and every neuron is pure.
+    p/2, is its own conjugate: it has a magnitude, and a sign in place of a phase (0 or π), but no
+    misalignment. With p = 3 there is one frequency, and every neuron is pure.
 
     References
     ----------
@@ -243,6 +260,7 @@ def neuron_spectrum(
     Examples
     --------
     >>> import numpy as np
+    >>> from physics.neurons.spectrum import neuron_spectrum
     >>> angle = 2 * np.pi * np.outer(np.arange(7), [1, 3]) / 7
     >>> spectrum = neuron_spectrum(2 * np.cos(angle + 0.5), np.cos(angle + 0.75).T)
     >>> spectrum.frequency, spectrum.kind, spectrum.misalignment.round(6)
@@ -272,7 +290,26 @@ def neuron_spectrum(
 
 
 def weights(name: str, value: Any, axes: tuple[str, str]) -> Array:
-    """Return checked weights with these two last axes, neither of them empty; float32 stays what it is."""
+    """Check the weights of a layer, and return them as float64, or as float32 if they are.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : array_like, shape (..., n, m)
+        Finite weights, at least one.
+    axes : tuple of str
+        Names of the last two axes, for the message.
+
+    Returns
+    -------
+    ndarray of float32 or float64, shape (..., n, m)
+
+    Raises
+    ------
+    InputError
+        If `value` is not finite, empty, or has fewer than two axes.
+    """
     if isinstance(value, np.ndarray) and value.dtype == np.float32 and np.isfinite(value).all():
         array: Array = value
     else:
@@ -283,19 +320,25 @@ def weights(name: str, value: Any, axes: tuple[str, str]) -> Array:
 
 
 def _coefficients(values: Array) -> Complex:
-    """``α exp(iφ)`` (..., K) of values (..., p): a product with a table, faster than transforms so short."""
+    """Return ``α exp(iφ)`` (..., K) of values (..., p), by a product with a table.
+
+    For arrays this short, the product is faster than a Fourier transform.
+    """
     product: Array = np.matmul(values, _table(values.shape[-1], values.dtype.name))
     return product.view(np.complex64 if product.dtype == np.float32 else np.complex128)
 
 
 @lru_cache(maxsize=16)
 def _table(tokens: int, dtype: str) -> Array:
-    """Columns (2/p) cos, -(2/p) sin of each frequency in turn, (p, 2 ⌊p/2⌋): a complex number of two."""
+    """Return the columns (2/p) cos and -(2/p) sin of each frequency in turn, (p, 2 ⌊p/2⌋).
+
+    Two neighboring columns are the real and the imaginary part of one complex number.
+    """
     # Whole numbers are reduced before they become angles, so that every entry is right to the last bits.
     turns = np.outer(np.arange(tokens), np.arange(1, tokens // 2 + 1)) % tokens / tokens
     table = np.stack([np.cos(2 * np.pi * turns), -np.sin(2 * np.pi * turns)], axis=-1) * (2 / tokens)
     if tokens % 2 == 0:
-        table[:, -1] /= 2  # its own conjugate
+        table[:, -1] /= 2  # frequency p/2 is its own conjugate
         table[:, -1, 1] = 0.0
     return read_only(table.reshape(tokens, -1).astype(dtype))
 
@@ -309,9 +352,9 @@ class _Power(NamedTuple):
 
 
 def _power_of(*values: Complex) -> _Power:
-    """Return the mean of ``|values|²``.
+    """Return the mean of ``|values|²`` over several arrays of shape (..., hidden, K).
 
-    The scale is 1 unless a square overflows or loses digits; it is then a power of two next to the largest
+    The scale is 1 unless a square overflows or loses digits. It is then a power of two near the largest
     number of each neuron.
     """
     parts = [part for one in values for part in (one.real, one.imag)]
@@ -334,6 +377,6 @@ def _unit(values: Complex) -> Complex:
 
 
 def _angle(values: Complex) -> Array:
-    """Angle in (-π, π]."""
+    """Return the angle of complex numbers in (-π, π]."""
     angle = np.angle(values)
     return np.where(angle <= -angle.dtype.type(np.pi), angle.dtype.type(np.pi), angle)

@@ -1,14 +1,14 @@
-"""The constants of `three_waves` for thousands of starts, by a kernel.
+"""Kernel that computes the constants of `three_waves` for thousands of initial states.
 
-Starts are taken in blocks. Each step is a loop over a block without a call or a branch, which the compiler
-turns into vector instructions. That is why the kernel is fast: SciPy's `elliprf` takes one number at a time
-and decides for each how many steps it needs. Here, Carlson's duplication and the arithmetic-geometric mean
-take a number of steps that suffices for nearly every start, and the few next to a separatrix continue one by
-one. The result for a start depends on nothing else, so its bits do not depend on the number of threads.
+States are taken in blocks. Each step is a loop over a block without a call or a branch, which the compiler
+turns into vector instructions. This makes the kernel fast: SciPy's `elliprf` takes one number at a time and
+decides for each how many steps it needs. Here, Carlson's duplication and the arithmetic-geometric mean take a
+number of steps that suffices for nearly every state, and the few near a separatrix continue one by one. The
+result for a state depends on nothing else, so its bits do not depend on the number of threads.
 
 Duplication ends where the largest X = 1 - x/mean is at most `NEAR`. The series has terms up to degree 7, and
 those of degree 8 are below 0.02 X⁸ < 1e-17 (Carlson 1995; DLMF 19.36.1). The error of the mean is squared at
-each step and also ends below 1e-17. What remains is rounding, about 1e-16.
+each step and also ends below 1e-17. What remains are rounding errors of about 1e-16.
 """
 
 import math
@@ -22,22 +22,30 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 WIDTH = 64
-"""Starts of a block, of which all that is known fits into the nearest cache."""
+"""Number of states in a block, whose data fit into the nearest cache."""
 AHEAD, SIZE, BEHIND, TURNED, C, R, M, LOWEST_W, LOWEST_U, H, Q, Y = range(12)
-"""Rows of what is found, in the words of `ThreeWaves`, with R = Re(θ² conj ξ)."""
+"""Rows of the results, with the names of `ThreeWaves`, and R = Re(θ² conj ξ)."""
 ROWS = 12
+"""Number of results."""
 W, X1, X2, X3, LEFT, RIGHT = range(ROWS, ROWS + 6)
-"""Rows of the numbers on the way there."""
+"""Rows of intermediate numbers."""
 SPLIT, UNIT = 2.0**27 + 1, 2.0**52 + 1
+"""Factors that split a number into two halves of its digits, and that find its leading power of two."""
 NEAR, NEARLY = 0.01, 1e-8
+"""Limits at which duplication, and the arithmetic-geometric mean, end."""
 DOUBLINGS, MEANS, NEWTON = 6, 5, 8
-"""Steps of duplication and of the mean, and of Newton's method, which needs no more for any start."""
+"""Numbers of steps of duplication, of the mean, and of Newton's method, which needs no more for any state."""
 HALF_TURN = math.pi / 2
 
 
 @rows_kernel(lambda theta, *_: -(-len(theta) // WIDTH), least=64)
 def constants(begin: int, end: int, theta: Complex, xi: Complex, out: Array) -> None:
-    """Write the first rows of what is found of starts (n,) to `out` (rows, n)."""
+    """Compute constants of the solution for initial states `theta` and `xi` (n,), from `begin` to `end`.
+
+    `begin` and `end` count blocks of `WIDTH` states. The constants are written to `out` (rows, n), in the
+    order of their names in this module. If `out` has fewer rows than `ROWS`, the later constants are left
+    out.
+    """
     s = np.empty((ROWS + 6) * WIDTH)
     for block in range(begin, end):
         first = block * WIDTH
@@ -58,16 +66,16 @@ def constants(begin: int, end: int, theta: Complex, xi: Complex, out: Array) -> 
 
 @kernel()
 def _invariants(s: Array) -> None:
-    """Find the unit, and in it C, R, M and w, each rounded once, as the terms of a difference may cancel."""
+    """Find the unit, and in this unit C, R, M and w, each rounded only once, since differences may cancel."""
     for i in range(WIDTH):
         a, b = s[X1 * WIDTH + i], s[X2 * WIDTH + i]
         c, d = s[LEFT * WIDTH + i], s[RIGHT * WIDTH + i]
         largest = max(max(abs(a), abs(b)), max(abs(c), abs(d)))
-        # A power of two, so that no bit is lost: the unit in the first place (Rump, Ogita and Oishi 2008).
+        # The unit in the first place (Rump, Ogita and Oishi 2008): dividing by a power of two loses no bits.
         shift = 2.0**-100 if largest > 1.0 else 2.0**100
         spread = largest * shift * UNIT
         size = abs(spread - spread * (1 - 2.0**-53)) / shift
-        size = max(size, 2.0**-1000) if size > 0 else 1.0  # whose inverse is a number
+        size = max(size, 2.0**-1000) if size > 0 else 1.0  # so that its inverse is finite
         a, b, c, d = a / size, b / size, c / size, d / size
         aa, aa_rest = _product(a, a)
         bb, bb_rest = _product(b, b)
@@ -76,7 +84,7 @@ def _invariants(s: Array) -> None:
         ab, ab_rest = _product(2 * a, b)
         u, u_rest = _sum(aa, bb)
         w, w_rest = _sum(cc, dd)
-        real, real_rest = _sum(aa, -bb)  # of θ², whose imaginary part is 2ab
+        real, real_rest = _sum(aa, -bb)  # the real part of θ²; the imaginary part is 2ab
         w_rest += cc_rest + dd_rest
         real_rest += aa_rest - bb_rest
         lead, lead_rest = _sum(u, -2 * w)
@@ -91,10 +99,10 @@ def _invariants(s: Array) -> None:
 def _turning_points(s: Array) -> None:
     """Find e, v and H.
 
-    √e is the largest root x ≥ 0 of 2x³ + Cx = |M|. Newton's method comes down to it from a bound above, as
-    the polynomial is convex there.
+    √e is the largest root x ≥ 0 of 2x³ + Cx = |M|. Newton's method approaches it from an upper bound, where
+    the polynomial is convex.
     """
-    for i in range(WIDTH):  # of its own, as it calls the C library
+    for i in range(WIDTH):  # a separate loop, as it calls the C library
         s[X1 * WIDTH + i] = np.cbrt(abs(s[M * WIDTH + i]) / 2)
     for i in range(WIDTH):
         lead = s[C * WIDTH + i]
@@ -118,10 +126,10 @@ def _turning_points(s: Array) -> None:
 
 @kernel()
 def _distances(s: Array) -> None:
-    """Find y from R, as w - e would cancel near the turning point.
+    """Find y from R, because the difference w - e would lose digits near the turning point.
 
-    In s = 2y√S/|R| it is the root of as³ + s² + bs = 1, whose coefficients neither over- nor underflow, by
-    Newton's method from a bound above.
+    In s = 2y√S/|R| it is the root of as³ + s² + bs = 1, whose coefficients neither overflow nor underflow.
+    Newton's method approaches it from an upper bound.
     """
     for i in range(WIDTH):
         e, w, h = s[LOWEST_W * WIDTH + i], s[W * WIDTH + i], s[H * WIDTH + i]
@@ -146,7 +154,7 @@ def _distances(s: Array) -> None:
 
 @kernel()
 def _integrals(s: Array) -> None:
-    """Write q(y) for y ≥ H, or for H²/y in its place, to the row LEFT, and Q."""
+    """Compute Q, and q at y, or at H²/y if y < H; q is written to the row LEFT."""
     for i in range(WIDTH):
         y, h = s[Y * WIDTH + i], s[H * WIDTH + i]
         y = y if y >= h else h * (h / max(y, 1e-300))
@@ -181,7 +189,7 @@ def _integrals(s: Array) -> None:
 
 @kernel()
 def _go_on(s: Array) -> None:
-    """Take further steps for the starts of a block that need them, which are next to a separatrix."""
+    """Take further steps for those states of a block that need them, which are near a separatrix."""
     for i in range(WIDTH):
         x, y, z = s[X1 * WIDTH + i], s[X2 * WIDTH + i], s[X3 * WIDTH + i]
         while _spread(x, y, z) > NEAR:
@@ -195,7 +203,7 @@ def _go_on(s: Array) -> None:
 
 @kernel()
 def _ends(s: Array) -> None:
-    """Find the times to the blow-ups and from the turning point."""
+    """Find the times to both blow-ups, and from the turning point."""
     for i in range(WIDTH):
         y, h, q = s[Y * WIDTH + i], s[H * WIDTH + i], s[Q * WIDTH + i]
         far, rising = y >= h, s[R * WIDTH + i] >= 0
@@ -214,7 +222,7 @@ def _ends(s: Array) -> None:
 
 @kernel()
 def _sum(a: float, b: float) -> tuple[float, float]:
-    """Return a + b, and what its rounding has taken (Knuth)."""
+    """Return a + b and its rounding error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -222,7 +230,7 @@ def _sum(a: float, b: float) -> tuple[float, float]:
 
 @kernel()
 def _product(a: float, b: float) -> tuple[float, float]:
-    """Return ab, and what its rounding has taken (Dekker)."""
+    """Return ab and its rounding error (Dekker)."""
     total = a * b
     a_high = SPLIT * a - (SPLIT * a - a)
     b_high = SPLIT * b - (SPLIT * b - b)
@@ -232,7 +240,7 @@ def _product(a: float, b: float) -> tuple[float, float]:
 
 @kernel()
 def _two_products(a: float, a_rest: float, c: float, b: float, b_rest: float, d: float) -> float:
-    """Return ac + bd, rounded once, for a and b in two parts each."""
+    """Return ac + bd, rounded only once, for a and b that are given as sums of two parts."""
     ac, ac_rest = _product(a, c)
     bd, bd_rest = _product(b, d)
     total, rest = _sum(ac, bd)
@@ -241,7 +249,7 @@ def _two_products(a: float, a_rest: float, c: float, b: float, b_rest: float, d:
 
 @kernel()
 def _doubled(x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Carlson's duplication: other arguments of R_F with the same value, four times nearer to each other."""
+    """Return arguments of R_F with the same value, four times closer together (Carlson's duplication)."""
     a, b, c = math.sqrt(x), math.sqrt(y), math.sqrt(z)
     shift = a * b + b * c + c * a
     return (x + shift) / 4, (y + shift) / 4, (z + shift) / 4
@@ -249,14 +257,14 @@ def _doubled(x: float, y: float, z: float) -> tuple[float, float, float]:
 
 @kernel()
 def _spread(x: float, y: float, z: float) -> float:
-    """How far arguments of R_F are from their mean, relatively."""
+    """Return how far the arguments of R_F are from their mean, relative to it."""
     mean = (x + y + z) / 3
     return max(abs(mean - x), max(abs(mean - y), abs(mean - z))) / mean
 
 
 @kernel()
 def _series(x: float, y: float, z: float) -> float:
-    """R_F of arguments that are near each other (DLMF 19.36.1)."""
+    """Return R_F of arguments that are close to each other (DLMF 19.36.1)."""
     mean = (x + y + z) / 3
     X, Y_ = 1 - x / mean, 1 - y / mean
     Z = -X - Y_

@@ -6,20 +6,20 @@ R = Re(θ² conj ξ). Hence C = u - 2w and M = Im(θ² conj ξ) do not change, a
     (dw/dt)² = 4c² ((C + 2w)² w - M²).
 
 So w comes down from infinity to the largest root e of the polynomial in brackets, turns there, and goes up to
-infinity again, in a finite time. Let y = w - e, and let v = C + 2e be u at the turning point. Then e v² = M²,
-and in
+infinity again, in a finite time. Let y = w - e, and let v = C + 2e be the value of u at the turning point.
+Then e v² = M², and nothing cancels in
 
-    R² = 4y (y² + Sy + H²),    S = v + e,    H² = v (v + 4e)/4,    u = v + 2y,    w = e + y
+    R² = 4y (y² + Sy + H²),    S = v + e,    H² = v (v + 4e)/4,    u = v + 2y,    w = e + y.
 
-nothing cancels. In z = 2ct the time between two values of y is the elliptic integral of
-dy / 2√(y (y² + Sy + H²)), which the map y → H²/y leaves as it is. Therefore one function, in Carlson's form
+In z = 2ct the time between two values of y is the elliptic integral of dy / 2√(y (y² + Sy + H²)), which the
+map y → H²/y does not change. Therefore one function, in Carlson's form
 
     q(y) = √y R_F((y - H)², y² + Sy + H², (y + H)²),
 
-is the time from y to the blow-up for y ≥ H, where it equals R_F(w - e₁, w - e₂, w - e₃) with all three roots,
-and the time from the turning point to y for y ≤ H. From y = 0 to y = H takes Q = q(H), and so does the rest.
-Jacobi's functions invert q. The phases follow from d arg ξ/dt = cM/w, an integral of the third kind
-(Carlson's R_J), and from 2 arg θ - arg ξ = arg(R + iM).
+serves twice. For y ≥ H it is the time from y to the blow-up, where it equals R_F(w - e₁, w - e₂, w - e₃) with
+all three roots. For y ≤ H it is the time from the turning point to y. The time from y = 0 to y = H is Q =
+q(H), and so is the time from y = H to the blow-up. Jacobi's functions invert q. The phases follow from d arg
+ξ/dt = cM/w, an integral of the third kind (Carlson's R_J), and from 2 arg θ - arg ξ = arg(R + iM).
 """
 
 from dataclasses import dataclass
@@ -35,27 +35,33 @@ Complex = NDArray[np.complex128]
 
 @dataclass(frozen=True, eq=False)
 class ThreeWaves:
-    """The solution through a start, in units in which its largest part is between 1 and 2, and time is z.
+    """The solution through an initial state; the module explains its symbols.
+
+    All quantities are in units of `size`, in which the largest part of the state is between 1 and 2, and time
+    is z = 2ct in the corresponding unit.
 
     Attributes
     ----------
     theta, xi : ndarray of complex128, shape (...)
-        Start, in those units.
+        Initial state, in units of `size`.
     size : ndarray of float64, shape (...)
-        Their unit; that of time is 1/(2c size).
+        Unit of θ and ξ, a power of two. The unit of time is 1/(2c size).
     y : ndarray of float64, shape (...)
-        |ξ|² - e at the start.
+        Initial value of |ξ|² - e.
     M : ndarray of float64, shape (...)
-        Im(θ² conj ξ).
+        Conserved quantity Im(θ² conj ξ).
     lowest_w, lowest_u : ndarray of float64, shape (...)
-        e and v, |ξ|² and |θ|² at the turning point.
+        e and v, the values of |ξ|² and |θ|² at the turning point.
     S, H, Q : ndarray of float64, shape (...)
-        As above; Q is infinite where the turning point takes forever to reach.
+        As in the module; Q is infinite where the turning point takes an infinite time to reach.
     rising : ndarray of bool, shape (...)
-        Whether |ξ| grows at the start.
-    ahead, behind, turned : ndarray of float64, shape (...)
-        Time z from the start to the blow-up, from that of the past to the start, and from the turning point
-        to the start.
+        Whether |ξ| grows initially.
+    ahead : ndarray of float64, shape (...)
+        Time z from the initial state to the blow-up in the future.
+    behind : ndarray of float64, shape (...)
+        Time z from the blow-up in the past to the initial state.
+    turned : ndarray of float64, shape (...)
+        Time z from the turning point to the initial state, negative before it.
     """
 
     theta: Complex
@@ -75,17 +81,20 @@ class ThreeWaves:
 
     @property
     def still(self) -> NDArray[np.bool_]:
-        """Where θ = 0, so that nothing moves."""
+        """Whether θ = 0, so that nothing moves, bool of shape (...)."""
         return self.theta == 0
 
     def at(self, z: Array) -> tuple[Complex, Complex]:
-        """Return θ and ξ, in their units, at times z between both blow-ups, which broadcast to the start."""
-        with np.errstate(all="ignore"):  # of branches that are not taken
+        """Return θ and ξ, in units of `size`, at times z between both blow-ups.
+
+        `z` broadcasts with the initial state, and so do the two arrays of complex128 that are returned.
+        """
+        with np.errstate(all="ignore"):  # in branches that `where` discards
             y, rising = self._place(z)
             turn, turn_start = self._turn(y, rising), self._turn(self.y, self.rising)
             around = 0.5 * self.M * (self._third(self.y, self.rising) - self._third(y, rising))
             around = np.where(self.M == 0, turn_start - turn, around)
-            around = np.where(np.isfinite(around), around, 0.0)  # M and the integral's roots underflow
+            around = np.where(np.isfinite(around), around, 0.0)  # if M and the roots underflow
             theta_angle = np.angle(self.theta) + 0.5 * (around + turn - turn_start)
             xi_angle = np.where(self.xi == 0, 2 * np.angle(self.theta), np.angle(self.xi)) + around
             theta = np.sqrt(self.lowest_u + 2 * y) * np.exp(1j * theta_angle)
@@ -94,12 +103,12 @@ class ThreeWaves:
         return np.where(keep, self.theta, theta), np.where(keep, self.xi, xi)
 
     def _turn(self, y: Array, rising: NDArray[np.bool_]) -> Array:
-        """2 arg θ - arg ξ, from 0 to π times the sign of M."""
+        """Return 2 arg θ - arg ξ, which is between 0 and π times the sign of M."""
         R = 2 * np.sqrt(y) * np.hypot(np.sqrt(y * (y + self.S)), self.H)
         return np.asarray(np.arctan2(self.M, np.where(rising, R, -R)))
 
     def _place(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Return y and whether it grows, at times z after the start."""
+        """Return y, and whether it grows, at times z after the initial state."""
         ahead, behind, turned = self.ahead - z, self.behind + z, self.turned + z
         before, after = ahead < self.Q, behind < self.Q
         distance = np.where(before, ahead, np.where(after, behind, np.abs(turned)))
@@ -108,7 +117,7 @@ class ThreeWaves:
         return np.where(far, y, self.H * (self.H / y)), np.where(far, before, turned >= 0)
 
     def _third(self, y: Array, rising: NDArray[np.bool_]) -> Array:
-        """Integral of dz/w from y to the blow-up, by way of the turning point where it does not grow."""
+        """Return the integral of dz/w from y to the blow-up, through the turning point if y does not grow."""
         from scipy.special import elliprj
 
         e, v = self.lowest_w, self.lowest_u
@@ -123,7 +132,18 @@ class ThreeWaves:
 
 
 def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
-    """Find the solution through a start (...)."""
+    """Return the solution of the flow through given initial states.
+
+    Parameters
+    ----------
+    theta, xi : ndarray of complex128, shape (...)
+        Initial states, one for each neuron and frequency.
+
+    Returns
+    -------
+    ThreeWaves
+        Solution, whose method `at` gives the state at any time.
+    """
     found = _found(theta, xi, kernels.ROWS)
     size, M = found[kernels.SIZE], found[kernels.M]
     e, v = found[kernels.LOWEST_W], found[kernels.LOWEST_U]
@@ -146,20 +166,43 @@ def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
 
 
 def blowups(theta: Complex, xi: Complex) -> tuple[Array, Array]:
-    """Time z to the blow-up of starts (...), and their units: `ahead` and `size` of `ThreeWaves` alone."""
+    """Return the times at which given initial states become infinite.
+
+    Parameters
+    ----------
+    theta, xi : ndarray of complex128, shape (...)
+        Initial states, one for each neuron and frequency.
+
+    Returns
+    -------
+    tuple of ndarray of float64, shape (...) each
+        The times, and the unit `size` to which they refer: `ahead` and `size` of `ThreeWaves`. The other
+        constants are not computed.
+    """
     found = _found(theta, xi, kernels.SIZE + 1)
     return found[kernels.AHEAD], found[kernels.SIZE]
 
 
 def invariants(theta: Complex, xi: Complex) -> tuple[Array, Array]:
-    """C and M of states (...), rounded once."""
+    """Return the conserved quantities of given states.
+
+    Parameters
+    ----------
+    theta, xi : ndarray of complex128, shape (...)
+        States, one for each neuron and frequency.
+
+    Returns
+    -------
+    tuple of ndarray of float64, shape (...) each
+        C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ), each rounded only once.
+    """
     found = _found(theta, xi, kernels.M + 1)
     size = found[kernels.SIZE]
     return found[kernels.C] * size**2, found[kernels.M] * size**3
 
 
 def _found(theta: Complex, xi: Complex, rows: int) -> Array:
-    """The first rows (rows, ...) of what the kernel finds of starts (...)."""
+    """Return the first `rows` quantities of the kernel for initial states (...), as (rows, ...)."""
     found = np.empty((rows, theta.size))
     first, second = (np.ascontiguousarray(part).reshape(-1) for part in (theta, xi))
     kernels.constants(first, second, found)
@@ -167,7 +210,7 @@ def _found(theta: Complex, xi: Complex, rows: int) -> Array:
 
 
 def _time(y: Array, S: Array, H: Array) -> Array:
-    """q(y), the time from y to the blow-up, or from the turning point to y."""
+    """Return q(y): the time from y to the blow-up for y ≥ H, and from the turning point to y for y ≤ H."""
     from scipy.special import elliprf
 
     y = np.where(y < H, H * (H / y), y)
@@ -176,7 +219,7 @@ def _time(y: Array, S: Array, H: Array) -> Array:
 
 
 def _beyond(z: Array, S: Array, H: Array) -> Array:
-    """Find y ≥ H with q(y) = z for 0 < z ≤ Q: by Jacobi's functions, the last bits by Newton's method."""
+    """Find y ≥ H with q(y) = z for 0 < z ≤ Q: by Jacobi's functions, and the last bits by Newton's method."""
     from scipy.special import ellipj
 
     wide = 2 * H < S

@@ -1,4 +1,4 @@
-"""An adaptive integrator for ensembles: each run has its own steps, and the same bits in any ensemble."""
+"""An adaptive integrator for ensembles: each run takes its own steps, with the same bits in any ensemble."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from physics.errors import InputError, SimulationError
 Array = NDArray[np.float64]
 
 MAX_STEPS = 20_000
-"""Steps that one call may try, accepted or not."""
+"""Largest number of steps that one call tries, accepted or rejected."""
 STAGES = (
     (1 / 5,),
     (3 / 40, 9 / 40),
@@ -20,12 +20,12 @@ STAGES = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
     (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
 )
-"""Dormand and Prince's pair of orders 5 and 4; the last stage is the solution, and begins the next step."""
+"""Coefficients of Dormand and Prince's stages; the last stage is the solution, and begins the next step."""
 ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
 
 
 def checked_tolerance(value: float) -> float:
-    """Return a tolerance for `integrate`; it must be between 1e-12 and 0.1."""
+    """Return `value` as a relative tolerance for `integrate`; refuse it if it is not from 1e-12 to 0.1."""
     tolerance = number("relative_tolerance", value, 1e-12)
     if tolerance > 0.1:
         raise InputError(f"relative_tolerance must be at most 0.1, got {tolerance:g}")
@@ -35,7 +35,7 @@ def checked_tolerance(value: float) -> float:
 def integrate(
     velocity: Callable[[Array], Array], states: Array, duration: float, relative_tolerance: float
 ) -> None:
-    """Move states (runs, ...) in place along ``dx/dt = velocity(x)`` for `duration`.
+    """Move states in place along the solution of ``dx/dt = velocity(x)`` for the time `duration`.
 
     Parameters
     ----------
@@ -43,26 +43,27 @@ def integrate(
         Function of states (m, ...) of any m of the runs that returns dx/dt of the same shape. The result for
         one run must not depend on the other runs.
     states : ndarray of float64, shape (runs, ...)
+        States at the beginning, which are overwritten.
     duration : float
-        Greater than 0.
+        Time to move, greater than 0.
     relative_tolerance : float
         Largest error of a step, relative to the largest entry of the state.
 
     Raises
     ------
     SimulationError
-        If a run takes more than `MAX_STEPS` steps.
+        If a run needs more than `MAX_STEPS` steps.
 
     Notes
     -----
-    Dormand and Prince (1980), of order 5 with an error of order 4, as `scipy.integrate.RK45`. Each run is
-    computed separately, and the size of a state is its largest entry, which does not depend on an order of
-    summation. A run therefore has the same bits in any ensemble. A state that overflows, or needs steps below
-    the resolution of numbers, becomes NaN and is not moved any further.
+    The method is the pair of Dormand and Prince (1980), of order 5 with an error estimate of order 4, as in
+    `scipy.integrate.RK45`. Each run chooses its own steps, and the size of a state is its largest entry,
+    which does not depend on an order of summation. A run therefore has the same bits in any ensemble. A state
+    that overflows, or needs steps below the resolution of floating-point numbers, becomes NaN and stops.
     """
     active = np.arange(len(states))
     state, left = states.copy(), np.full(len(states), duration)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the result is checked
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # overflow is detected below
         slope = velocity(state)
         step = 0.01 * _size(state) / _size(slope)
         step = np.where(step > 0.0, np.minimum(step, duration), duration)
@@ -74,7 +75,7 @@ def integrate(
                 slopes.append(velocity(moved))
             scale = relative_tolerance * np.maximum(_size(state), _size(moved))
             error = _size(_along(step, ERROR, slopes))
-            error = np.where(error > 0.0, error / scale, 0.0) + 0.0 * error  # NaN stays NaN
+            error = np.where(error > 0.0, error / scale, 0.0) + 0.0 * error  # NaN remains NaN
             accepted = error <= 1.0
             left = np.where(accepted, left - step, left)
             chosen = accepted.reshape(-1, *[1] * (state.ndim - 1))
@@ -95,7 +96,7 @@ def integrate(
 
 
 def _along(step: Array, weights: tuple[float, ...], slopes: list[Array]) -> Array:
-    """Return step · Σ weights · slopes, in one order."""
+    """Return ``step · Σ weights · slopes``, added in a fixed order."""
     total = weights[0] * slopes[0]
     for weight, slope in zip(weights[1:], slopes[1:], strict=True):
         if weight:
@@ -104,5 +105,5 @@ def _along(step: Array, weights: tuple[float, ...], slopes: list[Array]) -> Arra
 
 
 def _size(states: Array) -> Array:
-    """Largest entry of each state, (runs,)."""
+    """Return the largest absolute entry of each state, (runs,)."""
     return np.asarray(np.abs(states).reshape(len(states), -1).max(axis=1))

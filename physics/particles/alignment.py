@@ -1,4 +1,8 @@
-"""Alignment of pair sums: which of them lie in the open half plane or half space of which others."""
+"""Kernels of the alignment: for each pair sum, the sum of the directions of all in its half space.
+
+In all of them `sums` (dim, P) are the pair sums, axis by axis, and `units` (dim, P) their unit vectors, which
+are zero for a pair sum at the origin.
+"""
 
 import math
 
@@ -11,15 +15,16 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MARGIN = 1e-14
-"""Error of a difference of two diamond angles (a few ulp of 4) and of the sign of s_a·s_b, in one bound."""
+"""Bound on the rounding error of a difference of diamond angles and of the sign of s_a·s_b."""
 
 
 @inner_kernel()
 def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> None:
-    """Write to `out` (dim, begin…end) the sum of the unit vectors of all pair sums b with s_a·s_b > 0.
+    """Add up, for pair sums a from `begin` to `end`, the unit vectors of all pair sums b with s_a·s_b > 0.
 
-    The sources are taken one by one against a block of targets that stays in the nearest cache, without a
-    reduction or a fused product: the sign of s_a·s_b is that of the plain sum of rounded products.
+    The sums are written to the columns begin…end of `out` (dim, P). Each source b is added to a block of
+    targets that stays in the nearest cache, without a vectorized reduction or a fused product. The sign of
+    s_a·s_b is therefore the sign of the plain sum of rounded products.
     """
     dim, pairs = sums.shape
     size = end - begin
@@ -43,7 +48,10 @@ def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> 
 
 @inner_kernel()
 def merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
-    """Sort `order` by (key, index): the result does not depend on the initial order, even with ties."""
+    """Sort the permutation `order` (P,) by the pairs (key, index); `scratch` (P,) is scratch memory.
+
+    The result does not depend on the initial order, even if keys are equal.
+    """
     count = order.size
     width = 1
     while width < count:
@@ -69,10 +77,11 @@ def merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
 
 @inner_kernel()
 def sort(key: Array, order: Integers, merge_sort: int) -> None:
-    """Write the permutation that sorts `key` (in 0…4, or infinite) to `order`, equal keys by their index.
+    """Write the permutation that sorts `key` to `order`; equal keys are ordered by their index.
 
-    There are as many buckets as keys, filled in the order of the index, so that an insertion sort has little
-    left to do. If keys are so crowded that it would take too long, a merge sort replaces it.
+    Keys are from 0 to 4, or infinite. There are as many buckets as keys, filled in the order of the index, so
+    that an insertion sort has little left to do. If keys are so crowded that it would take too long,
+    `merge_sort` is called by its address.
     """
     count = key.size
     begin, bucket = np.empty(count + 2, np.int64), np.empty(count, np.int64)
@@ -104,12 +113,13 @@ def sort(key: Array, order: Integers, merge_sort: int) -> None:
 
 @inner_kernel()
 def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: int) -> None:
-    """Write the same sums as `half_spaces` of all pair sums in the plane, in O(P log P).
+    """Compute the same sums as `half_spaces`, for all pair sums in the plane, in O(P log P) operations.
 
-    Sorted by the diamond angle ±y/(|x|+|y|), monotone in the true one and exactly 1 of 4 to a right angle,
-    the half plane is a window, and its sum a difference of prefix sums (error: P ulp of the largest prefix).
-    Within `MARGIN` of the edge the sign of s_a·s_b decides, so ties and right angles are exact.
-    `sort` and `merge_sort` are the addresses of these kernels.
+    Pair sums are sorted by their diamond angle, a function of the direction that grows with the true angle
+    and is exactly 1 for a quarter of a turn. The half plane of a pair sum is then a window of the sorted
+    list, and its sum is a difference of prefix sums, with an error of at most P ulp of the largest prefix.
+    Within `MARGIN` of the edges of the window the sign of s_a·s_b decides, so ties and right angles are
+    exact. `sort` and `merge_sort` are the addresses of these kernels.
     """
     pairs = sums.shape[1]
     key = np.empty(pairs)
@@ -124,10 +134,10 @@ def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: in
             members += 1
             largest = max(largest, norm)
             smallest = min(smallest, norm)
-        else:  # a pair sum at the origin has no direction: behind all others, and never met
+        else:  # a pair sum at the origin has no direction and is sorted behind all others
             key[a] = math.inf
-    if not (smallest > 1e-140 and largest < 1e140):  # here s_a·s_b itself rounds to zero or overflows
-        for a in range(pairs):  # as in `half_spaces`; so rare that it may take longer
+    if not (smallest > 1e-140 and largest < 1e140):  # s_a·s_b may underflow or overflow
+        for a in range(pairs):  # as in `half_spaces`; slower, but this case is rare
             out[0, a] = out[1, a] = 0.0
             for b in range(pairs):
                 if sums[0, a] * sums[0, b] + sums[1, a] * sums[1, b] > 0.0:
@@ -136,7 +146,7 @@ def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: in
         return
     order = np.empty(pairs, np.int64)
     call(sort, (key, order, merge_sort))
-    angle = np.empty(3 * members)  # three turns, so that no window wraps
+    angle = np.empty(3 * members)  # three turns, so that no window has to wrap around
     before_x, before_y = np.empty(3 * members + 1), np.empty(3 * members + 1)
     total_x = total_y = 0.0
     for i in range(members):
@@ -184,7 +194,10 @@ def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: in
 
 @inner_kernel()
 def align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
-    """Subtract `alignment` times the half-space sum `aligned` without the pair sum's own direction."""
+    """Subtract `alignment` times the half-space sums `aligned` from `out`.
+
+    Each of these sums contains the direction of the pair sum itself, which is left out.
+    """
     dim, count = sums.shape
     own = np.empty(count)
     for a in range(count):

@@ -1,11 +1,14 @@
-"""The repulsion d/(d² + ε²) of many points in the plane as one convolution, to a tolerance.
+"""The repulsion d/(d² + ε²) of many points in the plane, computed as one convolution to a given tolerance.
 
-The softened push is smooth on the scale of the softening ε: its transform falls as exp(-ε|ξ|), so a grid of
-spacing h resolves it to about exp(-πε/h). Unit charges are spread onto the grid by a Kaiser-Bessel window,
-convolved by FFT, and the field is read off through the same window, whose transform is divided out twice.
-Free space is a box twice as wide as the points plus a strip in which the push is tapered to zero, smoothly on
-a scale far above ε. The cost is that of the FFTs: it depends on extent over softening, not on how the points
-lie in it, and only linearly on their number. The push is not harmonic: no textbook multipole applies.
+The softened push d/(d² + ε²) is smooth on the scale of the softening ε: its Fourier transform falls as
+exp(-ε|ξ|), so a grid of spacing h resolves it up to an error of about exp(-πε/h). Unit charges are spread
+onto the grid by a Kaiser-Bessel window and convolved by a fast Fourier transform (FFT). The field is read off
+through the same window, whose transform is divided out twice.
+
+The grid is periodic and the points are not. The box is therefore twice as wide as the points, plus a strip in
+which the push is tapered to zero, smoothly on a scale far above ε. The FFTs dominate the cost, which depends
+on the ratio of extent to softening and only linearly on the number of points. Multipole methods do not apply,
+because the softened push is not harmonic.
 """
 
 import math
@@ -22,49 +25,68 @@ from physics.particles import convolution_kernels as kernels
 Array = NDArray[np.float64]
 
 SAFETY = 3.0
-"""The grid is designed for `tolerance / SAFETY`; tested on many configurations."""
+"""Factor by which the grid is designed to be more accurate than the tolerance."""
 CELL_COST, POINT_COST = 450.0, 4000.0
 """Measured time for a cell of the grid and for a point, in units of the time for a pair of the direct sum."""
 TASKS = 8
-"""Number of grids onto which charges are spread in parallel."""
+"""Number of grids onto which charges are spread in parallel; they are then added."""
 SHARPEST = 1e-12
-"""Smallest tolerance of the sum over points, relative to the largest push; rounding is not far below."""
+"""Smallest tolerance of the sum, relative to the largest push; rounding errors are not far below."""
 MEMORY = 16_000_000
-"""Largest number of grid cells: about 1 GB in all."""
+"""Largest number of grid cells, for which all arrays together take about 1 GB."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid that satisfies a tolerance for points of a given extent, and its cost."""
+    """A grid that meets a tolerance for points of a given extent."""
 
     spacing: float
+    """Distance h between grid points, in units of the positions."""
     width: int
-    """Grid points under the window, along an axis."""
+    """Number of grid points under the window, along an axis."""
     shape: tuple[int, int]
+    """Numbers of rows and columns of the grid."""
     taper: float
-    """Width of the strip in which the push falls to zero."""
+    """Width of the strip in which the push falls to zero, in units of the positions."""
     sharpness: float
+    """Argument of the error function at the edges of the strip; a larger one makes the fall steeper."""
 
     @property
     def cells(self) -> int:
-        """Number of cells of the grid."""
+        """Number of grid points in all, rows times columns."""
         return self.shape[0] * self.shape[1]
 
 
 def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
-    """Choose the grid for points that spread over `extent` (2,).
+    """Choose a grid for the repulsion of points in the plane.
 
-    Extents are rounded up to an eighth of an octave, so that a moving system uses one grid for many steps.
-    Where the points have collapsed within the softening they push less, and what is left of it cancels: the
-    tolerance is tightened for both. The result is None if rounding errors or memory do not allow such a grid.
+    Parameters
+    ----------
+    extent : ndarray of float64, shape (2,)
+        Width of the set of points along each axis.
+    softening : float
+        Length ε, greater than 0, in the same units.
+    tolerance : float
+        Largest error, relative to the largest push.
+
+    Returns
+    -------
+    Plan or None
+        None if rounding errors or memory do not allow a grid of this tolerance.
+
+    Notes
+    -----
+    Extents are rounded up to powers of 2^(1/8), so that a moving system uses one grid for many steps. Points
+    that have collapsed to within the softening push each other less, and most of these pushes cancel. The
+    tolerance is tightened for both reasons.
     """
-    from scipy import fft  # half a second that `import physics` does without
+    from scipy import fft  # imported here because it takes half a second
 
     widest = float(extent.max())
     tolerance *= min(1.0, widest / (4.0 * softening)) ** 2
     if not (tolerance >= SHARPEST and widest < 1e6 * softening):
         return None
-    z = 1.0  # solves 2 √(πz/2) exp(-z) = tolerance / SAFETY: the fraction of the push beyond the band
+    z = 1.0  # solves 2 √(πz/2) exp(-z) = tolerance / SAFETY, where the left side is what the grid misses
     for _ in range(30):
         z = math.log(2.0 * SAFETY / tolerance * math.sqrt(math.pi * z / 2.0))
     spacing = math.pi * softening / z
@@ -83,9 +105,23 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
 def plans(
     positions: Array, softening: float, tolerance: float, pair_count: int | None = None
 ) -> list[Plan | None]:
-    """Return a grid for the pair sums of each run (runs, tokens, 2), or None where none is to be used.
+    """Return a grid for the pair sums of each run, or None for a run that should use the direct sum.
 
-    If the number of pair sums is given, a grid that would take longer than the direct sum is not used.
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (runs, tokens, 2)
+        Positions of the particles.
+    softening : float
+        Length ε, greater than 0.
+    tolerance : float
+        Largest error, relative to the largest push.
+    pair_count : int, optional
+        Number of pair sums. If it is given, a grid that would take longer than the direct sum is not used.
+
+    Returns
+    -------
+    list of Plan or None
+        One entry for each run.
     """
     found: list[Plan | None] = []
     for position in positions:
@@ -98,7 +134,24 @@ def plans(
 
 
 def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) -> Array:
-    """Return the repulsion of all pair sums on the particles (tokens, 2) of one run."""
+    """Return the repulsion between all pair sums of one run as forces on its particles.
+
+    Parameters
+    ----------
+    position : ndarray of float64, shape (tokens, 2)
+        Positions of the particles.
+    pairs : Pairs
+        Layout of the pair sums.
+    softening : float
+        Length ε, greater than 0.
+    chosen : Plan
+        Grid for the extent of the pair sums.
+
+    Returns
+    -------
+    ndarray of float64, shape (tokens, 2)
+        Forces for a constant of 1; the caller multiplies them by the constant and the weight.
+    """
     first, second, tokens = pairs.first, pairs.second, len(position)
     push = repulsion(np.ascontiguousarray((position[first] + position[second]).T), softening, chosen)
     both = [np.bincount(first, one, tokens) + np.bincount(second, one, tokens) for one in push]
@@ -106,8 +159,22 @@ def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) ->
 
 
 def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
-    """Return the sum of d/(d² + ε²) over all other points, for every point (2, count)."""
-    from scipy import fft  # half a second that `import physics` does without
+    """Return the sum of d/(d² + ε²) over all other points, for every point.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (2, count)
+        Points, axis by axis.
+    softening : float
+        Length ε, greater than 0.
+    chosen : Plan
+        Grid for the extent of these points.
+
+    Returns
+    -------
+    ndarray of float64, shape (2, count)
+    """
+    from scipy import fft  # imported here because it takes half a second
 
     table = _window(chosen.width)
     low = points.min(axis=1, keepdims=True)
@@ -118,7 +185,7 @@ def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
     charge = partial.sum(axis=0)
     del partial
     workers = numba.get_num_threads()
-    # Rows without points are not transformed, nor brought back.
+    # Rows without points are zero, so they are not transformed; nor are they needed in the result.
     lines = fft.rfft(charge, chosen.shape[1], axis=1, workers=workers)
     spectrum = fft.fft(lines, chosen.shape[0], axis=0, workers=workers, overwrite_x=True)
     fields = []
@@ -132,8 +199,11 @@ def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
 
 @lru_cache(maxsize=1)
 def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the transforms of both components of the tapered push, over the window's transform squared."""
-    from scipy import fft, special  # half a second that `import physics` does without
+    """Return the transforms of both components of the tapered push, without the effect of the windows.
+
+    Each is divided by the square of the window's transform, because the window is applied twice.
+    """
+    from scipy import fft, special  # imported here because it takes half a second
 
     axes, tapers, inverses = [], [], []
     for k, size in enumerate(chosen.shape):
@@ -158,7 +228,10 @@ def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray
 
 
 def _shape(width: int) -> float:
-    """Kaiser-Bessel parameter, chosen by measurement: aliases and the fall of the push then match."""
+    """Return the Kaiser-Bessel parameter for a window of this width.
+
+    It was chosen by measurement, so that the errors by aliasing and by the cut-off of the push are equal.
+    """
     return 0.62 * math.pi * width
 
 
@@ -172,8 +245,8 @@ def _window_transform(frequency: Array, width: int) -> Array:
 
 @lru_cache(maxsize=8)
 def _window(width: int) -> Array:
-    """Return the window as polynomials (degree + 1, width), good to a few ulp."""
-    from scipy import special  # half a second that `import physics` does without
+    """Return the window as polynomials (degree + 1, width), which are accurate to a few ulp."""
+    from scipy import special  # imported here because it takes half a second
 
     degree = width + 5
     nodes = np.cos(np.pi * (np.arange(2 * degree) + 0.5) / (2 * degree)) / 2.0

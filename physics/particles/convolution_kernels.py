@@ -1,7 +1,7 @@
-"""Particles to grid and back: a smooth window spreads charges onto a grid and reads a field off it.
+"""Kernels between points and a grid: a smooth window spreads charges onto the grid and reads a field off it.
 
-The window is a polynomial on each of its `width` unit intervals, so that all its values at a point come from
-one Horner loop without a transcendental function.
+The window is a polynomial on each of its `width` unit intervals. All its values at a point then come from one
+loop (Horner's scheme) without transcendental functions.
 """
 
 import numpy as np
@@ -14,9 +14,10 @@ Array = NDArray[np.float64]
 
 @kernel(reorder=True)
 def _window(value: float, table: Array, weights: Array) -> int:
-    """Write the window's values at the grid points around `value` and return the first of those points.
+    """Write the window's values at the grid points around `value`, and return the first of these grid points.
 
-    `table` (degree + 1, width), highest power first, in the distance from the middle of each interval.
+    `table` (degree + 1, width) holds the polynomials, the highest power first, as functions of the distance
+    from the middle of each interval.
     """
     begin = int(value - 0.5 * table.shape[1]) + 1
     t = begin - value + 0.5 * table.shape[1] - 0.5
@@ -30,9 +31,10 @@ def _window(value: float, table: Array, weights: Array) -> int:
 
 @rows_kernel(lambda points, table, partial: len(partial))
 def spread(begin: int, end: int, points: Array, table: Array, partial: Array) -> None:
-    """Add a unit charge at every point (2, count), in grid units, to `partial` (tasks, rows, columns), zeros.
+    """Add a unit charge for every point to the grids `partial` (tasks, rows, columns), initially zero.
 
-    Every task has an equal share of the points and a grid of its own.
+    `points` (2, count) are in units of the grid, and `table` (degree + 1, width) holds the polynomials of the
+    window. Each task takes an equal share of the points and a separate grid.
     """
     tasks, count = len(partial), points.shape[1]
     for task in range(begin, end):
@@ -58,7 +60,11 @@ def gather(
     scale: float,
     out: Array,
 ) -> None:
-    """Write `scale` times the two fields at every point to `out` (2, count)."""
+    """Read a field off the grid at every point, and write it, times `scale`, to `out` (2, count).
+
+    `points` (2, count) are in units of the grid, `table` (degree + 1, width) holds the polynomials of the
+    window, and `field_x` and `field_y` (rows, columns) are the components of the field.
+    """
     wx, wy = np.empty(table.shape[1]), np.empty(table.shape[1])
     for a in range(begin, end):
         row = _window(points[0, a], table, wx)
@@ -88,10 +94,10 @@ def push_samples(
     softening_squared: float,
     push: Array,
 ) -> None:
-    """Write both components of d/(d² + ε²), tapered, at a grid of differences, to `push` (2, rows, columns).
+    """Write both components of the tapered push d/(d² + ε²) to the grid `push` (2, rows, columns).
 
-    `x` (2, rows) and `y` (2, columns) hold the difference and that to the next image, which the taper lets
-    reach in where it is not yet zero.
+    `x` (2, rows) and `y` (2, columns) each hold the difference along an axis and the difference to the next
+    periodic image, which also contributes where its taper is not yet zero.
     """
     for i in range(begin, end):
         line_x, line_y = push[0, i], push[1, i]

@@ -1,15 +1,15 @@
-"""Direct sum of the forces between pair sums, and the Euler step of an ensemble of particles (Musat §5-6).
+"""The direct sum of the forces between pair sums, and the Euler step of an ensemble (Musat §5-6).
 
-The force splits exactly into three sums (P pair sums, N particles):
+With P pair sums of N particles, the force splits exactly into three sums:
 
-1. repulsion from *all* pair sums, P²/2 reciprocals without a test of the class;
-2. alignment against *all* pair sums, a sum of unit vectors over the open half space s_a·s_b > 0;
-3. the corrections for pairs of the same class: N³/8 pairs.
+1. the repulsion from *all* pair sums: P²/2 divisions, without a test of the class;
+2. the alignment against *all* pair sums: sums of unit vectors over the open half spaces s_a·s_b > 0;
+3. corrections for pairs of the same class: N³/8 pairs.
 
-Pair sums are stored by *rank*: the first member of each class, then the second of each, and so on, so that
-interactions within classes form long streams without a test of the class. Positions are kept axis by axis
-(dim, P). Every loop has one order, fixed by the number of pair sums alone: the same bits for any number of
-threads, and for a run alone as for the same run in an ensemble.
+Pair sums are stored by *rank*: first the first member of each class, then the second member of each, and so
+on. Interactions within classes then form long streams that need no test of the class. Positions are stored
+axis by axis, (dim, P). Every loop has one order, which depends only on the number of pair sums. The bits are
+therefore the same for any number of threads, and for a run alone as in an ensemble.
 """
 
 import math
@@ -34,20 +34,23 @@ Integers = NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
-    """Layout of the pair sums in memory."""
+    """Layout of the P pair sums in memory, in slots; `physics.particles.pair_sums` chooses their order."""
 
     first: Integers
-    """(P,): i of the pair (i, j) in every slot."""
+    """Token i of the pair (i, j) in each slot, (P,)."""
     second: Integers
-    """(P,): j of the pair in every slot."""
+    """Token j of the pair (i, j) in each slot, (P,)."""
     label: Integers
-    """(P,): class of the pair in every slot."""
+    """Class of the pair in each slot, (P,)."""
     meetings: Integers
-    """(streams, 3): slots a, b and a length; the slots a + c and b + c are of one class."""
+    """Streams (a, b, length), (streams, 3): slots a + c and b + c are of one class for all c < length."""
 
 
 class Law(NamedTuple):
-    """The constants of the force, weights included."""
+    """The constants of the force, multiplied by the weights of the two kinds of interaction.
+
+    Alignment within a class and between classes have separate constants because their weights differ.
+    """
 
     attraction: float
     repulsion: float
@@ -55,11 +58,11 @@ class Law(NamedTuple):
     alignment_diff: float
     softening_squared: float
     apart: bool
-    """Whether to sum the repulsion over different classes only: slower than to subtract the excess."""
+    """Whether to sum the repulsion over different classes only, which is slower but more accurate."""
 
 
 class Calls(NamedTuple):
-    """Addresses of the kernels that a force needs, 0 where it does without."""
+    """Addresses of the kernels that a force needs; the address of a kernel that it does not need is 0."""
 
     pair_sums: int
     work: int
@@ -78,10 +81,10 @@ class Calls(NamedTuple):
 
 
 COINCIDENT = 1e-13
-"""Spread of an axis, relative to the distance from the origin, that counts as rounding error."""
+"""Spread along an axis, relative to the largest coordinate, that counts as rounding error."""
 
 STREAM = 512
-"""Longest stream of interactions, chosen so that its data stay in the nearest caches."""
+"""Length of the longest stream of interactions, chosen so that its data stay in the nearest caches."""
 
 
 @inner_kernel()
@@ -90,8 +93,8 @@ def _same_class(
 ) -> None:
     """Add the interactions of pair sums of the same class, for every `tasks`-th stream of `meetings`.
 
-    These are the attraction, the alignment with the opposite sign, and, unless `law.apart`, minus the
-    repulsion that the sum over all pairs has already added.
+    These are the attraction, the alignment with the opposite sign, and, unless `law.apart` is true, the
+    negative of the repulsion that the sum over all pairs has already added.
     """
     repulsion = 0.0 if law.apart else law.repulsion
     alignment = law.alignment_same + law.alignment_diff
@@ -125,7 +128,7 @@ def _same_class(
 
 @inner_kernel()
 def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None:
-    """Write the pair sums and their directions; a pair sum at the origin has none, one that overflows NaN."""
+    """Write the pair sums and their unit vectors, which are zero at the origin and NaN on overflow."""
     dim, count = sums.shape
     norm = np.empty(count)
     for a in range(count):
@@ -146,7 +149,7 @@ def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None
 
 @inner_kernel()
 def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
-    """Sum the forces on pair sums to those on particles; a pair (i, i) counts twice."""
+    """Write the forces on particles, given those on pair sums; a pair (i, i) acts twice on particle i."""
     force[:] = 0.0
     for a in range(pairs.first.size):
         for k in range(force.shape[1]):
@@ -156,10 +159,10 @@ def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
 
 @inner_kernel()
 def _move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Advance one run: x + step_size·F, then, with `normalise`, zero mean and unit variance on every axis.
+    """Advance one run: x + step_size·F, and with `normalise` then zero mean and unit variance on every axis.
 
-    An axis on which all particles coincide up to rounding has no scale and is set to zero. An axis whose
-    variance overflows becomes NaN, not zero.
+    An axis on which all particles coincide up to rounding errors has no scale and is set to zero. An axis
+    whose variance overflows becomes NaN, not zero.
     """
     tokens, dim = position.shape
     for k in range(dim):
@@ -187,7 +190,11 @@ def _move(position: Array, force: Array, step_size: float, normalise: bool) -> N
 
 
 def move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Do the same from Python."""
+    """Advance the positions (tokens, dim) of one run in place, as a step of the paper does, from Python.
+
+    Each particle moves by ``step_size`` times its force. With `normalise`, every axis is then shifted to zero
+    mean and scaled to unit variance; an axis on which all particles coincide is set to zero.
+    """
     arguments = position, force, step_size, normalise
     _call_move(*arguments, address_of(_move, *arguments))
 
@@ -210,7 +217,11 @@ def _work_in_plane(
     aligned: Array,
     calls: Calls,
 ) -> None:
-    """Do one of `tasks` parts of the work: write its forces to `share`, and its part of `aligned`."""
+    """Do one of `tasks` parts of the work in the plane.
+
+    Its forces are written to `share` (dim, P). The last task also writes the sums over half planes to
+    `aligned`.
+    """
     share[:] = 0.0
     if repel:
         strength, squared = law.repulsion, law.softening_squared
@@ -233,7 +244,7 @@ def _work_apart(
     aligned: Array,
     calls: Calls,
 ) -> None:
-    """Do one part of the work as `_work_in_plane` does, in any dimension and with any softening."""
+    """Do one of `tasks` parts of the work as `_work_in_plane` does, in any dimension, for any softening."""
     count = pairs.label.size
     share[:] = 0.0
     if repel:
@@ -249,7 +260,11 @@ def _work_apart(
 
 
 def calls_of(pairs: Pairs, law: Law, dim: int) -> Calls:
-    """Compile what a force under `law` needs in so many dimensions, unless that is done."""
+    """Return the addresses of the kernels that `law` needs in `dim` dimensions; compile them once.
+
+    Of `pairs` only the types matter. Whether there is alignment, and how the repulsion is summed, decides
+    which kernels are needed.
+    """
     kind = law.apart, law.alignment_diff != 0.0, dim == 2
     if kind not in _calls:
         _calls[kind] = _compiled(pairs, law, dim)
@@ -317,11 +332,12 @@ def advance_runs(
     repel: bool,
     calls: Calls,
 ) -> None:
-    """Take `steps` steps of some runs, one after the other, and leave the last forces in `forces`.
+    """Take `steps` steps of the runs from `begin` to `end`, one run after the other.
 
-    `positions` and `forces` are (runs, tokens, dim), `calls` is what `calls_of` returns. With `steps` = 0 the
-    forces are computed and nothing moves; without `repel` they lack the repulsion, which is then computed
-    elsewhere. The parts of the work are done in turn, so that the bits are those of `advance_rows`.
+    `positions` and `forces` are (runs, tokens, dim), and `calls` is what `calls_of` returns. The last forces
+    are left in `forces`. With `steps` = 0 the forces are computed and nothing moves. Without `repel` they
+    lack the repulsion, which is then computed elsewhere. The `tasks` parts of the work are done in turn, so
+    that the bits are those of `advance_rows`.
     """
     dim, count = positions.shape[2], pairs.first.size
     sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
@@ -353,10 +369,10 @@ def advance_rows(
     repel: bool,
     calls: Calls,
 ) -> None:
-    """Advance runs as `advance_runs` does, but one after the other, each on all cores.
+    """Advance all runs as `advance_runs` does, one after the other, each on all cores.
 
-    The work of a step is cut into tasks, `partial` (tasks, dim, pairs) holds the result of each task, and
-    these are summed in a fixed order. The tasks depend only on the number of pair sums.
+    The work of a step is cut into `tasks` parts, whose number depends only on the number of pair sums. Each
+    part writes its forces to a row of `partial` (tasks, dim, P), and these rows are added in a fixed order.
     """
     runs, _, dim = positions.shape
     count = pairs.first.size
@@ -370,7 +386,7 @@ def advance_rows(
                 share, at = partial[task], np.int64(task)
                 call(calls.work, (at, tasks, sums, units, pairs, law, repel, share, aligned, calls))
             total[:] = 0.0
-            for task in range(tasks):  # a second parallel region would cost more than this
+            for task in range(tasks):  # a parallel loop would cost more to start
                 call(calls.add, (partial[task], total))
             if law.alignment_diff != 0.0:
                 call(calls.align, (aligned, sums, units, law.alignment_diff, total))

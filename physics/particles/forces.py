@@ -1,4 +1,4 @@
-"""`physics.forces`: the forces on particles, for scripts, with checked arguments."""
+"""The function `physics.forces`: the forces on particles, for scripts, with checked arguments."""
 
 from typing import Any
 
@@ -11,34 +11,51 @@ from physics.particles.system import SHARPEST, ParticleSystem
 
 Array = NDArray[np.float64]
 LARGEST = 1e150
-"""Largest coordinate whose squares and products do not overflow."""
+"""Largest size of a coordinate; the squares and products of larger ones could overflow."""
 
 
 def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
-    """Return the force on every particle (Musat, equation of §6).
+    """Return the force on every particle, summed over all interactions of pair sums (Musat, §6).
+
+    Two pair sums of the same class attract each other, and two of different classes repel each other.
+    Alignment turns pair sums of a class into one direction. The force on a particle is the sum of the forces
+    on all pair sums that contain it.
 
     Parameters
     ----------
     positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
-        Particle positions, finite.
+        Positions of the particles of one run or of several: finite, and at most 1e150 in size.
     system : ParticleSystem
-        System whose constants are used. `positions` must have its number of tokens and dimensions.
+        System with the constants of the force. It must have the numbers of tokens and dimensions of
+        `positions`.
     method : {"auto", "direct", "fast"}, default "auto"
-        "direct" sums over all pairs of pair sums. "fast" convolves on a grid if the system is planar and
-        softened and a grid of less than 1 GB meets the tolerance, and is direct otherwise. "auto" chooses the
-        one that is expected to be faster.
+        How the repulsion is summed. "direct" adds all pairs of pair sums. "fast" uses a convolution on a
+        grid; it needs a planar system with softening, and falls back to "direct" if no grid of up to about 1
+        GB meets the tolerance. "auto" chooses the method that is expected to be faster.
     tolerance : float, default 1e-6
-        Largest error of the fast sum, relative to the largest force; from 1e-10 to 1e-2. The direct sum is
-        exact to rounding.
+        Largest error of the fast sum, relative to the largest force; greater than 0. Values above 0.01 count
+        as 0.01. Below 1e-10, "auto" uses the direct sum, which is exact except for rounding, and "fast" is
+        refused.
 
     Returns
     -------
-    ndarray of float64, the shape of `positions`
+    ndarray of float64, shape of `positions`
+        Forces F, so that a step of size η moves the particles by ηF.
 
     Raises
     ------
     InputError
-        If an argument has the wrong type or shape, or is out of its range.
+        If an argument has a wrong type or shape or is out of its range, or if `method` is "fast" and the
+        system is not planar or has no softening.
+
+    Examples
+    --------
+    Three particles on a line that only attract each other through the sums of their positions:
+
+    >>> import physics
+    >>> system = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+    >>> physics.forces([[-1.0], [0.0], [1.0]], system).ravel().tolist()
+    [3.0, 0.0, -3.0]
     """
     choice("method", method, ("auto", "direct", "fast"))
     tolerance = number("tolerance", tolerance, above=0.0)

@@ -1,12 +1,12 @@
 """Kernels for small systems in the plane: eight runs at a time, each in its own lane of the vectors.
 
 In systems of a hundred pair sums loops are short, and their remainders and horizontal sums cost more than the
-vectorized part. Here the loops run over pair sums, and each operation serves eight runs. There are no
-remainders, no horizontal sums, and no tests of the class: all runs have the same classes, and pair sums of a
-class are contiguous. Repulsion and alignment are one pass over all pairs of different classes, some twenty
-operations and a division each, so that the multipliers are as busy as the divider. Measurements showed no
-gain from processing two rows at a time, nor from sorting for the alignment, which would have to be done lane
-by lane.
+vectorized part. Here the loops run over pair sums, and each operation serves eight runs at once. There are no
+remainders, no horizontal sums and no tests of the class: all runs have the same classes, and pair sums of a
+class are contiguous. Repulsion and alignment are one pass over all pairs of different classes, with some
+twenty operations and a division for each pair, so that the multipliers are as busy as the divider.
+Measurements showed no gain from processing two rows at a time, nor from sorting for the alignment, which
+would have to be done for each lane separately.
 
 Operations of one lane do not depend on the others and have a fixed order, so a run has the same bits in every
 lane and with any other runs. `Lanes` is a vector of eight floats, a type of Numba's that this file defines;
@@ -32,27 +32,27 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 WIDTH = 8
-"""Number of runs in a batch."""
+"""Number of runs in a batch, which is the number of lanes of a vector."""
 TILE = 32
-"""Number of pair sums in a tile: it stays in the nearest cache (12 KiB) while others interact with it."""
+"""Number of pair sums in a tile, which stays in the nearest cache (12 KiB) while others interact with it."""
 
 
 class Classes(NamedTuple):
-    """Layout of the pair sums class by class."""
+    """Layout of the pair sums in memory, class by class: a slot for each of P pair sums."""
 
     first: Integers
-    """(P,): i of the pair (i, j) in every slot."""
+    """Token i of the pair (i, j) in each slot, (P,)."""
     second: Integers
-    """(P,): j of it."""
+    """Token j of the pair (i, j) in each slot, (P,)."""
     end: Integers
-    """(P,): the slot after the last one of its class."""
+    """The slot after the last one of its class, for each slot, (P,)."""
 
 
 # -- the vector type -------------------------------------------------------------------------------------
 
 
 class LanesType(types.Type):
-    """A vector of `WIDTH` floats."""
+    """Numba's type of a vector of `WIDTH` floats, one for each run of a batch."""
 
     def __init__(self) -> None:
         super().__init__(name="Lanes")
@@ -88,14 +88,14 @@ for _function, _instruction in (
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
-    """Pointer to row `index` of an array (n, WIDTH) as a vector."""
+    """Return a pointer to row `index` of an array (n, WIDTH), as a vector."""
     data = context.make_array(kind)(context, builder, array).data
     offset = builder.mul(index, ir.Constant(index.type, WIDTH))
     return builder.bitcast(builder.gep(data, [offset]), VECTOR.as_pointer())
 
 
 def _call(builder: Any, name: str, arguments: Any) -> Any:
-    """Call one of LLVM's own functions of vectors."""
+    """Call one of LLVM's own functions of vectors, such as the square root."""
     kind = ir.FunctionType(VECTOR, [VECTOR] * len(arguments))
     function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{WIDTH}f64")
     return builder.call(function, arguments)
@@ -103,7 +103,7 @@ def _call(builder: Any, name: str, arguments: Any) -> Any:
 
 @primitive
 def load(typing: Any, array: Any, index: Any) -> Any:
-    """Return row `index` of a contiguous array (n, WIDTH)."""
+    """Return row `index` of a contiguous array (n, WIDTH) as a vector."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         pointer = _place(context, builder, kind.args[0], *arguments)
@@ -114,7 +114,7 @@ def load(typing: Any, array: Any, index: Any) -> Any:
 
 @primitive
 def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write row `index` of a contiguous array (n, WIDTH)."""
+    """Write the vector `value` to row `index` of a contiguous array (n, WIDTH)."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         pointer = _place(context, builder, kind.args[0], *arguments[:2])
@@ -126,7 +126,7 @@ def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 @primitive
 def spread(typing: Any, value: Any) -> Any:
-    """Return the same number in all lanes."""
+    """Return a vector that has the same number in all lanes."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), arguments[0], ir.IntType(32)(0))
@@ -138,7 +138,7 @@ def spread(typing: Any, value: Any) -> Any:
 
 @primitive
 def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a·b + c, rounded once where the processor can."""
+    """Return a·b + c in each lane, rounded once if the processor has such an instruction."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         return _call(builder, "fmuladd", arguments)
@@ -148,7 +148,7 @@ def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 @primitive
 def root(typing: Any, a: Any) -> Any:
-    """Return the square roots."""
+    """Return the square root of each lane."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         return _call(builder, "sqrt", arguments)
@@ -158,7 +158,7 @@ def root(typing: Any, a: Any) -> Any:
 
 @primitive
 def where_greater(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-    """Return `then` where a > b, and `otherwise` elsewhere, also where one is NaN."""
+    """Return `then` in lanes with a > b, and `otherwise` in the other lanes, also if a or b is NaN."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", *arguments[:2]), *arguments[2:])
@@ -171,7 +171,7 @@ def where_greater(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any
 
 @inlined()
 def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Array, v: Array) -> None:
-    """Write the pair sums (s, t) and their directions (u, v): zero at the origin, NaN on overflow."""
+    """Write the pair sums (s, t) and their unit vectors (u, v): zero at the origin, NaN on overflow."""
     zero, one = spread(0.0), spread(1.0)
     for a in range(classes.first.size):
         i, j = classes.first[a], classes.second[a]
@@ -188,7 +188,7 @@ def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Arra
 def _within_class(
     a: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
-    """Add the interactions of pair sum `a` with the later ones of its class."""
+    """Add the interactions of pair sum `a` with the later pair sums of its class, up to the slot `end`."""
     softening, pull, align = (
         spread(law.softening_squared),
         spread(law.attraction),
@@ -216,7 +216,8 @@ def _across_classes(
 ) -> None:
     """Add the interactions of pair sum `a` with those from `begin` to `end`, which are of other classes.
 
-    Repulsion and directions are summed separately: in one sum each addition would wait for the previous one.
+    Repulsion and directions are added up separately: in a single sum each addition would wait for the one
+    before.
     """
     softening, push, align = (
         spread(law.softening_squared),
@@ -252,7 +253,7 @@ def _forces(
     force_x: Array,
     force_y: Array,
 ) -> None:
-    """Write the forces on the particles of eight runs; `work` (6, P, WIDTH) is scratch."""
+    """Write the forces on the particles of eight runs; `work` (6, P, WIDTH) is scratch memory."""
     s, t, u, v, f, g = work[0], work[1], work[2], work[3], work[4], work[5]
     _pair_sums(x, y, classes, s, t, u, v)
     f[:] = 0.0
@@ -267,7 +268,7 @@ def _forces(
                 _across_classes(a, max(begin, classes.end[a]), end, s, t, u, v, law, f, g)
     force_x[:] = 0.0
     force_y[:] = 0.0
-    for a in range(classes.first.size):  # a pair (i, i) counts twice
+    for a in range(classes.first.size):  # the force on a pair (i, i) acts twice on i
         i, j = classes.first[a], classes.second[a]
         fx, fy = load(f, a), load(g, a)
         store(force_x, i, load(force_x, i) + fx)
@@ -320,7 +321,8 @@ def advance(
     """Take `steps` steps of some batches of eight runs in the plane, and leave the last forces in `forces`.
 
     `positions` and `forces` are (runs, tokens, 2), and `addresses` is what `calls` returns. With `steps` = 0
-    forces are computed and nothing moves. Lanes that are left over repeat the last run.
+    the forces are computed and nothing moves. If runs are missing in the last batch, its lanes repeat the
+    last run.
     """
     runs, tokens, _ = positions.shape
     for batch in range(begin, end):
@@ -346,7 +348,7 @@ def advance(
 
 @cache
 def calls() -> tuple[int, int]:
-    """Compile the two kernels that `advance` calls, and return their addresses."""
+    """Compile the two kernels that `advance` calls, once in each process, and return their addresses."""
     axis, work, slots = np.empty((0, WIDTH)), np.empty((0, 0, WIDTH)), np.empty(0, np.int64)
     law = Law(0.0, 0.0, 0.0, 0.0, 0.0, False)
     forces = address_of(_forces, axis, axis, Classes(slots, slots, slots), law, work, axis, axis)

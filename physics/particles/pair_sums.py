@@ -1,4 +1,4 @@
-"""How pair sums are laid out for the kernels."""
+"""How the pair sums of a training set are arranged in memory for the kernels."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,22 @@ Integers = NDArray[np.int64]
 
 
 def pair_layout(operation: Operation, mask: Mask) -> Pairs:
-    """Lay out the pair sums of a training set by rank within their class, and list which of them interact.
+    """Arrange the pair sums by their rank within their class, and list which of them interact.
 
-    Larger classes come first within a rank, so that the classes that have a member of that rank are
-    contiguous.
+    The first members of all classes come first, then the second members, and so on. Within a rank, larger
+    classes come first, so that the classes that have a member of that rank are contiguous.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation that gives pairs their classes.
+    mask : ndarray of bool, shape (|D_0|,)
+        Which of its samples interact.
+
+    Returns
+    -------
+    Pairs
+        Read-only arrays, for the kernels in `physics.particles.direct`.
     """
     first, second = operation.samples[mask].T.astype(np.int64)
     label = operation.label[mask].astype(np.int64)
@@ -33,7 +45,19 @@ def pair_layout(operation: Operation, mask: Mask) -> Pairs:
 
 
 def class_layout(operation: Operation, mask: Mask) -> Classes:
-    """Lay out the pair sums of a training set class by class."""
+    """Arrange the pair sums class by class, for the kernels in `physics.particles.lanes`.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation that gives pairs their classes.
+    mask : ndarray of bool, shape (|D_0|,)
+        Which of its samples interact.
+
+    Returns
+    -------
+    Classes
+    """
     label = operation.label[mask]
     slots = np.argsort(label, kind="stable")
     first, second = operation.samples[mask][slots].T.astype(np.int64)
@@ -44,8 +68,9 @@ def class_layout(operation: Operation, mask: Mask) -> Classes:
 def _meetings(members: Integers) -> Integers:
     """Return the streams (a, b, length) in which every rank interacts with every later rank.
 
-    `members` counts the classes that have a rank. Streams that continue each other are joined, and long ones
-    cut to the length that the kernel processes at once.
+    A stream is a run of interactions between the slots a, a + 1, … and the slots b, b + 1, …. `members`
+    counts the classes that have a member of each rank. Streams that continue each other are joined, and long
+    ones are cut to the length that the kernel processes at once.
     """
     starts = np.cumsum(members) - members
     m, n = np.triu_indices(members.size, 1)

@@ -1,4 +1,4 @@
-"""Energy of the clustering terms between pair sums (Musat §5)."""
+"""The potential energy of attraction and repulsion between pair sums (Musat §5)."""
 
 import math
 from typing import Any
@@ -14,7 +14,23 @@ Array = NDArray[np.float64]
 def energies(
     positions: Array, pairs: Any, attraction: float, repulsion: float, softening_squared: float
 ) -> Array:
-    """Return the energies (runs,) of positions (runs, tokens, dim), with weights of both kinds of pairs."""
+    """Return the potential energy of each run.
+
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions of the particles.
+    pairs : Pairs
+        Layout of the pair sums.
+    attraction, repulsion : float
+        Constants of both forces, multiplied by the weights of the two kinds of interaction.
+    softening_squared : float
+        Square ε² of the softening.
+
+    Returns
+    -------
+    ndarray of float64, shape (runs,)
+    """
     sums = np.ascontiguousarray((positions[:, pairs.first] + positions[:, pairs.second]).swapaxes(1, 2))
     # Products of eight squares must not overflow.
     safe = softening_squared > 1e-38 and sums.shape[1] * np.ptp(sums, axis=2).max() ** 2 < 1e38
@@ -34,12 +50,12 @@ def clustering(
     rows: int,
     partial: Array,
 ) -> None:
-    """Sum √(d² + ε²) over pairs of the same class, and log(d² + ε²) over the others, each pair once.
+    """Sum √(d² + ε²) over pairs of the same class and log(d² + ε²) over the other pairs, each pair once.
 
-    `sums` is (runs, dim, P); `partial` (runs, tasks, 2) holds the result of each task, to be summed in order.
-    Logarithms dominate the cost, so one logarithm of a product replaces those of `rows` rows; the caller
-    ensures that the product does not overflow. Both sums are good to P ulp of the sum of the sizes of their
-    terms.
+    `sums` (runs, dim, P) holds the pair sums. Each task writes its two sums to `partial` (runs, tasks, 2),
+    which the caller adds in their order. Logarithms dominate the cost, so one logarithm of a product replaces
+    the logarithms of `rows` rows; the caller ensures that the product does not overflow. The error of each
+    sum is at most P ulp of the sum of the sizes of its terms.
     """
     _, dim, count = sums.shape
     tasks = partial.shape[1]

@@ -1,4 +1,8 @@
-"""Repulsion between all pair sums: the loop in which the direct sum of forces spends most of its time."""
+"""Kernels of the repulsion between all pair sums, where the direct sum spends most of its time.
+
+In all of them `sums` (dim, P) are the pair sums, axis by axis, and `out` (dim, P) the forces on them, to
+which the repulsion is added. `repulsion` is its constant, weight included, and `softening_squared` is ε².
+"""
 
 import math
 
@@ -11,7 +15,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 GROUP, CHUNK = 16, 4096
-"""Numbers of rows and columns of pairs that the repulsion processes at once; a chunk holds whole groups."""
+"""Numbers of rows and of columns of pairs that are processed at once; a chunk holds whole groups."""
 
 
 @inner_kernel(reorder=True)
@@ -25,11 +29,12 @@ def repel_rectangle(
     repulsion: float,
     softening_squared: float,
 ) -> None:
-    """Add the repulsion d/(d² + ε²) between the pair sums a0…a1 and b0…b1, on both, in the plane.
+    """Add the repulsion d/(d² + ε²) between the pair sums a0…a1 and b0…b1 in the plane, on both of them.
 
-    Two rows at once halve the traffic of the columns; the loop runs at the speed of the divider. Without the
-    slices Numba would test every index for being negative, and nothing would be vectorized. Each term is
-    good to 3 ulp, a row sum of n terms to n ulp of the sum of their sizes.
+    Two rows are processed at once, which halves the memory traffic of the columns; the loop then runs at the
+    speed of the divider. The slices matter: without them Numba would test every index for being negative, and
+    nothing would be vectorized. The error of each term is at most 3 ulp, and that of a row of n terms at most
+    n ulp of the sum of their sizes.
     """
     x, y = sums[0, b0:b1], sums[1, b0:b1]
     out_x, out_y = out[0, b0:b1], out[1, b0:b1]
@@ -70,7 +75,10 @@ def repel_rectangle(
 def repel_group(
     sums: Array, out: Array, a0: int, a1: int, repulsion: float, softening_squared: float
 ) -> None:
-    """Add the repulsion between all pairs of the pair sums a0…a1; as d = 0, none acts on itself."""
+    """Add the repulsion between all pairs of the pair sums a0…a1 in the plane.
+
+    The softening must be greater than 0. The force of a pair sum on itself is then 0, and needs no test.
+    """
     x, y = sums[0, a0:a1], sums[1, a0:a1]
     out_x, out_y = out[0, a0:a1], out[1, a0:a1]
     for r in range(x.size):
@@ -94,11 +102,11 @@ def repel_apart(
     repulsion: float,
     softening_squared: float,
 ) -> None:
-    """Add the repulsion between pair sums of different classes with a < b, in any dimension.
+    """Add the repulsion between pair sums a < b of different classes, in any dimension.
 
-    If the softening is tiny, the repulsion of neighbors of the same class would be added and subtracted again
-    at a size that makes rounding errors dominate; therefore the class is tested here. Coincident pair sums
-    have no direction: no force.
+    If the softening is tiny, the repulsion between neighbors of the same class is so large that adding and
+    subtracting it again would lose all digits. Therefore the class is tested here. Two pair sums at the same
+    place exert no force on each other, because they have no direction.
     """
     dim = len(sums)
     weight = np.empty(b1 - b0)
@@ -138,11 +146,11 @@ def share_of_repulsion(
     repel_group: int,
     repel_rectangle: int,
 ) -> None:
-    """Add the part of the repulsion that belongs to `task`, in the plane.
+    """Add the part of the repulsion in the plane that belongs to `task`, one of `tasks`.
 
-    Groups of sixteen rows interact with all later rows, `CHUNK` columns at a time, which stay in the second
-    cache. The groups are assigned to tasks back and forth, so that all tasks have nearly the same number of
-    pairs.
+    Groups of sixteen rows interact with all later rows, `CHUNK` columns at a time, which stay in the
+    second-level cache. The groups are assigned to tasks in alternating order, so that all tasks have nearly
+    the same number of pairs.
     """
     count = sums.shape[1]
     turn = 0
@@ -172,7 +180,11 @@ def repulsion_apart(
     out: Array,
     repel_apart: int,
 ) -> None:
-    """Add a part of the repulsion between pair sums of different classes, in any dimension."""
+    """Add the part of the repulsion between different classes that belongs to `task`, in any dimension.
+
+    The tasks share the pairs as in `share_of_repulsion`, `label` (P,) holds the classes, and `repel_apart` is
+    the address of this kernel.
+    """
     count = label.size
     turn = 0
     for begin in range(0, count, CHUNK):

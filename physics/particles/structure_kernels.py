@@ -1,4 +1,4 @@
-"""Structures of point sets: Algorithm 2 of Musat, Appendix A."""
+"""The kernel that counts grid imperfections (Musat, Appendix A, Algorithm 2)."""
 
 import math
 
@@ -13,13 +13,13 @@ Integers = NDArray[np.int64]
 
 @kernel()
 def _place(value: float, low: float, side: float, across: int) -> int:
-    """Return the cell along one axis."""
+    """Return the number of the cell, along one axis, in which `value` lies."""
     return min(int((value - low) / side), across - 1) if across > 1 else 0
 
 
 @kernel()
 def _cells(sums: Array, low: Array, side: float, across: Integers, cell: Integers) -> None:
-    """Write the number of the cell that every pair sum lies in."""
+    """Write the number of the cell in which every pair sum lies."""
     pairs, axes = sums.shape[0], across.size
     for a in range(pairs):
         number = 0
@@ -38,21 +38,21 @@ def _nearest(
     begin: Integers,
     members: Integers,
 ) -> int:
-    """Return the nearest other pair sum, the first of them in pair order where rounded distances tie.
+    """Return the nearest other pair sum; if rounded distances are equal, the first of them in pair order.
 
-    Shells of cells around that of `a` are searched outwards. The search ends when what lies beyond is farther
-    than the nearest so far by more than rounding can hide, so that no tie is missed.
+    Shells of cells around the cell of `a` are searched outward. The search ends when everything beyond is
+    farther than the nearest one so far, by more than rounding errors can hide, so that no tie is missed.
     """
     dim, axes = sums.shape[1], across.size
     centre = np.empty(axes, np.int64)
-    room = 0  # cells to the farthest wall
+    room = 0  # number of shells until all cells are searched
     for k in range(axes):
         centre[k] = _place(sums[a, k], low[k], side, across[k])
         room = max(room, centre[k], across[k] - 1 - centre[k])
     nearest = math.inf
     found = -1
     for shell in range(room + 1):
-        # A cell of this shell is at least shell - 1 sides away; the last part covers rounding of its number.
+        # A cell of this shell is at least shell - 1 sides away; the factors allow for rounding errors.
         if (shell - 1) * side * (1.0 - 1e-9) > nearest * (1.0 + 1e-12):
             break
         left = max(0, centre[0] - shell)
@@ -80,7 +80,7 @@ def _nearest(
                     if distance < nearest or (distance == nearest and b < found):
                         nearest = distance
                         found = b
-                    if distance == 0.0:  # of this cell, in pair order, none can beat it
+                    if distance == 0.0:  # later ones in this cell cannot be nearer
                         break
     return found
 
@@ -97,11 +97,12 @@ def grid_imperfections(
 ) -> None:
     """Mark in `imperfect` (runs, pairs) each pair sum whose nearest other pair sum has another class.
 
-    `first`, `second` and `label` (pairs,) say which particles each pair sum adds, and its class.
+    `first` and `second` (pairs,) hold the two particles of each pair sum, and `label` (pairs,) its class.
 
     The distance is the rounded square root, as in the paper's algorithm, and only a strictly smaller one
-    replaces the nearest: ties go to the first in pair order, to the bit. Pair sums are sorted into about P
-    cells along the first two axes, in pair order within a cell: O(P) where they are spread out.
+    replaces the nearest so far. Ties are therefore decided by pair order, to the bit. Pair sums are sorted
+    into about P cells along the first two axes, in pair order within a cell, so that the cost is O(P) if they
+    are spread out.
     """
     dim = positions.shape[2]
     pairs = label.size
@@ -119,7 +120,7 @@ def grid_imperfections(
         side = extent.max() / pairs
         if axes == 2:
             side = max(side, math.sqrt(extent[0] * extent[1] / pairs))
-        if not (side > 1e-140 and side < math.inf):  # all in one place, or squares that overflow
+        if not (side > 1e-140 and side < math.inf):  # one point, or squares would overflow
             side = math.inf
         across = np.empty(axes, np.int64)
         count = 1

@@ -1,4 +1,4 @@
-"""Circles and grids: tests for the structures of an embedding (Musat, Appendix A)."""
+"""Circles and grids: tests for the structures that embeddings form (Musat, Appendix A)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,26 +16,35 @@ else:
     kernels = LazyModule("physics.particles.structure_kernels")
 
 OUT_OF_PLANE = 0.01
-"""Largest fraction of the sum of squared distances to the origin that a circle may have outside its plane."""
+"""Largest fraction of the sum of squared distances from the origin that may lie outside the plane."""
 
 
 def circle_ratio(E: Any) -> NDArray[np.float64]:
     """Return the ratio of the largest to the smallest distance of the tokens from the origin.
 
+    It measures how far an embedding is from a circle around the origin; see `is_circle`.
+
     Parameters
     ----------
     E : array_like, shape (..., tokens, dim)
-        Embeddings, finite.
+        Embeddings of at least 3 tokens, finite.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        The ratio is 1 for a perfect circle around the origin, and infinite if a token lies at the origin.
+        Ratio of each point set, without a unit: 1 for a perfect circle around the origin, and infinite if a
+        token lies at the origin. A single point set gives a NumPy number.
 
     Raises
     ------
     InputError
-        If `E` is not finite, or not of that shape.
+        If `E` is not finite, or not of this shape.
+
+    Examples
+    --------
+    >>> import physics
+    >>> float(physics.circle_ratio([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]))
+    2.0
     """
     norms = np.linalg.norm(point_sets("E", E), axis=-1)
     smallest = norms.min(axis=-1)
@@ -48,30 +57,41 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
 def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
     """Return whether embeddings form a circle around the origin (Musat, Algorithm 1).
 
+    In two dimensions an embedding is called a circle if its tokens have nearly the same distance from the
+    origin. In more dimensions it must also lie close to a plane through the origin.
+
     Parameters
     ----------
     E : array_like, shape (..., tokens, dim)
-        Embeddings, finite.
+        Embeddings of at least 3 tokens, finite.
     threshold : float, default 1.2
-        Limit of `circle_ratio`: a circle has a smaller one.
+        Limit of `circle_ratio`, greater than 1; the ratio of a circle is smaller.
 
     Returns
     -------
     ndarray of bool, shape (...)
-        One answer for each point set, or a NumPy scalar for a single one.
+        One answer for each point set. A single point set gives a NumPy bool.
 
     Raises
     ------
     InputError
-        If `E` is not finite or not of that shape, or `threshold` is not greater than 1.
+        If `E` is not finite or not of this shape, or `threshold` is not greater than 1.
 
     Notes
     -----
-    The paper states the rule in two dimensions, where the ratio is sufficient. In more dimensions, points on
-    a sphere or on several circles have equal distances too, so a circle must also lie in a plane through the
-    origin. The plane of the two leading principal directions of the points, which are not centered, must
-    contain all but 1 % of the sum of their squared distances. Points may thus be off the plane by a tenth of
-    their distance (root mean square), which is about as much as a ratio of 1.2 allows distances to vary.
+    The paper states the rule in two dimensions. In more dimensions, points on a sphere or on several circles
+    have equal distances too, which is why the plane is tested. It is the plane of the two leading principal
+    directions of the points, which are not centered, and it must contain all but 1 % of the sum of their
+    squared distances from the origin. The points may thus be off the plane by a tenth of their distance (root
+    mean square). A ratio of 1.2 allows the distances to vary by about as much.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> angle = 2 * np.pi * np.arange(17) / 17
+    >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    >>> bool(physics.is_circle(circle)), bool(physics.is_circle(circle + 0.2))
+    (True, False)
     """
     limit = number("threshold", threshold, above=1.0)
     circle = np.asarray(circle_ratio(E) < limit)
@@ -83,8 +103,8 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
 
 @one_blas_thread
 def _in_a_plane(positions: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which nonzero point sets (sets, tokens, dim) lie in a plane through the origin."""
-    scaled = positions / np.abs(positions).max(axis=(1, 2), keepdims=True)  # squares must not overflow
+    """Return which of the nonzero point sets (sets, tokens, dim) lie close to a plane through the origin."""
+    scaled = positions / np.abs(positions).max(axis=(1, 2), keepdims=True)  # so that squares do not overflow
     squares = np.linalg.svd(scaled, compute_uv=False) ** 2
     return np.asarray(squares[:, 2:].sum(axis=1) <= OUT_OF_PLANE * squares.sum(axis=1))
 
@@ -94,28 +114,47 @@ def grid_imperfections(
 ) -> NDArray[np.int64]:
     """Count the pair sums whose nearest other pair sum has another class (Musat, Algorithm 2).
 
+    The count measures how far an embedding is from a grid. In a perfect grid, the pair sums E_i + E_j of a
+    class lie together, so that a network can read the class off the position, and the count is 0.
+
     Parameters
     ----------
     E : array_like, shape (..., tokens, dim)
-        Embeddings, finite.
+        Embeddings of at least 3 tokens, finite.
     modulus : int, optional
-        The class of the pair (i, j) is (i + j) mod `modulus`; the number of tokens by default.
+        The class of the pair (i, j) is (i + j) mod `modulus`, at least 2. By default it is the number of
+        tokens.
     group : FiniteGroup or array_like (tokens, tokens), optional
-        Commutative group whose product i·j is the class of (i, j) instead.
+        Commutative group, or its Cayley table, whose product i·j is the class of (i, j) instead.
     pairs : array_like of int, shape (n, 2), optional
-        Training set whose pair sums are counted, by default all pairs.
+        Pairs whose sums are counted, such as a training set; by default all pairs with i ≤ j.
 
     Returns
     -------
     ndarray of int64, shape (...)
-        Number between 0, for a perfect grid, and the number of pair sums, which is tokens (tokens + 1) / 2
-        for all pairs. If two neighbors are equally near, the first in the order of pairs counts.
+        Number of imperfections of each point set, from 0 to the number of pair sums, which is tokens (tokens
+        + 1) / 2 by default. A single point set gives a NumPy number.
 
     Raises
     ------
     InputError
-        If `E` is not finite or not of that shape, `modulus` is below 2, `group` is not a commutative group,
-        or `pairs` is not a training set.
+        If `E` is not finite or not of this shape, `modulus` is below 2, `group` is not a commutative group of
+        this order, a modulus and a group are given, or `pairs` is empty, repeats a pair or names a missing
+        token.
+
+    Notes
+    -----
+    If two other pair sums are equally near, the one that comes first in the lexicographic order of pairs
+    decides, as in the paper's algorithm.
+
+    Examples
+    --------
+    Tokens at equal distances on a line: most pair sums coincide with others of their class, and only the two
+    smallest and the two largest sums occur once.
+
+    >>> import physics
+    >>> int(physics.grid_imperfections([[0.0], [1.0], [2.0], [3.0], [4.0]]))
+    4
     """
     positions = point_sets("E", E)
     *batch, tokens, dim = positions.shape

@@ -1,4 +1,4 @@
-"""Particles that cluster and align: Musat §5-6, as a system to simulate."""
+"""The system `ParticleSystem`: particles that cluster and align (Musat §5-6)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ Integrator = Literal["euler", "adaptive"]
 Observable = Literal["circle_ratio", "grid_imperfections", "mean_force", "potential"]
 
 SOFT = 1e-3
-"""Softening from which the repulsion of pairs of the same class may be added and subtracted again."""
+"""Softening from which the repulsion within a class may be added and subtracted without loss of digits."""
 LANES_BELOW = 300
 """Number of pair sums in the plane below which eight runs are computed at a time."""
 BY_ROW, BY_ROW_ALWAYS = 1500, 20_000
-"""Pair sums from which a run may be spread over the cores, where runs are few, and always is."""
+"""Pair sums from which a run is spread over the cores if runs are few, and from which it always is."""
 FAST_ABOVE = 31_375
-"""Pair sums from which the fast sum may pay; its cost is then estimated for each state."""
+"""Number of pair sums from which the fast sum may pay; its cost is then estimated for each state."""
 SHARPEST = 1e-10
 """Smallest tolerance of the fast sum."""
 
@@ -46,11 +46,10 @@ SHARPEST = 1e-10
 class ParticleSystem(Value):
     """Particles whose pair sums attract, repel and align (Musat, Section 5).
 
-    The particles stand for the token embeddings of a network that learns addition modulo N, and the sums of
-    two particles for its inputs. Pair sums of the same class (i + j) mod N attract each other and turn into
-    one direction; pair sums of different classes repel each other and turn away from each other. After each
-    step the particles are shifted to zero mean and scaled to unit variance on every axis. The defaults are
-    the setting of the paper.
+    Each particle stands for the embedding of a token in a network that learns addition modulo N, and a pair
+    sum x_i + x_j for one of its inputs. Pair sums of one class (i + j) mod N, the correct answer, attract
+    each other and turn into one direction; those of different classes repel and turn apart. After each step,
+    every axis is shifted to zero mean and scaled to unit variance. The defaults are the setting of the paper.
 
     Parameters
     ----------
@@ -63,48 +62,50 @@ class ParticleSystem(Value):
     repulsion : float, default 1.0
         Constant g_r of the repulsion between pair sums of different classes.
     alignment : float, default 1.0
-        Alignment constant f_a of the force that turns pair sums into common directions.
+        Constant f_a of the alignment, which turns pair sums of a class into one direction.
     softening : float, default 0.1
-        Length ε that keeps the attraction and the repulsion finite at small distances d: |d|² is replaced by
-        |d|² + ε². It may be 0.
+        Length ε, at least 0, below which attraction and repulsion fade: |d|² becomes |d|² + ε².
     pairs : array_like of int, shape (n, 2), optional
-        Training set: only its pair sums interact. By default all P = N(N+1)/2 pairs do.
+        Training set: only these pairs interact. By default all P = N(N+1)/2 pairs do.
     modulus : int, optional
         Modulus of the classes, at least 2: the class of (i, j) is (i + j) mod `modulus`. By default N.
     group : FiniteGroup or array_like (N, N), optional
-        Commutative group whose product i·j is the class of (i, j) instead.
+        Commutative group, or its Cayley table, whose product i·j is the class of (i, j) instead.
     normalise : bool, default True
-        Whether to shift and scale the particles after every step, as the paper does. Otherwise the steps are
-        plain Euler steps.
+        Whether to shift and scale the particles after every step. Otherwise steps are plain Euler steps.
     integrator : {"euler", "adaptive"}, default "euler"
-        Method of integration. "euler" takes the steps of the paper. "adaptive" follows the continuous flow
-        that they approximate (see `velocity`) by a Runge-Kutta method of order 5 that chooses its own steps;
-        the step size is then only the unit of time.
+        "euler" takes the steps of the paper. "adaptive" follows the continuous flow that they approximate
+        (see `velocity`) by a Runge-Kutta method of order 5; the step size is then only the unit of time.
     relative_tolerance : float, default 1e-4
-        Largest error of an adaptive step, relative to the largest coordinate. From 1e-12 to 0.1.
+        Largest error of an adaptive step, relative to the largest coordinate; from 1e-12 to 0.1.
 
     Raises
     ------
     InputError
-        If a value is out of its range, `tokens` is not the order of the group, a pair is repeated or names a
-        token that does not exist, or all pairs are in one class, or each is in a class by itself.
+        If a value is out of its range, `tokens` is not the order of the group, a modulus and a group are
+        given, a pair is repeated or names a missing token, or all classes are equal, or all differ.
 
     Notes
     -----
-    The weights of the two kinds of interaction are P/n_same and P/n_diff, where P counts the pair sums and n
-    ordered pairs of them, so that each kind contributes the same in total. The paper does not state the
-    weights, the step size and the softening; these values reproduce its Table 2.
+    Both kinds of interaction have weights, P/n_same and P/n_diff with the numbers n of ordered pairs of pair
+    sums, so that each contributes the same in total. The paper does not state the weights, the step size
+    (0.02) and the softening; these values reproduce its Table 2.
 
-    The alignment force jumps where s·s' changes sign. An adaptive step that meets a jump is shortened
-    until its error is small enough, and where the flow slides along a jump the steps shrink with the
-    tolerance. In the setting of the paper, the flow to time 2 takes hundreds of steps at 1e-4 and ten
-    thousand at 1e-6. Without alignment the flow is smooth.
+    The alignment force jumps where s·s' changes sign, so adaptive steps are short there: with the defaults,
+    the flow to time 2 takes hundreds of steps at a tolerance of 1e-4, and ten thousand at 1e-6.
+
+    Examples
+    --------
+    >>> import physics
+    >>> runs = physics.simulate(physics.ParticleSystem(tokens=11, alignment=2.0), runs=20)
+    >>> physics.is_circle(runs.final).shape  # whether each run has formed a circle
+    (20,)
     """
 
     if TYPE_CHECKING:
         tokens: int = 17
     else:
-        tokens: int | None = None  # not given; a whole number from __post_init__ on
+        tokens: int | None = None  # None until __post_init__ sets the default
     dim: int = 2
     attraction: float = 1.0
     repulsion: float = 1.0
@@ -118,7 +119,7 @@ class ParticleSystem(Value):
     relative_tolerance: float = 1e-4
 
     default_step_size: ClassVar[float] = 0.02
-    operation: ClassVar[Operation]  # set for each instance; they are not fields
+    operation: ClassVar[Operation]  # __post_init__ sets these two; they are not fields
     mask: ClassVar[Mask]
 
     def __post_init__(self) -> None:
@@ -152,12 +153,12 @@ class ParticleSystem(Value):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights P/n_same and P/n_diff of the two kinds of interaction."""
+        """Weights P/n_same and P/n_diff of the interactions within a class and between classes."""
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start from the standard normal distribution.
+        """Draw initial positions from the standard normal distribution.
 
         Parameters
         ----------
@@ -210,16 +211,14 @@ class ParticleSystem(Value):
         return forces
 
     def velocity(self, positions: Array) -> Array:
-        """Return the time derivative of the positions in the flow that the steps approximate.
+        """Return the time derivative of the positions in the continuous flow that the steps approximate.
 
-        Without `normalise` it is the force F. With it, the mean of F and its part along the centered
-        positions are subtracted on each axis, so that mean and variance are constant. This is the limit of a
-        normalized step as its size goes to zero.
+        Without `normalise` it is the force F. With it, F loses its mean and its part along the centered
+        positions on each axis, so that mean and variance are constant, as in the limit of small steps.
 
         Parameters
         ----------
         positions : ndarray, shape (runs, tokens, dim)
-            Finite positions.
 
         Returns
         -------
@@ -236,13 +235,14 @@ class ParticleSystem(Value):
         return force
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move an ensemble in place.
+        """Move an ensemble in place by some steps.
 
         Large planar systems use the fast sum if it saves time, with errors up to 1e-6 of the largest force.
 
         Parameters
         ----------
         positions : ndarray, shape (runs, tokens, dim)
+            Positions, which are overwritten.
         step_size : float
             Length of a step, in units of time.
         steps : int
@@ -269,9 +269,9 @@ class ParticleSystem(Value):
             given[...] = positions
 
     def largest_step_size(self, positions: Array) -> float:
-        """Return a safe step size to suggest after an overflow.
+        """Return a safe step size, which `simulate` suggests after an overflow.
 
-        With it no particle moves farther than one tenth of the largest distance from the origin.
+        With it, no coordinate changes by more than a tenth of the largest coordinate of its run.
 
         Parameters
         ----------
@@ -280,16 +280,16 @@ class ParticleSystem(Value):
         Returns
         -------
         float
-            Step size in units of time; 0 if the forces overflow.
+            Step size in units of time; 0 if a force is infinite or NaN.
         """
         return careful_step(positions, self.forces(positions))
 
     @property
     def measures(self) -> dict[Observable, Callable[[Array], NDArray[Any]]]:
-        """What `simulate` records on request: functions of positions (runs, tokens, dim) with values (runs,).
+        """Quantities that `simulate` records on request: functions of positions (runs, tokens, dim), by name.
 
-        `circle_ratio` and `grid_imperfections` are the functions of `physics`, the latter over all pair sums
-        with the classes of the system. `mean_force` and `potential` are methods.
+        Each returns one value for each run: "circle_ratio" and "grid_imperfections" (over all pairs) are the
+        functions of `physics`, and "mean_force" and "potential" are methods.
         """
         return {
             "circle_ratio": circle_ratio,
@@ -314,11 +314,11 @@ class ParticleSystem(Value):
         return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
 
     def potential(self, positions: Array) -> Array:
-        """Return the energy of the clustering terms, whose negative gradient is the force without alignment.
+        """Return the potential energy, whose negative gradient is the force without alignment.
 
-        ``g_a w_same Σ √(d² + ε²) - g_r w_diff Σ ½ log(d² + ε²)``, over pairs of pair sums of the same class
-        and of different ones, each pair once. The alignment force has no potential. Computing the energy
-        costs several times a direct sum of the forces.
+        It is ``g_a w_same Σ √(d² + ε²) - g_r w_diff Σ ½ log(d² + ε²)`` with the `weights` w. The sums run
+        over pairs of pair sums at the distance d, of one class and of different classes. Alignment has no
+        potential.
 
         Parameters
         ----------
@@ -346,7 +346,7 @@ class ParticleSystem(Value):
         return self.dim == 2 and self.pair_count >= FAST_ABOVE
 
     def _count_kinds(self) -> tuple[int, int]:
-        """Count the ordered pairs of pair sums of the same class, and of different classes."""
+        """Count the ordered pairs of pair sums of the same class, and those of different classes."""
         members = np.bincount(self.operation.label[self.mask]).astype(np.int64)
         same = int((members * (members - 1)).sum())
         diff = self.pair_count * (self.pair_count - 1) - same
@@ -396,5 +396,5 @@ class ParticleSystem(Value):
 
 
 def _tasks(pair_count: int) -> int:
-    """Return the number of tasks of a run: few if adding up their results would cost noticeable time."""
+    """Return the number of parts of the work of a run; adding up many parts costs time."""
     return 1 if pair_count < BY_ROW else 4 if pair_count < 5000 else 16

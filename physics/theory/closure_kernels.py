@@ -1,13 +1,13 @@
-"""The closure of training sets under a commuting operation, by linear algebra modulo primes.
+"""Kernels of the closure of training sets under a commuting operation, by linear algebra modulo primes.
 
-The linear system "E_i + E_j = y_c for each training sample (i, j) of class c" is solved token by token: each
+The linear system "E_i + E_j = y_c for each training sample (i, j) of class c" is solved token by token. Each
 token carries its coordinates in the space of solutions, at first one coordinate of its own. The first sample
-of each class defines y_c; every later one is a relation between four tokens, whose coordinates sum to a
+of each class defines y_c. Every later sample is a relation between four tokens, whose coordinates add up to a
 vector w. If w is not zero, one coordinate is eliminated from all tokens. Nothing else is stored, a relation
 that follows from earlier ones costs four reads, and the remaining coordinates are a basis of the null space.
 
-Residues are kept in float64: for primes below 2²⁶ a product stays below 2⁵², so products and remainders are
-exact, and the loops over coordinates vectorize, as 64-bit integer division does not.
+Residues are kept in float64. For primes below 2²⁶ a product stays below 2⁵², so products and remainders are
+exact. The loops over coordinates are vectorized, which 64-bit integer division does not allow.
 """
 
 import math
@@ -23,7 +23,10 @@ Int = NDArray[np.int32]
 
 @kernel()
 def _residue(value: float, prime: float, inverse: float) -> float:
-    """Return an integer `value`, |value| < 2⁵², modulo `prime`; the tests correct the quotient by one."""
+    """Return an integer `value`, |value| < 2⁵², modulo `prime`, given 1/prime as `inverse`.
+
+    The rounded quotient may be wrong by one, which the two tests correct.
+    """
     rest = value - math.floor(value * inverse) * prime
     if rest < 0.0:
         rest += prime
@@ -45,7 +48,7 @@ def _reciprocal(value: float, prime: float) -> float:
 
 @kernel()
 def _start(x: Float) -> None:
-    """Give each token a coordinate of its own."""
+    """Give each token one coordinate of its own in `x` (tokens, tokens)."""
     x[:] = 0.0
     for token in range(x.shape[0]):
         x[token, token] = 1.0
@@ -53,7 +56,7 @@ def _start(x: Float) -> None:
 
 @kernel()
 def _impose(x: Float, free: int, i: int, j: int, m: int, n: int, w: Float, prime: float) -> int:
-    """Impose x_i + x_j = x_m + x_n on coordinates `x` (tokens, free); return the number that remain free."""
+    """Impose x_i + x_j = x_m + x_n on the coordinates `x` (tokens, free), and return how many remain free."""
     inverse = 1.0 / prime
     pivot = -1
     for c in range(free):
@@ -89,10 +92,10 @@ def _solve(
     x: Float,
     w: Float,
 ) -> int:
-    """Solve for the training set `mask` into `x` (tokens, tokens); return the nullity.
+    """Solve the linear system of the training set `mask` in `x` (tokens, tokens), and return its nullity.
 
-    The rank modulo a prime never exceeds the true rank, which never exceeds that of the complete data set, so
-    a nullity that has reached `floor` is final.
+    The rank modulo a prime never exceeds the true rank, which never exceeds the rank of the complete data
+    set. A nullity that has reached `floor`, the nullity of the complete data set, is therefore final.
     """
     _start(x)
     free = x.shape[0]
@@ -115,7 +118,10 @@ def _solve(
 
 @kernel()
 def _same(x: Float, nullities: Int, nullity: int, primes: Float, one: Int, other: Int) -> bool:
-    """Return whether two samples have equal sums in every solution, modulo all primes with the true rank."""
+    """Return whether two samples have equal sums in every solution.
+
+    They are compared modulo all primes for which the rank is the true one.
+    """
     i, j, m, n = one[0], one[1], other[0], other[1]
     for k in range(primes.size):
         if nullities[k] != nullity:
@@ -130,7 +136,7 @@ def _same(x: Float, nullities: Int, nullity: int, primes: Float, one: Int, other
 
 @kernel()
 def _fingerprints(x: Float, nullity: int, prime: float, h: Float) -> None:
-    """Write one linear functional of each token's coordinates to `h`; equal sums have equal fingerprints."""
+    """Write a linear function of each token's coordinates to `h`; equal sums have equal fingerprints."""
     inverse = 1.0 / prime
     for token in range(h.size):
         total = 0.0
@@ -153,7 +159,11 @@ def nullities(
     floor: int,
     nullity: Int,
 ) -> None:
-    """Write the nullity n_0 (sets,) of each training set, as `closures` does, and nothing else."""
+    """Write the nullity n_0 of each training set of `masks` (sets, samples) to `nullity` (sets,).
+
+    `samples` (samples, 2) are pairs of tokens, `members` their numbers sorted by class, and ``starts[c]`` is
+    where class c begins among them. `floor` is a lower bound of the nullities.
+    """
     tokens = 0
     for a in range(masks.shape[1]):
         tokens = max(tokens, samples[a, 0] + 1, samples[a, 1] + 1)
@@ -182,12 +192,12 @@ def closures(
     augmented: NDArray[np.bool_],
     groups: Int,
 ) -> None:
-    """Close each training set of `masks` (sets, samples).
+    """Close each training set of `masks` (sets, samples): find what it implies.
 
-    Writes the nullity n_0 (sets,), the number of implied parallelograms (sets,), and the augmented training
-    set (sets, samples). Unless `groups` (sets, samples) has no row, two samples of a class get the same
-    number there if their sums agree in every solution. The caller ensures that the product of the `primes`
-    exceeds every minor that decides a rank.
+    The results are `nullity` n_0 (sets,), the number `implied` of parallelograms (sets,), and the `augmented`
+    training sets (sets, samples). Unless `groups` (sets, samples) has no row, two samples of a class get the
+    same number there if their sums agree in every solution. The other arguments are as in `nullities`. The
+    caller ensures that the product of the `primes` exceeds every minor that decides a rank.
     """
     count = masks.shape[1]
     tokens = 0
@@ -211,7 +221,7 @@ def closures(
             if n_0 == floor:
                 break
         nullity[s] = n_0
-        found = 0  # groups so far
+        found = 0  # number of groups so far
         total = 0
         if n_0 > floor:
             for k in range(primes.size):
@@ -269,10 +279,10 @@ def critical_sizes(
     floor: int,
     size: NDArray[np.int64],
 ) -> None:
-    """Write how many samples of each order (sets, samples) reduce the nullity to `floor`.
+    """Write, for each order of the samples (sets, samples), how many of them reduce the nullity to `floor`.
 
-    The result is the number of samples plus one if the nullity never reaches it. Among several primes, the
-    smallest number is correct.
+    The result is the number of samples plus one if the nullity never reaches `floor`. With several primes,
+    the smallest number is correct.
     """
     count = orders.shape[1]
     tokens = 0

@@ -1,9 +1,10 @@
-"""The complete closure of training sets under an operation that does not commute (Liu, Appendix H).
+"""Kernels of the closure of training sets under an operation that does not commute (Liu, Appendix H).
 
-A parallelogram E_x E_y = E_z E_w says E_z⁻¹ E_x = E_w E_y⁻¹: a left quotient (z, x) equals a right one (w,
-y). Three parallelograms that share quotients give the fourth: left and right quotients are the two sides of a
-bipartite graph, parallelograms are its edges, and the paper's step, repeated, makes every component complete.
-So components (by union-find) take the place of a search for triples.
+A parallelogram E_x E_y = E_z E_w says that E_z⁻¹ E_x = E_w E_y⁻¹: the left quotient (z, x) equals the right
+quotient (w, y). Three parallelograms that share quotients imply a fourth. In other words, left and right
+quotients are the two sides of a bipartite graph, parallelograms are its edges, and the paper's step,
+repeated, makes every connected component complete. A union-find structure of components therefore replaces a
+search for triples.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ Int = NDArray[np.int32]
 
 @kernel()
 def _find(parent: Int, a: int) -> int:
-    """Return the root of `a`, and halve the path to it."""
+    """Return the root of `a`, and shorten the path to it."""
     while parent[a] != a:
         parent[a] = parent[parent[a]]
         a = parent[a]
@@ -25,7 +26,7 @@ def _find(parent: Int, a: int) -> int:
 
 @kernel()
 def _unite(parent: Int, a: int, b: int) -> bool:
-    """Join two trees under the smaller root; return whether they were separate."""
+    """Join two trees under the smaller root, and return whether they were separate."""
     a = _find(parent, a)
     b = _find(parent, b)
     if a == b:
@@ -39,7 +40,7 @@ def _unite(parent: Int, a: int, b: int) -> bool:
 
 @kernel()
 def _given(mask: NDArray[np.bool_], members: Int, starts: Int, sums: Int, quotients: Int) -> None:
-    """Join the trained samples of each class, and no quotients."""
+    """Initialize the trees: join the training samples of each class in `sums`, and no `quotients`."""
     for a in range(sums.size):
         sums[a] = a
     for a in range(quotients.size):
@@ -56,9 +57,10 @@ def _given(mask: NDArray[np.bool_], members: Int, starts: Int, sums: Int, quotie
 
 @kernel()
 def _join_quotients(samples: Int, members: Int, starts: Int, tokens: int, sums: Int, quotients: Int) -> None:
-    """Join the left and right quotients, and their inverses, of every two samples that are joined in `sums`.
+    """Join the left and right quotients, and their inverses, of any two samples joined in `sums`.
 
-    Left quotient (z, x) is node z·tokens + x, right quotient (w, y) is node tokens² + w·tokens + y.
+    The left quotient (z, x) is node z·tokens + x, and the right quotient (w, y) is node tokens² + w·tokens +
+    y.
     """
     right = tokens * tokens
     for c in range(starts.size - 1):
@@ -75,7 +77,7 @@ def _join_quotients(samples: Int, members: Int, starts: Int, tokens: int, sums: 
 
 @kernel()
 def _follows(samples: Int, a: int, b: int, tokens: int, quotients: Int) -> bool:
-    """Return whether parallelograms connect the left quotient of samples a and b to the right one."""
+    """Return whether parallelograms connect the left quotient of samples a and b to their right quotient."""
     left = samples[b, 0] * tokens + samples[a, 0]
     right = tokens * tokens + samples[b, 1] * tokens + samples[a, 1]
     return _find(quotients, left) == _find(quotients, right)
@@ -85,7 +87,10 @@ def _follows(samples: Int, a: int, b: int, tokens: int, quotients: Int) -> bool:
 def _deduce(
     mask: NDArray[np.bool_], samples: Int, members: Int, starts: Int, tokens: int, sums: Int, quotients: Int
 ) -> None:
-    """Join the samples with equal products in `sums` (samples,); `quotients` (2 tokens²,) is scratch."""
+    """Join the samples whose products must be equal in `sums` (samples,).
+
+    `quotients` (2 tokens²,) is scratch memory.
+    """
     _given(mask, members, starts, sums, quotients)
     changed = True
     while changed:
@@ -102,7 +107,7 @@ def _deduce(
 def _tally(
     mask: NDArray[np.bool_], sums: Int, group: Int, size: NDArray[np.int64], augmented: NDArray[np.bool_]
 ) -> int:
-    """Write the root of each sample to `group` and the augmented set; return the number of parallelograms."""
+    """Write the root of each sample to `group`, mark the augmented set, and count the parallelograms."""
     size[:] = 0
     augmented[:] = False
     total = 0
@@ -112,7 +117,7 @@ def _tally(
         total += size[root]
         size[root] += 1
         augmented[root] |= mask[a]
-    for a in range(sums.size):  # a root precedes its members, so its entry is final when they read it
+    for a in range(sums.size):  # a root precedes its members, so its entry is final
         augmented[a] = augmented[group[a]]
     return total
 
@@ -129,7 +134,13 @@ def closures(
     augmented: NDArray[np.bool_],
     groups: Int,
 ) -> None:
-    """Close each training set of `masks` (sets, samples); the outputs are those of the linear closure."""
+    """Close each training set of `masks` (sets, samples): find what it implies by deduction.
+
+    `samples` (samples, 2) are pairs of tokens, `members` their numbers sorted by class, and ``starts[c]`` is
+    where class c begins among them. The results are the number `implied` of parallelograms (sets,), the
+    `augmented` training sets (sets, samples), and, unless it has no row, the partition `groups` (sets,
+    samples).
+    """
     count = masks.shape[1]
     tokens = 0
     for a in range(count):
@@ -157,9 +168,10 @@ def chains(
     implied: NDArray[np.int64],
     augmented: NDArray[np.bool_],
 ) -> None:
-    """Count what chains of parallelograms imply, without the transitivity of equal products; mark D-bar.
+    """Count what chains of parallelograms imply, without the transitivity of equal products.
 
-    One round is enough: a parallelogram that follows joins quotients that are in one component already.
+    Arguments and results are as in `closures`, without the partition. One round is enough, because a
+    parallelogram that follows joins quotients of one component.
     """
     count = masks.shape[1]
     tokens = 0
@@ -198,9 +210,10 @@ def critical_sizes(
     everything: int,
     size: NDArray[np.int64],
 ) -> None:
-    """Write how many samples of each order (sets, samples) imply `everything`, that is, |P_0| parallelograms.
+    """Write, for each order of the samples (sets, samples), how many of them imply `everything`.
 
-    A larger training set never implies less, so the number is found by bisection.
+    `everything` is the number |P_0| of all parallelograms. A larger training set never implies less, so the
+    number is found by bisection.
     """
     count = orders.shape[1]
     tokens = 0

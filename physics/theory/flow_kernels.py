@@ -1,8 +1,8 @@
-"""The effective loss, its gradient and its Hessian by class sums (Liu, Eqs. 5 and 8).
+"""Kernels of the effective loss, its gradient, its quadratic form and its flow (Liu, Eqs. 5 and 8).
 
-Over the m samples of a class, with sums s_a = E_i + E_j, Σ_{a<b} |s_a - s_b|² = m Σ_a |s_a - mean|². One pass
-over the samples for the mean of each class and one for the deviations therefore give loss and gradient in
-O(samples), without the cancellation near a ground state that m Σ |s|² - |Σ s|² would suffer from.
+The m samples of a class with the sums s_a = E_i + E_j satisfy Σ_{a<b} |s_a - s_b|² = m Σ_a |s_a - mean|². One
+pass over the samples for the mean of each class and one for the deviations therefore give the loss and the
+gradient in O(samples). The formula m Σ |s|² - |Σ s|² would lose digits near a ground state.
 """
 
 import math
@@ -18,9 +18,10 @@ Int = NDArray[np.int32]
 
 @kernel()
 def _descend(x: Float, samples: Int, starts: Int, scale: float, g: Float) -> float:
-    """Write the gradient 2Qx of ℓ_0 on one axis to `g` (tokens,) and return ℓ_0 of this axis.
+    """Write the gradient 2Qx of ℓ_0 on one axis to `g` (tokens,), and return ℓ_0 of this axis.
 
-    `samples` (n, 2) are the training samples sorted by class, `scale` is 1/|P_0(D)|.
+    `samples` (n, 2) are the training samples sorted by class, class c begins at ``starts[c]``, and `scale` is
+    1/|P_0(D)|.
     """
     g[:] = 0.0
     loss = 0.0
@@ -49,7 +50,11 @@ def _descend(x: Float, samples: Int, starts: Int, scale: float, g: Float) -> flo
 def loss_and_gradient(
     first: int, last: int, x: Float, samples: Int, starts: Int, scale: float, loss: Float, g: Float
 ) -> None:
-    """Write ℓ_0 (rows,) and its gradient (rows, tokens) for `x` (rows, tokens): an axis of a run each."""
+    """Write ℓ_0 (rows,) and its gradient `g` (rows, tokens) of the embeddings `x` (rows, tokens).
+
+    Each row is one axis of one run. `samples` (n, 2) are the training samples sorted by class, class c begins
+    at ``starts[c]``, and `scale` is 1/|P_0(D)|.
+    """
     for row in range(first, last):
         loss[row] = _descend(x[row], samples, starts, scale, g[row])
 
@@ -65,9 +70,12 @@ def quadratic_forms(
     Q: Float,
     count: NDArray[np.int64],
 ) -> None:
-    """Write Q |P_0(D)| (sets, tokens, tokens), of whole numbers, and |P_0(D)| (sets,) of each training set.
+    """Write the matrices Q |P_0(D)| (sets, tokens, tokens) and the numbers |P_0(D)| (sets,) of training sets.
 
-    ℓ_0 = tr(Eᵀ Q E). With v_a = e_i + e_j, a class adds m Σ_a v_a v_aᵀ - u uᵀ, where u = Σ_a v_a.
+    Q is the matrix of the loss, ℓ_0 = tr(Eᵀ Q E). `masks` (sets, samples) mark the training sets, `members`
+    are the numbers of the `samples` (samples, 2) sorted by class, and ``starts[c]`` is where class c begins
+    among them. The entries of the result are whole numbers: with v_a = e_i + e_j for sample a, a class of m
+    samples adds m Σ_a v_a v_aᵀ - u uᵀ, where u = Σ_a v_a.
     """
     tokens = Q.shape[1]
     for s in range(first, last):
@@ -113,10 +121,11 @@ def quadratic_forms(
 def relax(
     first: int, last: int, amplitudes: Float, rates: Float, times: Float, norm: Float, out: Float
 ) -> None:
-    """Write the amplitudes of the closed flow in the eigenbasis to `out` (runs, times, tokens, dim).
+    """Write the amplitudes of the modes at the given times to `out` (runs, times, tokens, dim).
 
-    `amplitudes` (runs, tokens, dim) are those at time 0, `rates` (tokens,) the eigenvalues of Q, ascending,
-    `norm` (runs,) is Z_0. The slowest rate that occurs is factored out, so that not all amplitudes underflow.
+    `amplitudes` (runs, tokens, dim) are those at time 0 in the basis of eigenvectors of Q, `rates` (tokens,)
+    are the eigenvalues, ascending, and `norm` (runs,) is Z_0. The slowest rate that occurs is factored out,
+    so that not all amplitudes underflow.
     """
     _, tokens, dim = amplitudes.shape
     for run in range(first, last):
@@ -127,7 +136,7 @@ def relax(
                     slowest = i
         for t in range(times.size):
             total = 0.0
-            out[run, t, :slowest] = 0.0  # modes that do not occur; their factor would overflow
+            out[run, t, :slowest] = 0.0  # amplitudes of 0, whose factor would overflow
             for i in range(slowest, tokens):
                 decay = math.exp(-2.0 * (rates[i] - rates[slowest]) * times[t] / norm[run])
                 for k in range(dim):

@@ -1,4 +1,4 @@
-"""Finite groups, whose addition or multiplication is learned (Liu, Appendices B and H)."""
+"""Finite groups, whose multiplication is learned, such as addition modulo n (Liu, Appendices B and H)."""
 
 import itertools
 from collections.abc import Sequence
@@ -14,17 +14,19 @@ from physics.errors import InputError
 from physics.values import Value, read_only
 
 LARGEST_ORDER = 2000
-"""Largest order of a group: a larger Cayley table would not fit in the memory of a small machine."""
+"""Largest order of a group; the table of a larger one would not fit in the memory of a small machine."""
 
 
 @dataclass(frozen=True, eq=False)
 class FiniteGroup(Value):
-    """A finite group, given by its Cayley table. Two groups are equal if their tables are.
+    """A finite group, given by its Cayley table, as an operation that networks or theories can learn.
+
+    Two groups are equal if their tables are. Functions such as `cyclic` and `symmetric` make the common ones.
 
     Parameters
     ----------
     table : array_like of int, shape (n, n)
-        ``table[a, b]`` is the element a·b; elements are 0 … n-1.
+        ``table[a, b]`` is the number of the product a·b; elements are numbered from 0 to n - 1, n ≤ 2000.
     name : str, default "group"
         Name in messages and figures.
 
@@ -32,6 +34,13 @@ class FiniteGroup(Value):
     ------
     InputError
         If `table` is not the table of a group. The message names the violated axiom and the elements.
+
+    Examples
+    --------
+    >>> import physics
+    >>> parity = physics.FiniteGroup([[0, 1], [1, 0]], name="parity")
+    >>> parity.order, parity.commutes, parity.inverses.tolist()
+    (2, True, [0, 1])
     """
 
     table: NDArray[np.int64]
@@ -51,22 +60,22 @@ class FiniteGroup(Value):
 
     @property
     def order(self) -> int:
-        """Number of elements."""
+        """Number n of elements."""
         return len(self.table)
 
     @cached_property
     def commutes(self) -> bool:
-        """Whether a·b = b·a for all elements."""
+        """Whether a·b = b·a for all elements a and b."""
         return bool(np.array_equal(self.table, self.table.T))
 
     @cached_property
     def identity(self) -> int:
-        """Number of the identity element."""
+        """Number of the identity element, the element e with e·a = a·e = a."""
         return _identity(self.table)
 
     @cached_property
     def inverses(self) -> NDArray[np.int64]:
-        """Number of the inverse of each element, (n,)."""
+        """Number of the inverse of each element, as an array of int64 of shape (n,)."""
         return np.argmax(self.table == self.identity, axis=1)
 
     def __repr__(self) -> str:
@@ -74,12 +83,12 @@ class FiniteGroup(Value):
 
 
 def cyclic(order: int) -> FiniteGroup:
-    """Return the cyclic group, which is addition modulo `order`.
+    """Return the cyclic group of a given order, which is addition modulo `order`.
 
     Parameters
     ----------
     order : int
-        Number of elements, at least 1.
+        Number of elements n, from 1 to 2000.
 
     Returns
     -------
@@ -89,7 +98,7 @@ def cyclic(order: int) -> FiniteGroup:
     Raises
     ------
     InputError
-        If `order` is not a whole number of at least 1, or is too large for a table.
+        If `order` is out of its range.
 
     Examples
     --------
@@ -103,9 +112,9 @@ def cyclic(order: int) -> FiniteGroup:
 
 
 def direct_product(*groups: FiniteGroup) -> FiniteGroup:
-    """Return the direct product of groups. The element (a, b) of two groups is a·|second| + b.
+    """Return the direct product of groups, whose elements are tuples with one element of each group.
 
-    With `cyclic` this gives every finite abelian group (Appendix B).
+    With `cyclic`, this gives every finite commutative group (Appendix B).
 
     Parameters
     ----------
@@ -115,21 +124,23 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
     Returns
     -------
     FiniteGroup
-        Its order is the product of the orders.
+        Its order is the product of the orders. For two groups, the element (a, b) has the number a·n + b,
+        where n is the order of the second group.
 
     Raises
     ------
     InputError
-        If there is no group, an argument is not a group, or the product is too large for a table.
+        If there is no group, an argument is not a group, or the product has more than 2000 elements.
 
     Examples
     --------
     >>> import physics
-    >>> physics.direct_product(physics.cyclic(2), physics.cyclic(3)).name
-    'C_2 x C_3'
+    >>> product = physics.direct_product(physics.cyclic(2), physics.cyclic(3))
+    >>> product.name, product.order
+    ('C_2 x C_3', 6)
     """
     if not groups or not all(isinstance(group, FiniteGroup) for group in groups):
-        raise InputError(f"direct_product needs at least one FiniteGroup, got {groups!r}")
+        raise InputError(f"groups must be at least one FiniteGroup, got {groups!r}")
     _affordable(int(np.prod([group.order for group in groups], dtype=object)))
     table = reduce(
         lambda left, right: np.kron(left, np.ones_like(right)) * len(right) + np.tile(right, left.shape),
@@ -139,28 +150,29 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
 
 
 def symmetric(degree: int) -> FiniteGroup:
-    """Return the group S_n of all permutations of `degree` points, in lexicographic order.
+    """Return the symmetric group S_n of all permutations of n points.
 
     Parameters
     ----------
     degree : int
-        Number of points n, at least 1.
+        Number of points n, from 1 to 6.
 
     Returns
     -------
     FiniteGroup
-        The group of n! elements.
+        The group of n! permutations in lexicographic order; a·b applies b first.
 
     Raises
     ------
     InputError
-        If `degree` is not a whole number of at least 1, or is too large for a table.
+        If `degree` is out of its range.
 
     Examples
     --------
     >>> import physics
-    >>> physics.symmetric(3).order
-    6
+    >>> group = physics.symmetric(3)
+    >>> group.order, group.commutes
+    (6, False)
     """
     degree = whole_number("degree", degree, 1)
     _affordable(_factorial(degree))
@@ -168,22 +180,22 @@ def symmetric(degree: int) -> FiniteGroup:
 
 
 def alternating(degree: int) -> FiniteGroup:
-    """Return the group A_n of the even permutations of `degree` points, in lexicographic order.
+    """Return the alternating group A_n of the even permutations of n points.
 
     Parameters
     ----------
     degree : int
-        Number of points n, at least 1.
+        Number of points n, from 1 to 6.
 
     Returns
     -------
     FiniteGroup
-        The group of n!/2 elements (of one element for n = 1).
+        The group of n!/2 permutations (of 1 for n = 1) in lexicographic order; a·b applies b first.
 
     Raises
     ------
     InputError
-        If `degree` is not a whole number of at least 1, or is too large for a table.
+        If `degree` is out of its range.
 
     Examples
     --------
@@ -202,24 +214,24 @@ def alternating(degree: int) -> FiniteGroup:
 
 
 def dihedral(sides: int) -> FiniteGroup:
-    """Return the group D_n of the 2n symmetries of a polygon with `sides` sides.
-
-    Elements 0 … n-1 are the rotations r^k, elements n … 2n-1 the reflections r^k s, with s r = r⁻¹ s.
+    """Return the dihedral group D_n of the rotations and reflections of a regular polygon with n sides.
 
     Parameters
     ----------
     sides : int
-        Number of sides n, at least 1.
+        Number of sides n, from 1 to 1000. For n = 1 and n = 2, the same rules define groups of 2 and 4
+        elements.
 
     Returns
     -------
     FiniteGroup
-        The group of 2n elements.
+        The group of 2n elements. Elements 0 … n-1 are the rotations r^k, and elements n … 2n-1 the
+        reflections r^k s, with s r = r⁻¹ s.
 
     Raises
     ------
     InputError
-        If `sides` is not a whole number of at least 1, or is too large for a table.
+        If `sides` is out of its range.
 
     Examples
     --------
@@ -236,12 +248,12 @@ def dihedral(sides: int) -> FiniteGroup:
 
 
 def quaternion() -> FiniteGroup:
-    """Return the group Q_8 of the unit quaternions, in the order 1, i, j, k, -1, -i, -j, -k.
+    """Return the quaternion group Q_8 of the unit quaternions ±1, ±i, ±j and ±k.
 
     Returns
     -------
     FiniteGroup
-        The group of 8 elements.
+        The group of 8 elements, in the order 1, i, j, k, -1, -i, -j, -k.
 
     Examples
     --------
@@ -258,25 +270,33 @@ def quaternion() -> FiniteGroup:
 
 
 def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") -> FiniteGroup:
-    """Return the group that permutations generate (by SymPy), with elements in lexicographic order.
+    """Return the group that some permutations generate, for groups that have no function of their own.
 
     Parameters
     ----------
     generators : sequence of permutations
-        Permutations of 0 … n-1, all with the same n.
+        At least one permutation of 0 … n-1, given as the sequence of images of 0, 1, …; n is the same for
+        all.
     name : str, default "group"
         Name of the group in messages and figures.
 
     Returns
     -------
     FiniteGroup
+        All products of the generators in lexicographic order; a·b applies b first.
 
     Raises
     ------
     InputError
-        If a generator is not a permutation, they differ in length, or the group is too large.
+        If a generator is not a permutation, they differ in length, or the group has more than 2000 elements.
     ImportError
-        If SymPy is not installed.
+        If SymPy, which finds the elements, is not installed.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
+    FiniteGroup(C_3 x C_2, order 6)
     """
     arrays = [tuple(int(point) for point in generator) for generator in generators]
     if not arrays:
@@ -299,7 +319,7 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
 
 
 def _of_permutations(elements: list[tuple[int, ...]], name: str) -> FiniteGroup:
-    """Cayley table of permutations in lexicographic order; (a·b)(x) = a(b(x))."""
+    """Return the group of these permutations, which are in lexicographic order; (a·b)(x) = a(b(x))."""
     array = np.array(elements, np.int64).reshape(len(elements), -1)
     products = array[np.arange(len(array))[:, None, None], array[None]]  # (a, b, x) -> a(b(x))
     place = {element: k for k, element in enumerate(elements)}
@@ -363,5 +383,5 @@ def _factorial(degree: int) -> int:
 
 
 def as_group(group: Any) -> FiniteGroup:
-    """Return `group` itself, or the group of a Cayley table."""
+    """Return `group` itself if it is a `FiniteGroup`, and the group with this Cayley table otherwise."""
     return group if isinstance(group, FiniteGroup) else FiniteGroup(group)

@@ -1,4 +1,4 @@
-"""A linear network and the flow of its inputs, from which the effective theory emerges (Liu, Appendix L)."""
+"""The system `LinearNetwork`: a linear network from which the effective theory emerges (Liu, Appendix L)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,16 +18,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LinearNetwork(Value):
-    """Gradient flow of a linear decoder `A r + b` and its inputs r, for fixed labels (Liu, Appendix L).
+    """A linear decoder and its inputs, which both descend the gradient of their loss (Liu, Appendix L).
 
-    The loss is ``Σ_s (½|A r_s + b - y_s|² + ½ decay |A|²)`` over samples s. A and b move at `network_rate`
-    η_A, the inputs at `input_rate` η_x. Each input is a separate point, as in the paper, or, with `pairs`,
-    the sum of two embeddings E_i + E_j, which then move.
+    The decoder answers ``A r + b`` to an input r. The loss is ``Σ_s (½|A r_s + b - y_s|² + ½ γ |A|²)`` over
+    samples s with fixed labels y_s. A and b move at the rate η_A, and the inputs at the rate η_x. Each input
+    is a separate point, as in the paper. With `pairs`, each is the sum of two embeddings E_i + E_j, and the
+    embeddings move.
 
     Parameters
     ----------
     labels : array_like, shape (samples, outputs)
-        y_s.
+        Labels y_s.
     inputs : int, default 2
         Dimension of r, at least 1.
     pairs : array_like of int, shape (samples, 2), optional
@@ -35,9 +36,9 @@ class LinearNetwork(Value):
     network_rate : float, default 0.1
         Rate η_A of A and b, at least 0. With 0, the adiabatic limit, they do not move.
     input_rate : float, default 1.0
-        η_x, at least 0.
+        Rate η_x of the inputs, at least 0.
     decay : float, default 0.0
-        Weight decay γ for each sample, as in Eq. 39.
+        Weight decay γ for each sample, at least 0, as in Eq. 39.
 
     Raises
     ------
@@ -46,17 +47,28 @@ class LinearNetwork(Value):
 
     Notes
     -----
-    The whole state is one point set, so that a trajectory can hold it: first the moving points (r_s, 0), and
-    then a row (A_k, b_k) for each output. `unpack` separates them. Steps are taken by the Runge-Kutta method
-    of fourth order.
+    As a system of `simulate`, the whole state is one point set: first the moving points (r_s, 0), and then a
+    row (A_k, b_k) for each output. `pack` and `unpack` convert it. Steps are taken by the Runge-Kutta method
+    of order 4.
 
-    For every state, the difference of two samples with the same label obeys ``d(r - r')/dt = -η_x AᵀA (r -
+    For two samples with the same label, the difference of their inputs obeys ``d(r - r')/dt = -η_x AᵀA (r -
     r')`` exactly: neither the label nor b enters. If AᵀA = I and η_A → 0, this is gradient descent on ½|r -
-    r'|², the interaction of Eq. 41. `internal_energy` generalizes it to any training set. Without decay,
-    ``AᵀA/η_A - Σ x xᵀ/η_x`` over the moving points x is conserved.
+    r'|², the interaction of Eq. 41. `internal_energy` generalizes it to any training set. Without decay, the
+    matrix ``AᵀA/η_A - Σ x xᵀ/η_x``, summed over the moving points x, is conserved.
 
-    For b alone, the paper gives ``b = (1 - exp(-2 η_A t)) y`` below Eq. 37, for one sample. The factor 2 is
-    correct for two samples; for n samples of one label it is n.
+    Below Eq. 37, the paper gives ``b = (1 - exp(-2 η_A t)) y`` for one sample, if only b moves. The factor 2
+    is correct for two samples; for n samples of one label it is n.
+
+    Examples
+    --------
+    >>> import physics
+    >>> network = physics.LinearNetwork([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> trajectory = physics.simulate(network, steps=1000)
+    >>> A, b, r = network.unpack(trajectory.final[0])
+    >>> A.shape, b.shape, r.shape
+    ((2, 2), (2,), (3, 2))
+    >>> bool(trajectory.observables["loss"][0, -1] < 1e-3)
+    True
     """
 
     labels: Any
@@ -87,27 +99,27 @@ class LinearNetwork(Value):
 
     @property
     def points(self) -> int:
-        """Number of points that move: samples, or symbols where `pairs` add them."""
+        """Number of points that move: the samples, or the symbols if `pairs` are given."""
         return len(self.labels) if self.pairs is None else int(self.pairs.max()) + 1
 
     @property
     def outputs(self) -> int:
-        """Dimension of the labels."""
+        """Number of outputs of the decoder, which is the dimension of the labels."""
         return int(self.labels.shape[1])
 
     @property
     def tokens(self) -> int:
-        """Number of rows of the state: the moving points, and the outputs."""
+        """Number of rows of the state: one for each moving point, and one for each output."""
         return self.points + self.outputs
 
     @property
     def dim(self) -> int:
-        """Number of columns of the state: the dimension of the inputs, and one for b."""
+        """Number of columns of the state: the dimension of the inputs, and one more for b."""
         return self.inputs + 1
 
     @cached_property
     def design(self) -> Array:
-        """Matrix (samples, points) that makes the inputs of all samples from the moving points."""
+        """Matrix (samples, points) whose product with the moving points gives the inputs of all samples."""
         design = np.zeros((len(self.labels), self.points))
         rows = np.arange(len(self.labels))
         for column in (rows,) if self.pairs is None else self.pairs.T:
@@ -116,18 +128,19 @@ class LinearNetwork(Value):
 
     @one_blas_thread
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start: standard normal points, A with orthonormal columns or rows, and b = 0.
+        """Draw an initial state: standard normal points, A with orthonormal columns or rows, and b = 0.
 
         The paper starts with AᵀA ≈ I. Here AᵀA = I exactly if there are at least as many outputs as inputs.
 
         Parameters
         ----------
         generator : numpy.random.Generator
+            Source of randomness.
 
         Returns
         -------
         ndarray of float64, shape (tokens, dim)
-            State; `unpack` separates it.
+            State, which `unpack` separates.
         """
         x = generator.standard_normal((self.points, self.inputs))
         size = max(self.outputs, self.inputs)
@@ -135,7 +148,7 @@ class LinearNetwork(Value):
         return self.pack(A, np.zeros(self.outputs), x)
 
     def pack(self, A: Any, b: Any, x: Any) -> Array:
-        """Write a decoder and points as one state.
+        """Combine a decoder and points into one state.
 
         Parameters
         ----------
@@ -149,6 +162,7 @@ class LinearNetwork(Value):
         Returns
         -------
         ndarray of float64, shape (..., tokens, dim)
+            State, as `simulate` takes and records it.
 
         Raises
         ------
@@ -169,17 +183,21 @@ class LinearNetwork(Value):
         return state
 
     def unpack(self, state: Any) -> tuple[Array, Array, Array]:
-        """Separate a state into the decoder and the points; the inverse of `pack`.
+        """Separate a state into the decoder and the points; this is the inverse of `pack`.
 
         Parameters
         ----------
         state : array_like, shape (..., tokens, dim)
+            State, such as a frame of a trajectory.
 
         Returns
         -------
         A : ndarray of float64, shape (..., outputs, inputs)
+            Matrix of the decoder.
         b : ndarray of float64, shape (..., outputs)
+            Constant of the decoder.
         x : ndarray of float64, shape (..., points, inputs)
+            Points that move.
 
         Raises
         ------
@@ -197,11 +215,12 @@ class LinearNetwork(Value):
 
     @one_blas_thread
     def loss(self, state: Any) -> Array:
-        """Return the loss (Eq. 35), summed over samples.
+        """Return the loss of states, summed over the samples (Eq. 35).
 
         Parameters
         ----------
         state : array_like, shape (..., tokens, dim)
+            States, as `pack` returns them.
 
         Returns
         -------
@@ -226,6 +245,7 @@ class LinearNetwork(Value):
         Parameters
         ----------
         state : array_like, shape (..., tokens, dim)
+            States, as `pack` returns them.
 
         Returns
         -------
@@ -242,16 +262,16 @@ class LinearNetwork(Value):
     def internal_energy(self, state: Any) -> Array:
         """Return the part of the loss that remains if every class has its best constant.
 
-        ``½ Σ_c (1/m_c) Σ_{a<b in c} |A (r_a - r_b)|²`` over the classes c of m_c samples with equal labels.
-        A is the matrix of the network, and r_a the input of sample a: a moving point, or the sum of two if
-        there are `pairs`. The energy does not depend on the values of the labels. If AᵀA = I and all classes
-        have the same size m, it is ``|P_0(D)|/(2m)`` times ℓ_0, where P_0(D) is the set of parallelograms
-        that the training set D permits, and ℓ_0 the loss of the effective theory before its normalization,
-        the mean of ``|r_a - r_b|²`` over them. This is how the effective loss emerges from the true one.
+        It is ``½ Σ_c (1/m_c) Σ_{a<b in c} |A (r_a - r_b)|²`` over the classes c of m_c samples with equal
+        labels, where r_a is the input of sample a. It does not depend on the values of the labels, and it
+        shows how the effective loss emerges from the true one. If AᵀA = I and all classes have the same size
+        m, it is ``|P_0(D)|/(2m)`` times ℓ_0: the mean of ``|r_a - r_b|²`` over the parallelograms P_0(D) that
+        the training set D permits.
 
         Parameters
         ----------
         state : array_like, shape (..., tokens, dim)
+            States, as `pack` returns them.
 
         Returns
         -------
@@ -273,7 +293,7 @@ class LinearNetwork(Value):
     def adiabatic(self, A: Any, b: Any) -> AffineFlow:
         """Return the flow of the points in the limit η_A → 0, in which A and b do not move.
 
-        It is affine, so it has a closed solution.
+        This flow is affine, so it has a closed solution.
 
         Parameters
         ----------
@@ -300,12 +320,12 @@ class LinearNetwork(Value):
 
     @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move an ensemble in place by Runge-Kutta steps of fourth order.
+        """Move an ensemble in place by Runge-Kutta steps of order 4.
 
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
-            States, as `pack` writes them.
+            States, as `pack` returns them, which are overwritten.
         step_size : float
             Length of a step, in units of time.
         steps : int
@@ -325,16 +345,17 @@ class LinearNetwork(Value):
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
+            States, as `pack` returns them.
 
         Returns
         -------
         dict of ndarray of float64, shape (runs,) each
-            "loss" (Eq. 35) and "internal_energy".
+            "loss" (Eq. 35) and "internal_energy", as the methods of these names return them.
         """
         return {"loss": self.loss(positions), "internal_energy": self.internal_energy(positions)}
 
     def _errors(self, A: Array, b: Array, x: Array) -> Array:
-        """Return A r + b - y of every sample, (..., samples, outputs)."""
+        """Return the error A r + b - y of every sample, (..., samples, outputs)."""
         return np.asarray(self.design @ x @ A.swapaxes(-1, -2) + b[..., None, :] - self.labels)
 
     def _velocity(self, state: Array) -> Array:

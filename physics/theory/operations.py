@@ -1,4 +1,4 @@
-"""What is learned: an operation on symbols, its samples, and the training sets drawn from them."""
+"""What is learned: an operation on symbols, its samples, and training sets drawn from them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,17 +18,20 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Operation(Value):
-    """A binary operation on `tokens` symbols, and its complete data set D_0.
+    """A binary operation on `tokens` symbols, with all its samples: what a network or a theory learns.
+
+    By default the operation is the addition of whole numbers. The class of a sample (i, j) is the correct
+    answer. All samples together are the complete data set D_0 of Liu et al.
 
     Parameters
     ----------
     tokens : int, optional
         Number of symbols p, at least 2. By default 10, or the order of the group if one is given.
     modulus : int, optional
-        Modulus: the class of (i, j) is (i + j) mod `modulus` instead of i + j.
+        Modulus, at least 2: the class of (i, j) is (i + j) mod `modulus` instead of i + j.
     group : FiniteGroup or array_like (n, n), optional
-        Group or Cayley table: the class of (i, j) is the product i·j. If `tokens` is given, it must be the
-        order of the group.
+        Group, or its Cayley table: the class of (i, j) is the product i·j instead. If `tokens` is given, it
+        must be the order of the group.
 
     Attributes
     ----------
@@ -43,12 +46,21 @@ class Operation(Value):
     InputError
         If a value is out of its range, `tokens` is not the order of the group, or both a modulus and a group
         are given.
+
+    Examples
+    --------
+    >>> import physics
+    >>> addition = physics.Operation(3, modulus=3)
+    >>> addition.samples.tolist()
+    [[0, 0], [0, 1], [0, 2], [1, 1], [1, 2], [2, 2]]
+    >>> addition.label.tolist()
+    [0, 1, 2, 2, 0, 1]
     """
 
     if TYPE_CHECKING:
         tokens: int = 10
     else:
-        tokens: int | None = None  # not given; a whole number from __post_init__ on
+        tokens: int | None = None  # None until __post_init__ sets the default
     modulus: int | None = None
     group: FiniteGroup | None = None
 
@@ -91,7 +103,10 @@ class Operation(Value):
 
     @cached_property
     def by_class(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Samples sorted by class, and the position at which each class starts; the last entry is the end."""
+        """Samples sorted by class: their numbers (|D_0|,), and where each class starts, (classes + 1,).
+
+        The last entry of the second array is the end of the last class. Both arrays are int32.
+        """
         sizes = np.bincount(self.label)
         starts = np.append(0, np.cumsum(sizes))
         members = np.argsort(self.label, kind="stable")
@@ -99,12 +114,12 @@ class Operation(Value):
 
     @cached_property
     def parallelogram_count(self) -> int:
-        """Number of all permissible parallelograms, |P_0|."""
+        """Number |P_0| of parallelograms: pairs of different samples of the same class."""
         sizes = np.bincount(self.label).astype(np.int64)
         return int((sizes * (sizes - 1) // 2).sum())
 
     def mask(self, pairs: Any) -> Mask:
-        """Mark the samples of a training set.
+        """Return a training set, given by pairs of symbols, as a mask over all samples.
 
         Parameters
         ----------
@@ -114,13 +129,13 @@ class Operation(Value):
         Returns
         -------
         ndarray of bool, shape (|D_0|,)
-            Read-only; True for the samples of the training set.
+            True for the samples of the training set; read-only.
 
         Raises
         ------
         InputError
-            If `pairs` is empty, an entry is not a pair of symbols, or a sample is repeated ((i, j) and (j, i)
-            are the same sample where the operation commutes).
+            If `pairs` is empty, an entry is not a pair of symbols, or a sample is repeated. If the operation
+            commutes, (i, j) and (j, i) are the same sample.
         """
         if pairs is None:
             return read_only(np.ones(len(self.samples), bool))
@@ -143,12 +158,12 @@ class Operation(Value):
         if times.max() > 1:
             twice = int(np.argmax(times > 1))
             a, b = self.samples[twice]
-            also = f", of which ({b}, {a}) is the same sample" if self.commutes and a != b else ""
+            also = f", where ({b}, {a}) is the same sample" if self.commutes and a != b else ""
             raise InputError(f"pairs must not repeat a sample, got ({a}, {b}) {times[twice]} times{also}")
         return read_only(times > 0)
 
     def masks(self, masks: Any) -> Mask:
-        """Check training sets that are given as marked samples.
+        """Check training sets that are given as masks over all samples.
 
         Parameters
         ----------
@@ -184,7 +199,7 @@ class Operation(Value):
 
 
 def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: int) -> int:
-    """Return the number of tokens; None stands for the order of the group, or for the default."""
+    """Return the checked number of tokens; None stands for the order of the group, or else for `default`."""
     if tokens is None:
         return default if group is None else group.order
     tokens = whole_number("tokens", tokens, minimum)
@@ -194,7 +209,13 @@ def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: 
 
 
 def operation_of(theory: Any) -> Operation:
-    """Return the operation of an `EffectiveTheory`, or `theory` itself if it is one."""
+    """Return the operation of an `EffectiveTheory`, or `theory` itself if it is an `Operation`.
+
+    Raises
+    ------
+    InputError
+        If `theory` is neither.
+    """
     found = theory if isinstance(theory, Operation) else getattr(theory, "operation", None)
     if not isinstance(found, Operation):
         raise InputError(f"theory must be an EffectiveTheory or an Operation, got {type(theory).__name__}")
@@ -202,12 +223,25 @@ def operation_of(theory: Any) -> Operation:
 
 
 def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Operation:
-    """Return the commutative operation that gives pair sums their classes.
+    """Return the commutative operation that gives the pair sums of `tokens` tokens their classes.
+
+    Parameters
+    ----------
+    tokens : int
+        Number of tokens.
+    modulus : int, optional
+        Modulus of the sums, at least 2; the number of tokens by default.
+    group : FiniteGroup or array_like (tokens, tokens), optional
+        Group whose product is the class instead.
+
+    Returns
+    -------
+    Operation
 
     Raises
     ------
     InputError
-        If `modulus` is below 2, or `group` does not commute or has another order, or both are given.
+        If `modulus` is below 2, `group` does not commute or has another order, or both are given.
     """
     if group is None:
         return Operation(tokens, tokens if modulus is None else modulus)
@@ -218,27 +252,35 @@ def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Op
 
 
 def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 0) -> Mask:
-    """Draw training sets of `size` distinct samples, all with equal probability.
+    """Draw random training sets of a given size, all with equal probability.
 
     Parameters
     ----------
     theory : EffectiveTheory or Operation
         Operation whose samples are drawn. The training set of a theory is ignored.
     size : int
-        Between 1 and the number of samples.
+        Number of distinct samples of each set, from 1 to the number of all samples.
     sets : int, default 1
         Number of training sets. With the same seed, a larger number gives the same sets and more.
     seed : int or numpy.random.SeedSequence, default 0
+        Seed of the draws.
 
     Returns
     -------
     ndarray of bool, shape (sets, |D_0|)
-        Which samples each set holds.
+        True for the samples of each set.
 
     Raises
     ------
     InputError
         If `size` or `sets` is out of range.
+
+    Examples
+    --------
+    >>> import physics
+    >>> sets = physics.random_training_sets(physics.Operation(5), size=9, sets=4)
+    >>> sets.shape, sets.sum(axis=1).tolist()
+    ((4, 15), [9, 9, 9, 9])
     """
     operation = operation_of(theory)
     size = whole_number("size", size, 1)
@@ -251,9 +293,23 @@ def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 
 
 
 def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.int32]:
-    """Draw random orders (sets, |D_0|) of the samples, all with equal probability.
+    """Draw random orders of the samples, all with equal probability.
 
     The first k samples of an order are a random training set of size k, so one order serves all sizes.
+
+    Parameters
+    ----------
+    theory : EffectiveTheory or Operation
+        Operation whose samples are ordered.
+    sets : int, default 1
+        Number of orders.
+    seed : int or numpy.random.SeedSequence, default 0
+        Seed of the draws.
+
+    Returns
+    -------
+    ndarray of int32, shape (sets, |D_0|)
+        Each row is a permutation of the numbers of the samples.
     """
     samples = len(operation_of(theory).samples)
     orders = np.tile(np.arange(samples, dtype=np.int32), (whole_number("sets", sets, 1), 1))

@@ -1,4 +1,4 @@
-"""Parallelograms: their list, and how many an embedding has (Liu, Eqs. 1-3 and 12)."""
+"""Kernels that list parallelograms, and count how many an embedding has (Liu, Eqs. 1-3 and 12)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,9 @@ def fill(
 ) -> None:
     """Write all pairs of samples of the same class to `out` (count, 4), in lexicographic order.
 
-    `members` are the samples sorted by class, `place[a]` is the position of sample a among them, and
-    `ends[a]` the end of its class, so sample a forms `ends[a] - place[a] - 1` parallelograms with later ones.
-    The caller has counted them: `offsets[a]` of them come before, and a row of the prange owns its part of
-    the list.
+    `members` are the samples sorted by class, ``place[a]`` is the position of sample a among them, and
+    ``ends[a]`` is the end of its class. Sample a thus forms ``ends[a] - place[a] - 1`` parallelograms with
+    later ones, and writes them from the row ``offsets[a]`` on, which the caller has counted.
     """
     for a in range(begin, end):
         row = offsets[a]
@@ -52,10 +51,10 @@ def near_sums(
 ) -> None:
     """Compare the sums (or products) of all samples of the same class, state by state.
 
-    `sums` is (states, samples, components), the samples sorted by class as in `members`. Writes the number of
-    parallelograms, whose squared distance is at most `bound`, to `found` (states,), and to `augmented`
-    (states, samples, in their own order) the samples that are trained or have a parallelogram with a trained
-    one.
+    `sums` (states, samples, components) are sorted by class, in the order of `members`. Two samples whose
+    squared distance is at most `bound` are a parallelogram. Their number is written to `found` (states,). The
+    samples that are trained, or form a parallelogram with a trained one, are marked in `augmented` (states,
+    samples), in the original order of the samples.
     """
     _, count, components = sums.shape
     for s in range(begin, end):

@@ -22,41 +22,46 @@ else:
     kernels = LazyModule("physics.theory.parallelogram_kernels")
 
 BLOCK_BYTES = 2**26
-"""Memory that the sums of a block of states may take; states are compared block by block."""
+"""Memory, in bytes, for the sums of a block of states; states are compared block by block."""
 
 
 def count_parallelograms(theory: Any, mask: Mask | None = None) -> int:
-    """Count the permissible parallelograms |P_0(D)| without making their list.
+    """Count the parallelograms P_0(D) that a training set permits, without making their list (Eq. 1).
+
+    A parallelogram is a pair of different training samples of the same class.
 
     Parameters
     ----------
     theory : EffectiveTheory or Operation
-        An operation stands for its complete data set, so that the count is |P_0|.
+        Operation and training set. An `Operation` stands for its complete data set, so that the count is
+        |P_0|.
     mask : ndarray of bool, shape (|D_0|,), optional
-        Count those of this training set instead.
+        Training set to use instead.
 
     Returns
     -------
     int
-        Pairs of distinct training samples of the same class, each counted once (Eq. 1).
+        Number of parallelograms, each counted once.
     """
     sizes = np.bincount(_label(theory, mask)).astype(np.int64)
     return int((sizes * (sizes - 1) // 2).sum())
 
 
 def list_parallelograms(theory: Any, mask: Mask | None = None) -> NDArray[np.int32]:
-    """List the permissible parallelograms P_0(D) (Eq. 1).
+    """List the parallelograms P_0(D) that a training set permits (Eq. 1).
 
     Parameters
     ----------
-    theory, mask
-        As in `count_parallelograms`.
+    theory : EffectiveTheory or Operation
+        Operation and training set. An `Operation` stands for its complete data set.
+    mask : ndarray of bool, shape (|D_0|,), optional
+        Training set to use instead.
 
     Returns
     -------
     ndarray of int32, shape (|P_0(D)|, 4)
-        Rows (i, j, m, n) with i∘j = m∘n, in lexicographic order, the sample (i, j) before (m, n); those with
-        a repeated symbol, such as (0, 2, 1, 1), included.
+        Rows (i, j, m, n) of samples (i, j) and (m, n) with the same class, in lexicographic order; (i, j)
+        comes before (m, n). Rows with a repeated symbol, such as (0, 2, 1, 1), are included.
     """
     operation = operation_of(theory)
     mask = _mask(theory, mask)
@@ -64,39 +69,64 @@ def list_parallelograms(theory: Any, mask: Mask | None = None) -> NDArray[np.int
 
 
 def list_implied(theory: "EffectiveTheory") -> NDArray[np.int32]:
-    """List the implied parallelograms P(D), (|P(D)|, 4); see `closures` for which closure that is."""
+    """List the parallelograms P(D) that the training set of a theory implies; see `physics.closures`.
+
+    Parameters
+    ----------
+    theory : EffectiveTheory
+        Operation and training set.
+
+    Returns
+    -------
+    ndarray of int32, shape (|P(D)|, 4)
+        Rows as in `list_parallelograms`; those of P_0(D) are included.
+    """
     found = closures(theory, _mask(theory, None)[None], groups=True)
     assert found.groups is not None
     return _list(operation_of(theory).samples, found.groups[0])
 
 
 def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> NDArray[np.float64]:
-    """Return the representation quality index: the fraction of possible parallelograms that an embedding has.
+    """Return the representation quality index (RQI) of embeddings (Liu, Eq. 3).
+
+    It is the fraction of all parallelograms of the operation that an embedding has: pairs of samples (i, j)
+    and (m, n) of the same class with E_i + E_j = E_m + E_n up to a tolerance. A value near 1 means that the
+    embedding has the structure which the operation needs, such as evenly spaced numbers for addition.
 
     Parameters
     ----------
     E : array_like, shape (..., tokens, dim), or Trajectory
-        Embeddings: one state, an ensemble, or a trajectory (runs, frames, tokens, dim). They are scaled to
-        zero mean and unit variance on every axis. If the operation does not commute, E has the shape (...,
-        tokens, d, d), with a matrix for each symbol, and is scaled to unit mean square over all entries. The
-        axis `dim` of a `Trajectory` then holds the d² entries of each matrix, row by row.
+        Embeddings of at least two tokens: one, an ensemble, or a trajectory (runs, frames, tokens, dim). They
+        are first scaled to zero mean and unit variance on every axis. If the operation does not commute, E
+        has the shape (..., tokens, d, d), with a matrix for each symbol, and is scaled to unit mean square
+        over all entries. The axis `dim` of a `Trajectory` then holds the d² entries of each matrix, row by
+        row.
     theory : EffectiveTheory or Operation
-        Operation. The training set of a theory is ignored.
+        Operation that is learned. The training set of a theory is ignored.
     delta : float, default 0.01
         Tolerance, greater than 0. For vectors it bounds the **distance** |E_i + E_j - E_m - E_n| (Definition
-        1); for matrices the **squared** Frobenius norm of E_i E_j - E_m E_n (Appendix H.1). The published
-        code for S_3 bounds the mean square by 0.5; that is ``delta=0.5 * d**2``.
+        1); for matrices it bounds the **squared** Frobenius norm of E_i E_j - E_m E_n (Appendix H.1). The
+        published code for S_3 bounds the mean square by 0.5, which is ``delta=0.5 * d**2``.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        Values between 0 and 1, of shape (runs, frames) for a trajectory.
+        Values from 0 to 1; of the shape (runs, frames) for a trajectory.
 
     Raises
     ------
     InputError
         If `E` is complex, not finite, of another shape or without variance on an axis, `delta` is not greater
         than 0, or the operation has no parallelogram at all.
+
+    Examples
+    --------
+    >>> import physics
+    >>> addition = physics.Operation(5)
+    >>> float(physics.representation_quality([[0.0], [1.0], [2.0], [3.0], [4.0]], addition))
+    1.0
+    >>> round(float(physics.representation_quality([[0.0], [1.0], [2.0], [3.0], [5.0]], addition)), 2)
+    0.43
     """
     operation = operation_of(theory)
     if not operation.parallelogram_count:
@@ -108,14 +138,19 @@ def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> NDArray[
 
 
 def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -> Mask:
-    """Mark the training samples, and those that form a parallelogram of `E` with one of them (Eq. 12).
+    """Mark the samples that a network can answer: training samples, and those that follow by a parallelogram.
+
+    A sample (i, j) follows from a training sample (m, n) of the same class if E_i + E_j = E_m + E_n up to a
+    tolerance, since both then give the decoder the same input (Eq. 12).
 
     Parameters
     ----------
-    E, delta
-        Embedding and tolerance, as in `representation_quality`.
+    E : array_like, shape (..., tokens, dim), or Trajectory
+        Embeddings, as in `representation_quality`.
     theory : EffectiveTheory
-        Theory with the operation and the training set D.
+        Operation that is learned, and training set D.
+    delta : float, default 0.01
+        Tolerance of the parallelograms, as in `representation_quality`.
 
     Returns
     -------
@@ -125,73 +160,106 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
     Raises
     ------
     InputError
-        As in `representation_quality`.
+        If `E` is complex, not finite, of another shape or without variance on an axis, or `delta` is not
+        greater than 0.
+
+    Examples
+    --------
+    >>> import physics
+    >>> theory = physics.EffectiveTheory(3, pairs=[[0, 2]])
+    >>> marked = physics.augmented_training_set([[0.0], [1.0], [2.0]], theory)
+    >>> theory.operation.samples[marked].tolist()
+    [[0, 2], [1, 1]]
     """
     return _compare(E, operation_of(theory), _mask(theory, None), delta)[1]
 
 
 def predicted_accuracy(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -> NDArray[np.float64]:
-    """Return the accuracy that an embedding allows on the complete data set, Acc-hat (Eq. 13).
+    """Return the accuracy that an embedding allows on all samples, Acc-hat (Liu, Eq. 13).
+
+    It predicts the accuracy of a network from its embedding alone: a network with this embedding can answer
+    the samples of `augmented_training_set`, whatever its decoder does.
 
     Parameters
     ----------
-    E : array_like
+    E : array_like, shape (..., tokens, dim), or Trajectory
         Embeddings, as in `representation_quality`.
     theory : EffectiveTheory
-        Operation and training set.
+        Operation that is learned, and training set.
     delta : float, default 0.01
         Tolerance of the parallelograms, as in `representation_quality`.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        Fraction, from 0 to 1, of the samples that are trained or follow from trained ones by a parallelogram.
+        Fraction of all samples, from 0 to 1, that are in the training set or follow from it by a
+        parallelogram.
 
     Raises
     ------
     InputError
-        As in `representation_quality`.
+        If `E` is complex, not finite, of another shape or without variance on an axis, or `delta` is not
+        greater than 0.
+
+    Examples
+    --------
+    >>> import physics
+    >>> theory = physics.EffectiveTheory(3, pairs=[[0, 1], [0, 2], [1, 2]])
+    >>> round(float(physics.predicted_accuracy([[0.0], [1.0], [2.0]], theory)), 3)  # 4 of 6 samples
+    0.667
     """
     return np.asarray(augmented_training_set(E, theory, delta).mean(axis=-1))
 
 
 def ideal_accuracy(theory: "EffectiveTheory") -> float:
-    """Return the accuracy of an ideal model, Acc-bar (Eq. 17), an upper bound of the predicted accuracy.
+    """Return the accuracy of an ideal model, Acc-bar, an upper bound of `predicted_accuracy` (Liu, Eq. 17).
+
+    The embedding of an ideal model has all parallelograms that its training set implies, and no others.
 
     Parameters
     ----------
     theory : EffectiveTheory
-        Operation and training set.
+        Operation that is learned, and training set.
 
     Returns
     -------
     float
-        Fraction, from 0 to 1, of all samples that the training set implies.
+        Fraction of all samples, from 0 to 1, that the training set implies.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.ideal_accuracy(physics.EffectiveTheory(4, pairs=[[0, 2], [1, 1], [0, 3], [1, 2], [1, 3]]))
+    0.6
     """
     return float(_closure(theory).accuracy[0])
 
 
 def ideal_quality(theory: "EffectiveTheory") -> float:
-    """Return the representation quality of an ideal model, RQI-bar, which is an upper bound of RQI.
+    """Return the representation quality of an ideal model, RQI-bar, an upper bound of the RQI (Liu, Eq. 16).
+
+    The embedding of an ideal model has all parallelograms that its training set implies, and no others.
 
     Parameters
     ----------
     theory : EffectiveTheory
-        Operation and training set.
+        Operation that is learned, and training set.
 
     Returns
     -------
     float
-        Fraction, from 0 to 1, of all parallelograms that the training set implies.
+        Fraction of all parallelograms, from 0 to 1, that the training set implies.
 
     Raises
     ------
     InputError
         If the operation has no parallelogram at all, such as plain addition of two symbols.
 
-    References
-    ----------
-    Eq. 16 of Liu et al. 2022.
+    Examples
+    --------
+    >>> import physics
+    >>> physics.ideal_quality(physics.EffectiveTheory(4, pairs=[[0, 2], [1, 1], [0, 3], [1, 2]]))
+    1.0
     """
     operation = operation_of(theory)
     if not operation.parallelogram_count:
@@ -218,7 +286,7 @@ def _label(theory: Any, mask: Mask | None) -> NDArray[np.int32]:
 
 
 def _list(samples: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Pairs of `samples` with the same `label`: counted in a first pass, filled in by a second."""
+    """List the pairs of `samples` with the same `label`, (n, 4): a first pass counts, a second fills in."""
     members = np.argsort(label, kind="stable").astype(np.int32)
     ordered = label[members]
     place = np.empty(len(label), np.int32)
@@ -232,7 +300,7 @@ def _list(samples: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.in
 
 
 def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[NDArray[np.int64], Mask]:
-    """Count parallelograms of each state (...), and mark its augmented training set (..., samples)."""
+    """Count the parallelograms of each state (...), and mark its augmented training set (..., samples)."""
     delta = number("delta", delta, above=0.0)
     states, batch = _normalised(E, operation)
     members, starts = operation.by_class
@@ -261,7 +329,7 @@ def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[ND
 
 
 def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-    """Scale states as the paper does; return them as (n, tokens, …), with the leading axes of the input."""
+    """Scale states as the paper does; return them as (n, tokens, …), and the leading axes of the input."""
     matrices = not operation.commutes
     raw = E.positions if isinstance(E, Trajectory) else E
     if matrices and isinstance(E, Trajectory):

@@ -1,4 +1,4 @@
-"""Quadratic forms of the effective loss, and the grokking rates of many training sets at once."""
+"""The quadratic form of the effective loss, and the grokking rates of many training sets at once."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,29 +18,41 @@ else:
 
 Array = NDArray[np.float64]
 BATCH_BYTES = 2**26
-"""Memory for the quadratic forms whose eigenvalues are computed at a time."""
+"""Memory, in bytes, for the quadratic forms whose eigenvalues are computed at a time."""
 
 
 @one_blas_thread
 def grokking_rates(theory: Any, masks: Any) -> Array:
     """Return the grokking rates λ_3 of many training sets (Liu, Figure 5 a).
 
+    The grokking rate is the third smallest eigenvalue of the Hessian of the effective loss. Its inverse is
+    the time in which the representation of plain addition forms; see `EffectiveTheory.grokking_rate`.
+
     Parameters
     ----------
     theory : EffectiveTheory or Operation
-        The operation, which must commute.
+        Operation that is learned, which must commute. The training set of a theory is ignored.
     masks : array_like of bool, shape (sets, |D_0|)
-        Training sets, such as `random_training_sets` returns.
+        Training sets as masks over the samples, such as `random_training_sets` returns.
 
     Returns
     -------
     ndarray of float64, shape (sets,)
-        Third smallest eigenvalue of each Hessian for Z_0 = tokens; exactly 0 where n_0 > 2.
+        Rates per unit of time, for embeddings with Z_0 = tokens (unit variance in one dimension); exactly 0
+        where n_0 > 2.
 
     Raises
     ------
     InputError
         If the operation does not commute, or `masks` are not training sets.
+
+    Examples
+    --------
+    >>> import physics
+    >>> theory = physics.EffectiveTheory(10)
+    >>> rates = physics.grokking_rates(theory, physics.random_training_sets(theory, size=45, sets=20))
+    >>> rates.shape, bool((rates >= 0).all())
+    ((20,), True)
     """
     operation = operation_of(theory)
     marked = operation.masks(masks)
@@ -58,9 +70,10 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
 
 
 def quadratic_form(operation: Operation, mask: Mask) -> Array:
-    """Return Q of one training set, as `_forms` gives it, without a kernel, whose compilation would be felt.
+    """Return the matrix Q of the loss ℓ_0 = tr(EᵀQE) of one training set, (tokens, tokens).
 
-    Sums of whole numbers are exact in any order, so the bits are the same.
+    It equals what `_forms` returns, to the bit, because sums of whole numbers are exact in any order. It
+    needs no kernel, and so no time for compilation.
     """
     (i, j), label = operation.samples[mask].T, operation.label[mask]
     sizes = np.bincount(label).astype(np.float64)
@@ -69,12 +82,12 @@ def quadratic_form(operation: Operation, mask: Mask) -> Array:
         np.add.at(u, (label, end), 1.0)
         for other in (i, j):
             np.add.at(Q, (end, other), sizes[label])
-    Q -= u.T @ u  # a class of one sample cancels
+    Q -= u.T @ u  # for a class of one sample, both terms cancel
     return np.asarray(Q / max((sizes * (sizes - 1)).sum() / 2, 1.0))
 
 
 def _forms(operation: Operation, masks: Mask) -> Array:
-    """Q of each training set, (sets, tokens, tokens); zero where there is no parallelogram."""
+    """Return Q of each training set, (sets, tokens, tokens); it is zero where there is no parallelogram."""
     Q = np.empty((len(masks), operation.tokens, operation.tokens))
     count = np.empty(len(masks), np.int64)
     kernels.quadratic_forms(masks, operation.samples, *operation.by_class, Q, count)

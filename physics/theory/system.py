@@ -1,4 +1,4 @@
-"""The effective theory of representation learning (Liu §3, Appendices E and F), as a system to simulate."""
+"""The system `EffectiveTheory`: the effective theory of representation learning (Liu §3, Appendices E, F)."""
 
 import math
 from dataclasses import dataclass
@@ -28,10 +28,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class EffectiveTheory(Value):
-    """Effective theory of Liu et al.: embeddings that descend the loss ℓ_eff = ℓ_0/Z_0 (Eqs. 4, 5).
+    """The effective theory of Liu et al.: embeddings that move on their own, without a network (Eqs. 4, 5).
 
-    ℓ_0 is the mean of |E_i + E_j - E_m - E_n|² over the parallelograms P_0(D) that the training set permits,
-    unordered pairs of distinct training samples with the same result; Z_0 = Σ|E_k|².
+    The theory predicts how fast a representation forms. Two samples (i, j) and (m, n) of the training set D
+    with the same result are a parallelogram, and a network that generalizes has E_i + E_j = E_m + E_n. The
+    embeddings descend the gradient of ℓ_eff = ℓ_0/Z_0, where ℓ_0 is the mean of |E_i + E_j - E_m - E_n|² over
+    all parallelograms P_0(D), and Z_0 = Σ|E_k|².
 
     Parameters
     ----------
@@ -40,33 +42,41 @@ class EffectiveTheory(Value):
     dim : int, default 1
         Dimension of the embeddings, at least 1.
     pairs : array_like of int, shape (n, 2), optional
-        Training set D, by default all samples. If it permits no parallelogram, the loss is undefined, every
-        state is a ground state, and nothing moves.
+        Training set D, by default all samples. If it permits no parallelogram, nothing moves.
     modulus : int, optional
-        Modulus: learn (i + j) mod `modulus` instead of i + j.
-    group : FiniteGroup or array_like (n, n), optional
-        Group, or its Cayley table, whose product is learned. If it does not commute, sums of vectors cannot
-        represent it: parallelograms, closure, quality and accuracy are then those of matrix embeddings
+        Modulus, at least 2: learn (i + j) mod `modulus` instead of i + j.
+    group : FiniteGroup or array_like (p, p), optional
+        Group, or its Cayley table, whose product is learned instead. If it does not commute, sums of vectors
+        cannot represent it. Parallelograms, closure, quality and accuracy are then those of matrices
         (Appendix H), and there is no loss and no flow.
 
     Raises
     ------
     InputError
         If a value is out of its range, a pair is repeated or names a symbol that does not exist, `group` is
-        not a group, or `tokens` is not its order.
+        not a group, `tokens` is not its order, or a modulus and a group are given.
 
     Notes
     -----
     With ℓ_0 = tr(EᵀQE) the gradient flow has the closed solution ``E(t) = √Z_0 G/‖G‖``, ``G = exp(-2Qt/Z_0)
-    E(0)``, for every Q, start and dimension. `simulate` uses it, so frames are exact at any distance in time.
-    Z_0 is conserved. C = Σ E_k is not conserved unless it is zero: ``dC/dt = (2 ℓ_0/Z_0²) C``, a term that
-    Eq. 27 of the paper omits.
+    E(0)``. `simulate` uses it, so frames are exact at any distance in time. Z_0 is conserved. The sum C = Σ
+    E_k is not conserved unless it is zero: ``dC/dt = (2 ℓ_0/Z_0²) C``, a term that Eq. 27 of the paper omits.
+
+    Examples
+    --------
+    >>> import physics
+    >>> theory = physics.EffectiveTheory(10)
+    >>> theory.parallelogram_count, theory.ground_state_dimension, round(theory.grokking_rate, 3)
+    (70, 2, 0.086)
+    >>> trajectory = physics.simulate(theory, steps=100, runs=3)
+    >>> physics.representation_quality(trajectory, theory)[:, -1].tolist()
+    [1.0, 1.0, 1.0]
     """
 
     if TYPE_CHECKING:
         tokens: int = 10
     else:
-        tokens: int | None = None  # not given; a whole number from __post_init__ on
+        tokens: int | None = None  # None until __post_init__ sets the default
     dim: int = 1
     pairs: Any = None
     modulus: int | None = None
@@ -85,38 +95,37 @@ class EffectiveTheory(Value):
             **{name: getattr(operation, name) for name in ("tokens", "modulus", "group")},
         )
 
-    operation: ClassVar[Operation]  # set for each instance; they are not fields
+    operation: ClassVar[Operation]  # __post_init__ sets these two; they are not fields
     mask: ClassVar[Mask]
-
-    # -- parallelograms ----------------------------------------------------------------------------------
 
     @cached_property
     def parallelogram_count(self) -> int:
-        """Number |P_0(D)| of parallelograms, counted without making their list."""
+        """Number |P_0(D)| of parallelograms that the training set permits."""
         return count_parallelograms(self)
 
     @cached_property
     def parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms P_0(D), (n, 4), that the training set permits."""
+        """Parallelograms P_0(D) that the training set permits: rows (i, j, m, n), int32 of shape (n, 4)."""
         return list_parallelograms(self)
 
     @cached_property
     def implied_parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms P(D), (n, 4), that follow from P_0(D), including P_0(D); see `physics.closures`."""
+        """Parallelograms P(D) that follow from the training set, int32 (n, 4); see `physics.closures`."""
         return list_implied(self)
 
     @cached_property
     def closure(self) -> Closures:
-        """The closure of the training set, as a batch of one."""
+        """What the training set implies: a `Closures` of a single set."""
         return closures(self, self.mask[None])
 
     @property
     def ground_state_dimension(self) -> int:
-        """Exact number n_0 of degrees of freedom of the ground states in one dimension (Eq. 7)."""
+        """Number n_0 of degrees of freedom of the ground states for dim = 1, computed exactly (Eq. 7).
+
+        The ground states are the embeddings whose loss is 0. For plain addition n_0 is at least 2.
+        """
         self._linear()
         return self._nullity
-
-    # -- energy ------------------------------------------------------------------------------------------
 
     def loss(self, E: Any) -> NDArray[np.float64]:
         """Return the effective loss ℓ_0/Z_0 (Eq. 5).
@@ -124,7 +133,7 @@ class EffectiveTheory(Value):
         Parameters
         ----------
         E : array_like, shape (..., tokens, dim)
-            Embeddings, none of which may be zero everywhere.
+            Embeddings, of any dimension. None may be zero everywhere.
 
         Returns
         -------
@@ -133,8 +142,8 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If `E` has another shape, an embedding is not finite or is zero everywhere, the group does not
-            commute, or the training set permits no parallelogram.
+            If `E` has another shape, an embedding is not finite or is zero, the group does not commute, or
+            the training set permits no parallelogram.
         """
         states, shape = self._states(E)
         loss, _, norm = self._descend(states)
@@ -146,7 +155,7 @@ class EffectiveTheory(Value):
         Parameters
         ----------
         E : array_like, shape (..., tokens, dim)
-            Embeddings, none of which may be zero everywhere.
+            Embeddings, of any dimension. None may be zero everywhere.
 
         Returns
         -------
@@ -155,7 +164,7 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            As in `loss`.
+            If `E` is not such an array, or the loss is not defined, as in `loss`.
         """
         states, shape = self._states(E)
         loss, gradient, norm = self._descend(states)
@@ -164,13 +173,12 @@ class EffectiveTheory(Value):
         return gradient.reshape(shape)
 
     def hessian(self, norm: float | None = None) -> Array:
-        """Return the Hessian H = (1/Z_0) ∂²ℓ_0/∂E_i∂E_j = 2Q/Z_0 (Eq. 8), which is the same for every axis.
+        """Return the Hessian H = (1/Z_0) ∂²ℓ_0/∂E_i∂E_j = 2Q/Z_0, which is the same for every axis (Eq. 8).
 
         Parameters
         ----------
         norm : float, optional
-            Z_0, greater than 0. By default it is `tokens`, the norm of embeddings of unit variance in one
-            dimension.
+            Z_0, greater than 0; by default `tokens`, as for embeddings of unit variance and dimension 1.
 
         Returns
         -------
@@ -186,31 +194,33 @@ class EffectiveTheory(Value):
         norm = self.tokens if norm is None else number("norm", norm, above=0.0)
         return 2 / norm * self._quadratic_form
 
-    # -- spectrum ----------------------------------------------------------------------------------------
-
     @cached_property
     def spectrum(self) -> Array:
-        """Eigenvalues λ_i of H for Z_0 = tokens, (tokens,), ascending; the first n_0 are exactly zero."""
+        """Eigenvalues λ_i of the `hessian`, (tokens,), ascending; the first n_0 are exactly zero."""
         self._linear()
         return 2 / self.tokens * self._modes[0]
 
     @property
     def grokking_rate(self) -> float:
-        """Grokking rate λ_3, the third smallest eigenvalue of H for Z_0 = tokens; 0 if n_0 > 2."""
+        """Grokking rate λ_3: the third smallest eigenvalue of the `hessian` for Z_0 = tokens; 0 if n_0 > 2.
+
+        It is the rate per unit of time at which the slowest mode of plain addition decays, besides
+        translation and scale, whose eigenvalues are 0.
+        """
         return float(self.spectrum[2]) if self.tokens > 2 else 0.0
 
     @property
     def relaxation_rate(self) -> float:
-        """Rate of the slowest mode among those that decay under the complete data set.
+        """Rate of the slowest mode among those that decay if all samples are in the training set.
 
-        For plain addition it is `grokking_rate`, because the complete data set leaves two degrees of freedom.
-        Modulo p it leaves one, and the rate is λ_2. The rate is 0 if the training set leaves more.
+        For plain addition it is `grokking_rate`, since all samples leave two degrees of freedom. For addition
+        modulo p they leave one, and the rate is λ_2. It is 0 if the training set leaves more.
         """
         free = least_nullity(self.operation)
         return float(self.spectrum[free]) if free < self.tokens else 0.0
 
     def grokking_steps(self, step_size: float = 1e-3) -> float:
-        """Return n_h = 1/(λ_3 η), the number of steps in which the slowest mode decays by a factor of e.
+        """Return n_h = 1/(λ_3 η), the number of steps in which the mode of λ_3 decays by a factor of e.
 
         Parameters
         ----------
@@ -232,13 +242,11 @@ class EffectiveTheory(Value):
 
     @property
     def ground_states(self) -> Array:
-        """Orthonormal basis (tokens, n_0) of the ground states."""
+        """Orthonormal basis of the ground states for dim = 1, as columns of float64, (tokens, n_0)."""
         return self._modes[1][:, : self.ground_state_dimension].copy()
 
-    # -- dynamics ----------------------------------------------------------------------------------------
-
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw a start from the standard normal distribution, scaled like the embeddings of the paper.
+        """Draw initial embeddings from the standard normal distribution, and scale them as the paper does.
 
         Parameters
         ----------
@@ -254,11 +262,12 @@ class EffectiveTheory(Value):
         return E / np.sqrt(np.mean(E**2, axis=0))
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move an ensemble in place by the closed solution of the flow over the time ``steps * step_size``.
+        """Move an ensemble in place along the closed solution over the time ``steps * step_size``.
 
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
+            Embeddings, which are overwritten.
         step_size : float
             Length of a step, in units of time.
         steps : int
@@ -274,12 +283,12 @@ class EffectiveTheory(Value):
         positions[:] = self._flow(positions, np.array([step_size * steps]))[:, 0]
 
     def solve(self, initial: Any, times: Any) -> Array:
-        """Solve the flow in closed form.
+        """Return the closed solution of the flow at any times, from given embeddings.
 
         Parameters
         ----------
         initial : array_like, shape (..., tokens, dim)
-            Embeddings at time 0, which must not all be zero.
+            Embeddings at time 0. None may be zero everywhere.
         times : array_like, shape (n,)
             Times, at least 0, in any order.
 
@@ -290,7 +299,7 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If shapes do not agree, a value is not finite, or a time is negative.
+            If shapes do not agree, a value is not finite, a time is negative, or the group does not commute.
         """
         states, shape = self._states(initial, "initial")
         clock = finite_array("times", times)
@@ -310,13 +319,11 @@ class EffectiveTheory(Value):
         Returns
         -------
         dict of ndarray of float64
-            "Z_0" (runs,), which is conserved; "C" = Σ E_k (runs, dim), which grows by
-            ``dC/dt = (2ℓ_0/Z_0²) C``; and "loss" = ℓ_0/Z_0 (runs,), NaN where there is no parallelogram.
+            "loss" = ℓ_0/Z_0 (runs,), NaN where there is no parallelogram; "Z_0" (runs,), which is conserved;
+            and "C" = Σ E_k (runs, dim), which grows by ``dC/dt = (2ℓ_0/Z_0²) C``.
         """
         loss = self.loss(positions) if self.parallelogram_count else np.full(len(positions), np.nan)
         return {"loss": loss, "Z_0": np.sum(positions**2, axis=(1, 2)), "C": positions.sum(axis=1)}
-
-    # -- inside ------------------------------------------------------------------------------------------
 
     @cached_property
     def _nullity(self) -> int:
@@ -326,13 +333,13 @@ class EffectiveTheory(Value):
 
     @cached_property
     def _quadratic_form(self) -> Array:
-        """Q of ℓ_0 = tr(EᵀQE), (tokens, tokens); zero where there is no parallelogram."""
+        """Matrix Q of ℓ_0 = tr(EᵀQE), (tokens, tokens); zero where there is no parallelogram."""
         return quadratic_form(self.operation, self.mask)
 
     @cached_property
     @one_blas_thread
     def _modes(self) -> tuple[Array, Array]:
-        """Eigenvalues (tokens,) of Q, ascending, and eigenvectors as columns; the null ones exactly zero."""
+        """Eigenvalues of Q (tokens,), ascending, with exact zeros, and the eigenvectors as columns."""
         values, vectors = np.linalg.eigh(self._quadratic_form)
         values[: self.ground_state_dimension] = 0.0
         return values, vectors
@@ -371,7 +378,7 @@ class EffectiveTheory(Value):
         return modes @ out
 
     def _states(self, E: Any, name: str = "E") -> tuple[Array, tuple[int, ...]]:
-        """Check E; return it as (runs, tokens, dim), with its original shape."""
+        """Check E, and return it as (runs, tokens, dim), with its original shape."""
         array = finite_array(name, E)
         if array.ndim < 2 or array.shape[-2] != self.tokens or array.shape[-1] < 1:
             raise InputError(f"{name} must have the shape (..., {self.tokens}, dim), got {array.shape}")

@@ -1,8 +1,8 @@
-"""Writing the trajectory file: H5MD 1.1 that xarray, pyh5md and MDAnalysis open.
+"""Writing the trajectory file: H5MD 1.1, in a form that xarray, pyh5md and MDAnalysis open too.
 
-The file is written in one go, under a temporary name, when all frames are known, and is renamed when it is
-complete. It therefore never has to survive a kill. Every dataset has chunks of 0.25 to 1 MB (or is smaller as
-a whole) and HDF5's own filters: shuffle, deflate, and the checksum fletcher32.
+The file is written in one go, under a temporary name, when all frames are known, and renamed when it is
+complete; it never has to survive a crash. Every dataset has chunks of 0.25 to 1 MB (or is smaller as a whole)
+and HDF5's own filters: shuffle, deflate, and the checksum fletcher32.
 """
 
 import json
@@ -20,11 +20,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, Header
+from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, Clock, Header
 
 CHUNK_BYTES = 2**19
+"""Size of a chunk in bytes that `chunk_shape` aims at."""
 FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
-Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Filters of every dataset, which any HDF5 library can undo."""
 
 
 def write_file(
@@ -36,7 +37,7 @@ def write_file(
     start: Mapping[str, NDArray[Any]] | None = None,
     series: Mapping[str, tuple[Clock, NDArray[Any]]] | None = None,
 ) -> None:
-    """Write a trajectory file and return when the operating system has it on disk.
+    """Write a trajectory file, and return when the operating system has it on disk.
 
     Parameters
     ----------
@@ -45,14 +46,14 @@ def write_file(
     header : Header
         Description of the run.
     blocks : iterable of sequences of ndarray
-        Blocks of frames, as the columns of the layout: steps (n,), times (n,), positions (n, runs, tokens,
+        Blocks of n frames, as the columns of the layout: steps (n,), times (n,), positions (n, runs, tokens,
         dim), observables (n, runs, ...).
     complete : bool, default True
         Whether the run is complete.
-    start : mapping of str to ndarray, optional
+    start : mapping of str to ndarray (runs, ...), optional
         Arrays with which the run began.
     series : mapping of str to ((steps, times), ndarray (runs, n, ...)), optional
-        Observables with separate clocks.
+        Observables that were measured at other steps than the frames.
     """
     layout = header.layout
     points = layout.runs * layout.tokens
@@ -101,7 +102,7 @@ def write_file(
 
 
 def _describe(file: h5py.File, header: Header, complete: bool) -> None:
-    """Write the groups that describe the file and how its content was made."""
+    """Write the groups that describe the file, and how its content was made."""
     made_with = header.made_with
     file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
     author = os.environ.get("GROKPHYS_AUTHOR") or os.environ.get("USER") or "unknown"
@@ -129,7 +130,7 @@ def _describe(file: h5py.File, header: Header, complete: bool) -> None:
 def _dataset(
     group: h5py.Group, name: str, shape: tuple[int, ...], dtype: Any, data: NDArray[Any] | None = None
 ) -> h5py.Dataset:
-    """Make a dataset with our chunks and filters; its first axis grows."""
+    """Create a dataset with our chunks and filters, whose first axis can grow."""
     dtype = np.dtype(dtype)
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
     dataset = group.create_dataset(
@@ -147,9 +148,19 @@ def _dataset(
 
 
 def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return a chunk of about half a megabyte: many small frames, or a part of a large one.
+    """Return the shape of a chunk of about half a megabyte: many small frames, or a part of a large one.
 
-    A first axis of length 0 means that its length is unknown.
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the dataset; a first axis of length 0 means that its length is unknown.
+    itemsize : int
+        Size of an entry in bytes.
+
+    Returns
+    -------
+    tuple of int
+        As many lengths as `shape`.
     """
     chunk = [max(n, 1) for n in shape]
     frame = itemsize * math.prod(chunk[1:])
@@ -163,7 +174,7 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
-    """Make a dimension scale."""
+    """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
     dataset = group.create_dataset(
         name, data=values, chunks=chunk_shape(values.shape, values.itemsize), **FILTERS
     )
@@ -172,13 +183,13 @@ def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
 
 
 def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
-    """Attach one scale to each axis of a dataset."""
+    """Attach one dimension scale to each of the leading axes of a dataset, to label it for xarray."""
     for axis, one in enumerate(scales):
         dataset.dims[axis].attach_scale(one)
 
 
 def _clock(group: h5py.Group) -> list["_Column"]:
-    """Make empty steps and times."""
+    """Create the empty datasets of steps and times."""
     step, time = _dataset(group, "step", (0,), "i8"), _dataset(group, "time", (0,), "f8")
     step.make_scale("step")
     time.dims[0].attach_scale(step)
@@ -186,7 +197,7 @@ def _clock(group: h5py.Group) -> list["_Column"]:
 
 
 def _observable(file: h5py.File, name: str, dtype: np.dtype[Any], frame: tuple[int, ...]) -> h5py.Group:
-    """Make an empty observable without a clock; `frame` is its shape (runs, ...) in one frame."""
+    """Create an empty observable without steps and times; `frame` is its shape (runs, ...) in one frame."""
     group = file["observables"].create_group(name)
     value = _dataset(group, "value", (0, *frame), dtype)
     for axis, length in enumerate(frame):
@@ -209,7 +220,7 @@ def _write_start(group: h5py.Group, start: Mapping[str, NDArray[Any]]) -> None:
 
 
 class _Pool(ThreadPoolExecutor):
-    """Threads that filter chunks: zlib runs in parallel, whereas HDF5 takes one call at a time."""
+    """Threads that compress chunks: zlib runs in parallel, whereas HDF5 takes one call at a time."""
 
     def __init__(self) -> None:
         self.workers = min(os.cpu_count() or 1, 4)
@@ -217,7 +228,7 @@ class _Pool(ThreadPoolExecutor):
 
 
 class _Column:
-    """Appends blocks of rows to a dataset, and hands whole chunks to HDF5 already filtered."""
+    """Appends blocks of rows to a dataset, and gives whole chunks to HDF5 already compressed."""
 
     def __init__(self, dataset: h5py.Dataset, pool: _Pool | None = None) -> None:
         self.dataset = dataset
@@ -238,7 +249,7 @@ class _Column:
             self._write(whole[:count])
 
     def finish(self) -> None:
-        """Write the rows that are left."""
+        """Write the remaining rows."""
         if self._rows:
             self._write(np.concatenate(self._rows))
             self._rows = []
@@ -268,8 +279,8 @@ class _Column:
 def _filtered(values: NDArray[Any]) -> bytes:
     """Return the bytes that HDF5 stores for a chunk of at most a megabyte under `FILTERS`.
 
-    HDF5's own pipeline runs in one thread and looks for repeated strings, of which the digits of real numbers
-    have none: zlib's run lengths are three times as fast and the result is smaller.
+    HDF5's own pipeline runs in one thread and looks for repeated strings, which the digits of real numbers do
+    not have. zlib's run-length encoding is three times as fast, and its result is smaller.
     """
     shuffled = np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
     packer = zlib.compressobj(1, strategy=zlib.Z_RLE)
@@ -278,7 +289,10 @@ def _filtered(values: NDArray[Any]) -> bytes:
 
 
 def fletcher32(data: bytes) -> int:
-    """HDF5's checksum of at most two megabytes: sums of big-endian words and of these sums, modulo 65535."""
+    """Return HDF5's checksum of at most two megabytes of data.
+
+    It consists of the sum of the big-endian 16-bit words and the sum of these partial sums, modulo 65535.
+    """
     words = np.frombuffer(data + bytes(len(data) % 2), ">u2").astype(np.int64)
     sums = int(words.sum()), int(words @ np.arange(len(words), 0, -1))
     low, high = (total % 65535 or (65535 if total else 0) for total in sums)

@@ -13,18 +13,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.checks import finite_array, whole_number
 from physics.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
 """Type of arguments that name a file."""
+Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Steps and times at which something was measured, (n,) each."""
 
 SCHEMA = "grokphys-trajectory"
 SCHEMA_VERSION = 2
+"""Version of the layout of the file; readers accept all versions up to it."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes and types of the frames of an ensemble."""
+    """Sizes and types of the frames of an ensemble.
+
+    `runs`, `tokens` and `dim` are the shape of the positions in a frame, and `dtype` is their type, "float32"
+    or "float64".
+    """
 
     runs: int
     tokens: int
@@ -33,11 +41,11 @@ class Layout:
     frames: int = 0
     """Number of frames of the whole run, or 0 if it is unknown."""
     observables: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    """Type and shape of each observable for one frame of one run; the shape of a number is ()."""
+    """Type and shape of each observable in one frame of one run; the shape of a number is ()."""
 
     @cached_property
     def columns(self) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Name, type and shape of every column of a frame."""
+        """Name, type and shape of everything that a frame holds: step, time, positions, and observables."""
         return [
             ("step", "<i8", ()),
             ("time", "<f8", ()),
@@ -48,17 +56,21 @@ class Layout:
 
 @dataclass(frozen=True)
 class Header:
-    """Everything that is known about a run before its first frame."""
+    """Everything that is known about a run before its first frame.
+
+    `layout` gives sizes and types, `parameters` how the run is made, and `made_with` the versions of code and
+    libraries. `identity` is a random identifier, which distinguishes runs of the same configuration.
+    """
 
     layout: Layout
     parameters: Mapping[str, Any]
     made_with: Mapping[str, Any]
     start: tuple[str, ...] = ()
-    """Names of the arrays that the run began with."""
+    """Names of the arrays with which the run begins."""
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def check(self) -> None:
-        """Raise an error for anything that a file cannot hold."""
+        """Raise an `InputError` if a file cannot hold this header."""
         check_parameters(self.parameters, self.layout.runs)
         for name, _, shape in self.layout.columns[2:]:
             if min(shape) < 1:
@@ -69,7 +81,7 @@ class Header:
             raise InputError(f"parameters must hold only values that JSON can store: {error}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the header as values that JSON can hold."""
+        """Return the header as a dict of values that JSON can hold."""
         layout = self.layout
         return {
             "schema": SCHEMA,
@@ -86,7 +98,26 @@ class Header:
 
     @classmethod
     def from_json(cls, path: FilePath, values: Any) -> "Header":
-        """Return the header from `to_json`; other content raises a FileFormatError that names `path`."""
+        """Return the header that `to_json` has written.
+
+        Parameters
+        ----------
+        path : Path
+            File that the values come from, for messages.
+        values : object
+            Content of the file, which is not trusted.
+
+        Returns
+        -------
+        Header
+
+        Raises
+        ------
+        FileFormatError
+            If the file was written by a newer version, or its layout is not valid.
+        KeyError, TypeError, ValueError
+            If the content is of another form.
+        """
         check_version(path, values["schema"], values["schema_version"])
         observables = {
             observable_name(name): (observable_type(name, np.dtype(dtype)).str, tuple(map(_size, shape)))
@@ -102,13 +133,13 @@ class Header:
 
 
 def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the types and shapes of observables from their values (runs, ...) in one frame."""
+    """Return the types and shapes of observables, given their values (runs, ...) in one frame."""
     arrays = {observable_name(name): np.asarray(values) for name, values in measured.items()}
     return {name: (observable_type(name, v.dtype).str, v.shape[1:]) for name, v in arrays.items()}
 
 
 def check_version(path: FilePath, schema: Any, version: Any) -> None:
-    """Refuse files of another schema, or of a later version of ours."""
+    """Raise a `FileFormatError` if a file has another schema, or a later version than this code reads."""
     if schema != SCHEMA:
         raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")
     if int(version) > SCHEMA_VERSION:
@@ -119,7 +150,25 @@ def check_version(path: FilePath, schema: Any, version: Any) -> None:
 
 
 def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
-    """Return the parameters of a trajectory, after checking those that the package itself reads."""
+    """Return the parameters of a trajectory, after checking the entries that the package itself reads.
+
+    Parameters
+    ----------
+    parameters : object
+        What was given or read from a file; it should be a dict.
+    runs : int
+        Number of runs, which lists of one entry for each run must have.
+
+    Returns
+    -------
+    dict
+        A shallow copy.
+
+    Raises
+    ------
+    InputError
+        If an entry has the wrong form.
+    """
     whole = isinstance(parameters, dict) and all(
         isinstance(parameters.get(name, {}), dict) for name in ("model", "system")
     )
@@ -138,7 +187,7 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
             isinstance(name, str) and isinstance(parameters.get(name), list) and len(parameters[name]) == runs
             for name in per_run
         )
-    # this refuses half a character, which cannot be shown or stored
+    # This refuses unpaired surrogates, which cannot be shown or stored.
     json.dumps(parameters, ensure_ascii=False, default=str).encode()
     if not whole:
         raise InputError(
@@ -149,7 +198,7 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
 
 
 def observable_name(name: Any) -> str:
-    """Return a name if a file can hold it, or raise an error."""
+    """Return `name` if it can name an observable in a file, and raise an `InputError` otherwise."""
     sound = (
         isinstance(name, str) and name not in ("", ".", "..") and not re.search(r"[/\x00\ud800-\udfff]", name)
     )
@@ -159,20 +208,82 @@ def observable_name(name: Any) -> str:
 
 
 def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays with which runs began, or raise an error if a file cannot hold them."""
+    """Return the arrays with which runs begin; raise an `InputError` if a file cannot hold them."""
     arrays = {observable_name(name): np.asarray(values) for name, values in (start or {}).items()}
     for name, values in arrays.items():
         observable_type(name, values.dtype)
         if values.shape[:1] != (runs,) or not values.size or re.fullmatch(r"(run|axis_\d+)_\d+", name):
             raise InputError(
                 f"start[{name!r}] must have the shape (runs, ...) with {runs} runs and not be empty, got "
-                f"{values.shape}; names such as run_2 and axis_0_3 are taken"
+                f"{values.shape}; names such as run_2 and axis_0_3 are reserved"
             )
     return arrays
 
 
+def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) -> Clock:
+    """Return steps and times as arrays of int64 and float64, and refuse those that a file cannot hold.
+
+    Parameters
+    ----------
+    name : str
+        Name of the steps, for messages.
+    steps : array_like of int, shape (n,)
+        Steps, increasing.
+    times : array_like of float, shape (n,), or None
+        Times; None stands for the steps.
+    length : int, optional
+        Number of frames that is required; any by default.
+
+    Returns
+    -------
+    tuple of ndarray, shape (n,) each
+        Steps and times.
+
+    Raises
+    ------
+    InputError
+        If a value or a shape is invalid, or steps do not increase.
+    """
+    step_array = np.asarray(steps)
+    if step_array.ndim != 1 or step_array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} must be whole numbers of shape (frames,), got {step_array.dtype} {step_array.shape}"
+        )
+    time_array = step_array.astype(np.float64) if times is None else finite_array(f"times of {name}", times)
+    if length is None:
+        length = len(step_array)
+    if step_array.shape != (length,) or time_array.shape != (length,):
+        raise InputError(
+            f"{name} and its times must have {length} entries, got {step_array.shape} and {time_array.shape}"
+        )
+    if len(step_array) and step_array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{name} must be at most 2^63 - 1, got {step_array.max()}")
+    step_array = step_array.astype(np.int64)
+    if np.any(step_array[1:] <= step_array[:-1]):
+        at = int(np.argmax(step_array[1:] <= step_array[:-1]))
+        raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
+    return step_array, time_array
+
+
+def checked_index(index: int, length: int, what: str) -> slice:
+    """Return the slice that holds one of `length` items named `what`; negative indices count from the end.
+
+    Raises
+    ------
+    InputError
+        If there is no such item.
+    """
+    if not length:
+        raise InputError(f"the trajectory holds no {what} yet")
+    index = whole_number(what, index, -length)
+    if index >= length:
+        raise InputError(f"{what} must be below {length}, got {index}")
+    index %= length
+    return slice(index, index + 1)
+
+
 def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a type if a file can hold it, or raise an error."""
+    """Return `dtype` if a file can hold numbers of this type, and raise an `InputError` otherwise."""
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise InputError(f"observables[{name!r}] must be numbers of at most 64 bits each, got {dtype}")
     return dtype
@@ -180,5 +291,5 @@ def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _size(value: Any) -> int:
     if not isinstance(value, int) or value < 0:
-        raise ValueError(f"a size is {value!r}")
+        raise ValueError(f"a size must be a whole number of at least 0, got {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""Locks that let one process write a file, signals that wait, and files that are replaced as a whole."""
+"""Locks that let only one process write a file, deferred signals, and files that are replaced as a whole."""
 
 import contextlib
 import errno
@@ -14,22 +14,35 @@ from physics.errors import OutputError
 
 @contextlib.contextmanager
 def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Hold ``path.lock`` and yield True, or yield False where another process holds it.
+    """Hold the lock of a file while the context is open, so that no other process writes the file.
 
-    The lock ends with the process that holds it, however the process ends. The lock file is removed before
-    the lock is released; another process that waits for it notices this and tries again.
+    The lock is the file ``path.lock``. It ends with the process that holds it, however the process ends. The
+    lock file is removed before the lock is released; another process that waits for it notices this and tries
+    again.
+
+    Parameters
+    ----------
+    path : Path
+        File to be written.
+    wait : bool, default False
+        Whether to wait while another process holds the lock.
+
+    Yields
+    ------
+    bool
+        Whether the lock is held; False if another process holds it.
 
     Raises
     ------
     OutputError
-        If the directory cannot be written.
+        If the directory does not exist or cannot be written.
     """
     from filelock import FileLock, Timeout
 
     lock = FileLock(path.with_name(path.name + ".lock"), timeout=-1 if wait else 0, thread_local=False)
     held = False
     try:
-        if not path.absolute().parent.is_dir():  # which the library would create
+        if not path.absolute().parent.is_dir():  # the library would create it
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         with contextlib.suppress(Timeout):
             lock.acquire()
@@ -46,10 +59,16 @@ def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def signals_deferred() -> Iterator[list[Any]]:
-    """Defer SIGINT and SIGTERM until the main thread has left a section that must not be interrupted.
+    """Defer SIGINT and SIGTERM while the main thread is in a section that must not be interrupted.
 
-    Yields the list of deferred signals. (Python's own locks and threads do not survive an exception from a
-    signal handler at every moment: `threading.Thread.start` can leave a thread that never runs.)
+    Python's own locks and threads do not survive an exception from a signal handler at every moment: for
+    example, `threading.Thread.start` can leave a thread that never runs. The signals are handled at the end
+    of the section.
+
+    Yields
+    ------
+    list
+        The signals that have been deferred so far.
     """
     waiting: list[Any] = []
     handlers: dict[int, Any] = {}
@@ -67,7 +86,17 @@ def signals_deferred() -> Iterator[list[Any]]:
 
 
 def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:
-    """Wait until a thread has ended; a signal asks it to stop, and is raised afterwards."""
+    """Wait until a thread has ended; a signal in the meantime sets `cancelled`, and is handled afterwards.
+
+    Parameters
+    ----------
+    thread : threading.Thread
+        Thread to wait for.
+    cancelled : threading.Event
+        How the thread is asked to stop.
+    start : bool, default False
+        Whether to start the thread first.
+    """
     with signals_deferred() as waiting:
         if start:
             thread.start()
@@ -79,6 +108,13 @@ def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: boo
 
 def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Replace the file `path`; the old file stays until the new one is complete and on disk.
+
+    Parameters
+    ----------
+    path : Path
+        File to replace or create.
+    write : callable
+        Function that writes the content to the open binary file that it is given.
 
     Raises
     ------
@@ -95,7 +131,7 @@ def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
                 os.fsync(file.fileno())
             partial.replace(path)
             undo.pop_all()
-    except (OSError, RuntimeError) as error:  # PyTorch raises the latter if the disk is full
+    except (OSError, RuntimeError) as error:  # PyTorch raises a RuntimeError if the disk is full
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"cannot write {path}: {reason}") from None
 

@@ -1,9 +1,9 @@
-"""The log of a run under way: what ``NAME.partial`` holds until the run is complete.
+"""The log of a run that is being recorded: the content of ``NAME.partial`` until the run is complete.
 
 A log only grows, by whole records: the description of the run, its initial arrays, blocks of frames, and the
-end. Each record carries its length and a CRC-32 checksum, as in the write-ahead logs of databases. A process
-that is killed, or a disk that is full, can therefore damage nothing but the last record, and that is
-recognized and left out.
+end. Each record has its length and a CRC-32 checksum, as in the write-ahead logs of databases. A process that
+is killed, or a disk that is full, can therefore damage nothing but the last record, which a reader recognizes
+and leaves out.
 """
 
 import io
@@ -24,7 +24,7 @@ from physics.trajectory.header import Header, Layout
 
 HEAD, ARRAY, FRAMES, END = b"GPhd", b"GPar", b"GPfr", b"GPen"
 HEADER = struct.Struct("<4sIQ")  # kind, CRC-32 of the payload, length of the payload
-RECORD = struct.Struct("<4sIQI")  # the same, and the CRC-32 of these
+RECORD = struct.Struct("<4sIQI")  # HEADER, and its own CRC-32
 LARGEST_HEADER = 2**26
 PIECE = 2**20
 LARGEST_COPY = 2**24
@@ -37,7 +37,10 @@ def is_log(path: Path) -> bool:
 
 
 def _head(kind: bytes, parts: Sequence[Any]) -> bytes:
-    """Return the bytes before a payload; their checksum tells a damaged length from a truncated record."""
+    """Return the bytes in front of a payload.
+
+    Their own checksum distinguishes a damaged length from a truncated record.
+    """
     checksum = 0
     for part in parts:
         checksum = zlib.crc32(part, checksum)
@@ -46,19 +49,20 @@ def _head(kind: bytes, parts: Sequence[Any]) -> bytes:
 
 
 class LogWriter:
-    """Appends records to a log. A record that could not be written completely is removed again.
+    """Appends records to a log; a record that cannot be written completely is removed again.
 
     Parameters
     ----------
     path : Path
-        The log.
+        Name of the log.
     end : int, optional
-        Address at which the last whole record ends, to continue a log; a new log by default.
+        Position in bytes at which the last whole record ends, to continue a log; by default a new log is
+        created.
 
     Raises
     ------
     OSError
-        If the file cannot be opened, or a new one exists already.
+        If the file cannot be opened, or `end` is not given and the file exists.
     """
 
     def __init__(self, path: Path, end: int | None = None) -> None:
@@ -68,7 +72,7 @@ class LogWriter:
         self._file.seek(self._end)
 
     def append(self, kind: bytes, *parts: NDArray[Any] | bytes) -> None:
-        """Append one record whose payload is these buffers, one after the other."""
+        """Append one record of a given kind, whose payload is these arrays or bytes, one after the other."""
         views = [part if isinstance(part, bytes) else part.reshape(-1).view(np.uint8).data for part in parts]
         length = sum(len(view) for view in views)
         head = _head(kind, views)
@@ -85,7 +89,7 @@ class LogWriter:
         self._end += RECORD.size + length
 
     def begin(self, header: Header, start: Mapping[str, NDArray[Any]]) -> None:
-        """Write the records that precede the first frame."""
+        """Write the records that precede the first frame: the header, and the arrays of the start."""
         self.append(HEAD, json.dumps(header.to_json(), allow_nan=False).encode())
         for values in start.values():
             buffer = io.BytesIO()
@@ -93,7 +97,7 @@ class LogWriter:
             self.append(ARRAY, buffer.getvalue())
 
     def sync(self) -> None:
-        """Return when the operating system has the log on disk."""
+        """Return as soon as the operating system has the log on disk."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -102,12 +106,12 @@ class LogWriter:
 
 
 class Log:
-    """The whole records of a log, each checked when it is first read.
+    """The whole records of a log, each of which is checked when it is first read.
 
     Parameters
     ----------
     path : Path
-        Path of the log, which may be growing.
+        Name of the log, which another process may be writing.
 
     Raises
     ------
@@ -136,11 +140,11 @@ class Log:
 
     @property
     def frames(self) -> int:
-        """Number of whole frames."""
+        """Number of frames in whole records."""
         return len(self.steps)
 
     def refresh(self) -> int:
-        """Look for new records, and return the number of new frames."""
+        """Read new records, and return the number of new frames."""
         new: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         with self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -154,11 +158,11 @@ class Log:
 
     @property
     def begun(self) -> bool:
-        """Whether all records before the first frame are present."""
+        """Whether all records that precede the first frame are present."""
         return self.header is not None and len(self._arrays) == len(self.header.start)
 
     def start(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that the run began with."""
+        """Return the arrays (runs, ...) with which the run begins, by name, read from the log."""
         assert self.header is not None
         found = {}
         with self.path.open("rb") as file:
@@ -168,7 +172,19 @@ class Log:
         return found
 
     def read(self, column: int, frames: range) -> NDArray[Any]:
-        """Return frames of one column of the layout, (frames, ...)."""
+        """Return some frames of one column of the layout.
+
+        Parameters
+        ----------
+        column : int
+            Index in ``layout.columns``: 0 for steps, 1 for times, 2 for positions, then the observables.
+        frames : range
+            Indices of the frames.
+
+        Returns
+        -------
+        ndarray, shape (frames, ...)
+        """
         _, dtype, shape = self.layout.columns[column]
         found = np.empty((len(frames), *shape), dtype)
         if not found.size:
@@ -186,7 +202,10 @@ class Log:
         return found
 
     def forget_after(self, step: int) -> None:
-        """Go back to the end of the last block of frames up to `step`, as if the run had stopped there."""
+        """Forget every block that holds a frame after `step`, and the record that marks the end of the run.
+
+        The log is then as if the run had stopped after the last block that is left.
+        """
         kept = [block for block in self._blocks if self.steps[block[0] + block[1] - 1] <= step]
         if len(kept) < len(self._blocks):
             self.end = self._blocks[len(kept)][2] - RECORD.size
@@ -197,7 +216,7 @@ class Log:
         self.steps, self.times = self.steps[:frames], self.times[:frames]
 
     def blocks(self) -> Iterator[list[NDArray[Any]]]:
-        """Yield the columns of each block of frames: steps, times, positions, observables."""
+        """Yield the columns of each block, (n, ...) for n frames: steps, times, positions, observables."""
         with self.path.open("rb") as file:
             for _, count, address in self._blocks:
                 file.seek(address)
@@ -214,11 +233,11 @@ class Log:
             raise FileFormatError(f"{self.path} is damaged: it ends before its last recorded frame")
 
     def _offset(self, column: int) -> int:
-        """Return the number of bytes of a frame before this column."""
+        """Return the number of bytes that the columns before this one have in a frame."""
         return sum(np.dtype(d).itemsize * math.prod(s) for _, d, s in self.layout.columns[:column])
 
     def _next(self, file: io.BufferedReader, size: int, new: list[Any]) -> bool:
-        """Read the next record if it is whole."""
+        """Read the next record, and return whether it was whole."""
         file.seek(self.end)
         head = file.read(RECORD.size)
         if len(head) < RECORD.size:
@@ -271,4 +290,4 @@ class Log:
         elif kind == END and self.header is not None:
             self.complete = True
         else:
-            raise FileFormatError(f"{self.path} is damaged: there is no record of the kind {kind!r} here")
+            raise FileFormatError(f"{self.path} is damaged: a record of the kind {kind!r} is out of place")

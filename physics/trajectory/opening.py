@@ -1,4 +1,4 @@
-"""Opening a trajectory by its path. HDF5 is loaded when the first file is read."""
+"""Opening a trajectory by its path; HDF5 is loaded only when the first file is read."""
 
 from pathlib import Path as FilePath
 
@@ -13,12 +13,15 @@ def _open(path: Path) -> Trajectory:
 
 
 def load(path: Path) -> Trajectory:
-    """Read a whole trajectory file into memory. `Trajectory.open` reads it only when needed.
+    """Read a whole trajectory file into memory.
+
+    For a file that is larger than memory use `Trajectory.open`, which reads positions and observables only
+    when they are used.
 
     Parameters
     ----------
     path : path
-        A trajectory, or the log ``NAME.partial`` of one that is not complete.
+        A trajectory file, or the log ``NAME.partial`` of an unfinished run.
 
     Returns
     -------
@@ -26,10 +29,22 @@ def load(path: Path) -> Trajectory:
 
     Raises
     ------
-    FileNotFoundError, FileFormatError
-        If there is no such file, or it is not a readable trajectory.
+    FileNotFoundError
+        If there is no such file.
+    FileFormatError
+        If it is not a readable trajectory.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import physics
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = pathlib.Path(directory, "particles.h5")
+    ...     saved = physics.simulate(steps=5, out=path)
+    ...     physics.load(path) == saved
+    True
     """
-    from physics.trajectory.stored import damage  # HDF5 is loaded where a file is read
+    from physics.trajectory.stored import damage  # imported here because it loads HDF5
 
     lazy = Trajectory.open(path)
     with damage(FilePath(path)):

@@ -1,4 +1,4 @@
-"""How a run was made, in plain values that JSON can hold."""
+"""How a run was made: its configuration, and the versions of code and libraries, for JSON."""
 
 import contextlib
 import dataclasses
@@ -15,18 +15,19 @@ from typing import Any
 import numpy as np
 
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "h5py")
+"""Libraries whose versions every trajectory stores."""
 DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "processor")
-"""Entries that may change the numbers of a run: an unfinished run is resumed only if they agree."""
+"""Entries that may change the last bits of a run: an unfinished run is resumed only if they agree."""
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
-    """Return the fields of a dataclass: arrays as lists, functions by their names and source."""
+    """Return the fields of a dataclass: arrays as lists, and functions as their names and source code."""
     values = {field.name: getattr(made_by, field.name) for field in dataclasses.fields(made_by)}
     return {name: _named(one) if callable(one) else plain(one) for name, one in values.items()}
 
 
 def plain(value: Any) -> Any:
-    """Return `value` in a form for JSON: arrays and tuples become lists, and their entries numbers."""
+    """Return `value` in a form for JSON: arrays and tuples as lists, dataclasses as dicts of their fields."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return fields(value)
     if isinstance(value, dict):
@@ -39,7 +40,7 @@ def plain(value: Any) -> Any:
 
 
 def _named(function: Any) -> dict[str, str | None]:
-    """Return the description of a function that a file stores in its place."""
+    """Return the description that a file stores in place of a function: its name and its source code."""
     source = None
     with contextlib.suppress(OSError, TypeError):  # typed at a prompt, or not written in Python
         source = inspect.getsource(function)
@@ -48,7 +49,7 @@ def _named(function: Any) -> dict[str, str | None]:
 
 @cache
 def code_version() -> str:
-    """Return the version of the package, with the commit where it runs from a checkout."""
+    """Return the version of the package, with the commit if it runs from a checkout of the repository."""
     version = metadata.version("grokphys")
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         described = subprocess.run(
@@ -65,7 +66,18 @@ def code_version() -> str:
 
 @cache
 def source_digest(*packages: str) -> str:
-    """Return a fingerprint of the source code of packages; equal fingerprints imply equal bits."""
+    """Return a fingerprint of the source code of packages; equal fingerprints imply equal code.
+
+    Parameters
+    ----------
+    *packages : str
+        Names of packages, such as "physics".
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits.
+    """
     digest = hashlib.sha256()
     for package in packages:
         spec = util.find_spec(package)
@@ -78,7 +90,18 @@ def source_digest(*packages: str) -> str:
 
 @cache
 def made_with(*packages: str) -> dict[str, str]:
-    """Return what the numbers of these packages depend on: the code, the libraries, and the processor."""
+    """Return what the numbers of these packages depend on: the code, the libraries, and the processor.
+
+    Parameters
+    ----------
+    *packages : str
+        Names of packages, such as "physics" and "nets".
+
+    Returns
+    -------
+    dict of str to str
+        Versions and names, which a trajectory stores as `made_with`.
+    """
     from llvmlite import binding
 
     libraries = (*LIBRARIES, "torch") if "nets" in packages else LIBRARIES

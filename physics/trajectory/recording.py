@@ -1,4 +1,4 @@
-"""Recorders, which receive frames in order, keep a copy of each, and return a trajectory."""
+"""Recorders: they receive frames in order, keep a copy of each, and return a trajectory at the end."""
 
 import math
 import os
@@ -15,7 +15,11 @@ from physics.trajectory.trajectory import Trajectory
 
 
 class Recorder(Protocol):
-    """Receives frames in order and keeps a copy of each."""
+    """Interface of an object that receives frames in order and keeps a copy of each.
+
+    It is used as a context manager. `frames` is the number of frames that are kept, and `where` says where,
+    as the end of a sentence.
+    """
 
     frames: int
     where: str
@@ -23,33 +27,48 @@ class Recorder(Protocol):
     """Whether there is nothing left to record."""
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Keep one frame: positions (runs, tokens, dim) and observables (runs, ...)."""
+        """Keep a copy of one frame: positions (runs, tokens, dim) and observables (runs, ...) at a step."""
 
     def flush(self) -> None:
-        """Return when every frame is stored where it survives the process."""
+        """Return as soon as every frame is stored where it survives the end of the process."""
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions of a frame that was kept before this process began to record."""
+        """Return a copy of the positions (runs, tokens, dim) of a frame that a resumed run had kept."""
 
     @property
     def last_step(self) -> int:
-        """Step of the last frame kept."""
+        """Step of the last frame that is kept."""
 
     def result(self) -> Trajectory:
-        """Return the trajectory that was recorded."""
+        """Return the trajectory that was recorded; it is complete unless an exception ended the recording."""
 
     def __enter__(self) -> Self:
         """Begin recording."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object, /) -> None:
-        """End recording; without an exception the trajectory is complete."""
+        """End recording; if no exception was raised, the trajectory is complete."""
 
     def close(self) -> None:
-        """End recording if a signal has kept `__exit__` from it."""
+        """End recording, in case a signal has prevented `__exit__` from doing so."""
 
 
 class MemoryRecorder:
-    """Keeps frames in arrays that are as large as the whole run from the start."""
+    """Keeps frames in arrays in memory, which have the size of the whole run from the start.
+
+    Parameters
+    ----------
+    layout : Layout
+        Sizes and types of the frames, and their number.
+    parameters : mapping
+        How the run is made, in values that JSON can hold.
+    start : mapping of str to ndarray (runs, ...), optional
+        Other arrays with which the run begins.
+
+    Raises
+    ------
+    InputError
+        If the frames do not fit into the memory of the machine.
+    """
 
     where = " in memory (attribute `recorded` of this error)"
 
@@ -70,7 +89,7 @@ class MemoryRecorder:
         self._parameters, self._start = parameters, start
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Copy one frame."""
+        """Copy one frame: positions (runs, tokens, dim) and observables (runs, ...) at a step and time."""
         values = (positions, *(observables[name] for name in self._names))
         self._columns[0][self.frames], self._columns[1][self.frames] = step, time
         for column, value in zip(self._columns[2:], values, strict=True):
@@ -78,19 +97,19 @@ class MemoryRecorder:
         self.frames += 1
 
     def flush(self) -> None:
-        """Do nothing: frames in memory are not stored anywhere else."""
+        """Do nothing, because frames in memory are not stored anywhere else."""
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions of a frame."""
+        """Return a copy of the positions (runs, tokens, dim) of a frame."""
         return self._columns[2][:, : self.frames][:, index].copy()
 
     @property
     def last_step(self) -> int:
-        """Step of the last frame kept."""
+        """Step of the last frame that is kept."""
         return int(self._columns[0][self.frames - 1])
 
     def result(self) -> Trajectory:
-        """Return the trajectory that was recorded, complete or not."""
+        """Return the trajectory recorded so far, complete or not; it shares memory with the recorder."""
         steps, times, positions, *observables = self._columns
         n = self.frames
         return Trajectory(
@@ -112,7 +131,7 @@ class MemoryRecorder:
             error.recorded = self.result()  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """Do nothing: no thread writes."""
+        """Do nothing, because there is no thread that writes."""
 
 
 @contextmanager
@@ -125,7 +144,34 @@ def recorder(
     resume: bool | None = None,
     **to_file: Any,
 ) -> Iterator[Recorder]:
-    """Record a run to the file `out` (see `FileRecorder`), or to memory if it is None."""
+    """Open a recorder for a run, and close it at the end of the ``with`` block.
+
+    Parameters
+    ----------
+    out : path or None
+        File to record to, or None to record to memory.
+    layout : Layout
+        Sizes and types of the frames.
+    parameters : mapping
+        How the run is made, in values that JSON can hold.
+    start : mapping of str to ndarray (runs, ...), optional
+        Other arrays with which the run begins.
+    resume : bool, optional
+        Whether to continue an unfinished run; None if the caller cannot resume one.
+    **to_file
+        Further arguments of `FileRecorder`.
+
+    Yields
+    ------
+    Recorder
+
+    Raises
+    ------
+    InputError
+        If `resume` is True without a file, or as in `FileRecorder` and `MemoryRecorder`.
+    OutputError
+        If the file cannot be written.
+    """
     frames: Recorder
     if out is not None:
         from physics.trajectory.writer import FileRecorder
@@ -140,7 +186,22 @@ def recorder(
 
 
 def require_memory(what: str, needed: float, advice: str) -> None:
-    """Refuse a run that does not fit into memory, before the operating system kills the process."""
+    """Refuse a run that does not fit into memory, before the operating system ends the process.
+
+    Parameters
+    ----------
+    what : str
+        What needs the memory, for the message.
+    needed : float
+        Number of bytes.
+    advice : str
+        What to do instead, for the message.
+
+    Raises
+    ------
+    InputError
+        If the machine has less memory in total.
+    """
     try:
         memory = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):  # the system does not report its memory

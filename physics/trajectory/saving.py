@@ -1,4 +1,4 @@
-"""Writing a whole trajectory to its file, so that no signal or full disk leaves half of one."""
+"""Writing a whole trajectory to its file, in such a way that no signal or full disk leaves half a file."""
 
 import errno
 import threading
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def save(trajectory: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
-    """Write `trajectory` to `path`, block by block; see `Trajectory.save`."""
+    """Write `trajectory` to the file `path`; `Trajectory.save` explains arguments and errors."""
     shared = [name for name in trajectory.observables if name not in trajectory._clocks]
     layout = Layout(
         trajectory.runs,

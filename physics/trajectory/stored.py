@@ -1,8 +1,8 @@
-"""Reading trajectory files and the logs of unfinished runs without trusting their content.
+"""Reading trajectory files, and the logs of unfinished runs, without trusting their content.
 
-A file may come from anyone. Therefore nothing outside it is read (external storage, links, virtual datasets),
-only numbers are read (no objects, no references), and every size is compared with what the file really stores
-before memory is allocated. Every failure raises a `FileFormatError` that names the file.
+A file may come from anyone. Therefore nothing outside the file is read (external storage, links, virtual
+datasets), only numbers are read (no objects, no references), and every size is compared with what the file
+really stores before memory is allocated. Every failure raises a `FileFormatError` that names the file.
 """
 
 import contextlib
@@ -31,14 +31,28 @@ from physics.trajectory.trajectory import Trajectory
 LARGEST_RATIO = 1100
 """Largest ratio of compression that is accepted: deflate cannot exceed it, so a larger claim is false."""
 LARGEST_CHUNK = 2**26
-"""Largest chunk that is accepted, because chunks are unpacked as a whole, unless its data are larger."""
+"""Largest chunk in bytes that is accepted, unless all data are larger; a chunk is unpacked as a whole."""
 BLOCK = 2**20
+"""Number of points whose run numbers are checked at a time."""
 READ = ("schema", "schema_version", "code_version", "config", "libraries", "identity", "complete")
-"""Attributes that are read; those that others have added to a file are left alone."""
+"""Attributes that are read; those that other programs have added to a file are ignored."""
 
 
 class StoredTrajectory(Trajectory):
-    """A trajectory in a file that is read lazily. The file is opened for each read and closed again."""
+    """A trajectory in a file that is read when needed; the file is opened for each read and closed again.
+
+    Parameters
+    ----------
+    path : path
+        A trajectory file, or the log ``NAME.partial`` of an unfinished run.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    FileFormatError
+        If it is not a readable trajectory.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = FilePath(path)
@@ -69,7 +83,7 @@ class StoredTrajectory(Trajectory):
             for name in self._found:
                 observable = _dataset(file, f"observables/{name}/value")
                 if observable.ndim < 2 or observable.shape[1] != runs:
-                    raise FileFormatError(f"{self.path} is damaged: {name!r} is not of {runs} runs")
+                    raise FileFormatError(f"{self.path} is damaged: {name!r} does not have {runs} runs")
                 dtype = np.dtype(bool) if _is_boolean(observable) else observable.dtype
                 self._types[name] = dtype, observable.shape[2:]
                 if _item(file, f"observables/{name}/step") == _item(file, f"{position}/step"):
@@ -114,11 +128,11 @@ class StoredTrajectory(Trajectory):
 
     @property
     def code_version(self) -> str:
-        """Version of the package that recorded it."""
+        """Version of the package that recorded the trajectory."""
         return str(self.made_with.get("grokphys", "unknown"))
 
     def refresh(self) -> int:
-        """Read the file again; return how many new frames there are."""
+        """Read new frames of an unfinished run, and return their number; see `Trajectory.refresh`."""
         before = self.frames
         if self._log is None:
             return 0
@@ -139,7 +153,7 @@ class StoredTrajectory(Trajectory):
 
     @property
     def positions(self) -> NDArray[Any]:
-        """All frames, (runs, frames, tokens, dim), read at the first use and kept."""
+        """Positions of all frames, (runs, frames, tokens, dim), read on first use and kept in memory."""
         if self._cache is None:
             self._cache = self._from_file(slice(None), slice(None))
         return self._cache
@@ -198,7 +212,7 @@ class StoredTrajectory(Trajectory):
 
 
 class _Lazy(Mapping[str, NDArray[Any]]):
-    """Arrays of a file, each read on first use and kept."""
+    """Arrays of a file by name, each of which is read on first use and kept."""
 
     def __init__(self, names: Any, read: Any) -> None:
         self._names, self._read = names, read
@@ -224,7 +238,7 @@ def _by_run(values: NDArray[Any]) -> NDArray[Any]:
 
 @contextlib.contextmanager
 def damage(path: FilePath) -> Iterator[None]:
-    """Turn any error of reading into a sentence about the file, because h5py raises errors of many types."""
+    """Turn errors of reading, which have many types in h5py, into a `FileFormatError` about the file."""
     try:
         yield
     except FileFormatError:
@@ -272,7 +286,7 @@ def _nothing_there(path: FilePath) -> FileNotFoundError:
 
 
 def _attributes(path: FilePath, file: h5py.File) -> Mapping[str, Any]:
-    """Return the attributes of a file that is ours and not newer than this code."""
+    """Return the attributes of a file, and refuse a file that is not ours or newer than this code."""
     group = _item(file, "parameters") if _has(file, "parameters") else None
     attributes = {name: _attribute(group, name) for name in READ if group is not None and name in group.attrs}
     name = attributes.get("schema")
@@ -284,19 +298,19 @@ def _attributes(path: FilePath, file: h5py.File) -> Mapping[str, Any]:
 
 
 def _attribute(place: Any, name: str) -> Any:
-    """Return an attribute; refuse strings of variable length, since HDF5 hangs on a damaged heap of them."""
+    """Return an attribute; refuse strings of variable length, on whose damaged storage HDF5 can hang."""
     if h5py.h5a.open(place.id, name.encode()).dtype.kind not in "iufS":
         raise ValueError(f"{name!r} of {place.name} is neither a number nor a string of fixed length")
     return place.attrs[name]
 
 
 def _is_boolean(dataset: h5py.Dataset) -> bool:
-    """Return whether integers stand for booleans, as an attribute marks them; its text is not read."""
+    """Return whether integers stand for booleans, which an attribute marks; its text is not read."""
     return dataset.dtype == np.int8 and "dtype" in dataset.attrs
 
 
 def _has(place: Any, name: str) -> bool:
-    """Return whether a group has a link of that name, without following it as `in` of h5py would."""
+    """Return whether a group has a link of this name, without following it as ``in`` of h5py would."""
     return isinstance(place, h5py.Group) and place.id.links.exists(name.encode())
 
 
@@ -338,12 +352,12 @@ def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
         whole = place.id.get_num_chunks() == count and count * chunk <= LARGEST_RATIO * stored
         whole &= chunk <= max(LARGEST_CHUNK, claimed)
     if not whole or stored > file.id.get_filesize():
-        raise ValueError(f"{within} claims {claimed} bytes, of which {stored} are stored")
+        raise ValueError(f"{within} claims {claimed} bytes, but {stored} are stored")
     return place
 
 
 def _dataset_names(file: h5py.File, name: str) -> list[str]:
-    """Return the names of the arrays of a group without their scales; none if there is no such group."""
+    """Return the names of the arrays of a group, without dimension scales; none if there is no group."""
     if not _has(_item(file, name.rpartition("/")[0]), name.rpartition("/")[2]):
         return []
     found = {key: _dataset(file, f"{name}/{key}") for key in _item(file, name)}
@@ -351,27 +365,27 @@ def _dataset_names(file: h5py.File, name: str) -> list[str]:
 
 
 def _runs(path: FilePath, run: h5py.Dataset, points: int) -> tuple[int, int]:
-    """Return the numbers of runs and tokens; refuse points that are not in the order of their runs."""
+    """Return the numbers of runs and tokens; refuse points that are not sorted by run."""
     if run.shape != (points,) or not points or run.dtype.kind not in "iu":
         raise FileFormatError(
-            f"{path} is damaged: {run.dtype} {run.shape} are not the runs of {points} points"
+            f"{path} is damaged: the run numbers of its {points} points are {run.dtype} {run.shape}"
         )
     runs = int(run[-1]) + 1
     tokens, rest = divmod(points, runs) if 0 < runs <= points else (0, 1)
     for begin in range(0, points, BLOCK):
         part = np.arange(begin, min(begin + BLOCK, points))
         if rest or not np.array_equal(run[begin : begin + BLOCK], part // tokens):
-            raise FileFormatError(f"{path} is damaged: its {points} points are not those of {runs} runs")
+            raise FileFormatError(f"{path} is damaged: its {points} points are not sorted into {runs} runs")
     return runs, tokens
 
 
 def _clock(file: h5py.File, group: str, length: int, *, exact: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the steps and times of `length` frames, or of fewer if a run was interrupted."""
+    """Return the steps and times of `length` frames, or, unless `exact`, of those that were recorded."""
     step, time = _dataset(file, f"{group}/step"), _dataset(file, f"{group}/time")
     frames = min(length, *step.shape, *time.shape)
     if step.ndim != 1 or time.ndim != 1 or (exact and not len(step) == len(time) == length):
         raise ValueError(
-            f"steps {step.shape} and times {time.shape} in {group} are not those of {length} frames"
+            f"{group} has steps of shape {step.shape} and times of shape {time.shape} for {length} frames"
         )
     if step.dtype.kind not in "iu" or time.dtype.kind != "f":
         raise ValueError(f"steps in {group} are {step.dtype}, and times {time.dtype}")

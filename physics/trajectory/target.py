@@ -1,4 +1,4 @@
-"""The file that a run produces: permission to write it, its temporary name, and its publication."""
+"""The file that a run produces: permission to write it, its temporary names, and its publication."""
 
 import contextlib
 import errno
@@ -13,14 +13,16 @@ from physics.trajectory.locks import claim
 
 
 class Target:
-    """A file to be written: who may write it, under which names, and how it takes its own.
+    """A file to be written: it is locked, written under a temporary name, and renamed when it is complete.
 
     Parameters
     ----------
     path : path
-        The finished file.
+        Name of the finished file.
     overwrite : bool
         Whether an existing file may be replaced.
+    resume : bool, optional
+        Whether an unfinished run may be continued; None if the caller cannot resume one.
 
     Raises
     ------
@@ -56,11 +58,11 @@ class Target:
                     f"{self.partial} holds an unfinished run; pass {go_on}overwrite (--overwrite) "
                     "to start again"
                 )
-            self.merging.unlink(missing_ok=True)  # after a kill, a second name of the finished file
+            self.merging.unlink(missing_ok=True)  # left by a killed process
             undo.pop_all()
 
     def publish(self) -> None:
-        """Give the merged file its name, without replacing a file that was created there in the meantime."""
+        """Give the complete file its name, unless another file has been created there in the meantime."""
         if self._overwrite:
             self.merging.replace(self.path)
             return
@@ -70,17 +72,23 @@ class Target:
             raise OutputError(
                 f"{self.path} was created in the meantime; the finished run is in {self.partial}"
             ) from None
-        except OSError:  # a file system without hard links
+        except OSError:  # the file system has no hard links
             self.merging.rename(self.path)
 
     def close(self) -> None:
-        """Release the lock on the file."""
+        """Remove the temporary file, and release the lock."""
         self.merging.unlink(missing_ok=True)
         self._held.close()
 
     @contextlib.contextmanager
     def sentences(self, kept: str = "") -> Iterator[None]:
-        """Turn errors of the operating system or of HDF5 into a sentence about this file."""
+        """Turn errors of the operating system or of HDF5 into an `OutputError` that names this file.
+
+        Parameters
+        ----------
+        kept : str, default ""
+            End of the message, which says which frames are kept.
+        """
         try:
             yield
         except OutputError:

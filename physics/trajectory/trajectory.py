@@ -1,4 +1,4 @@
-"""`Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
+"""The class `Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
@@ -7,16 +7,25 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, whole_number
+from physics.checks import whole_number
 from physics.errors import InputError
 from physics.trajectory import views
-from physics.trajectory.header import Path, check_parameters, checked_start, observable_name, observable_type
-
-Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
+from physics.trajectory.header import (
+    Clock,
+    Path,
+    check_parameters,
+    checked_clock,
+    checked_index,
+    checked_start,
+    observable_name,
+    observable_type,
+)
 
 
 class Trajectory:
     """Point sets of an ensemble of runs, frame by frame, with all that is needed to reproduce them.
+
+    `physics.simulate` and `nets.train` return trajectories, and every analysis takes them.
 
     Parameters
     ----------
@@ -27,13 +36,14 @@ class Trajectory:
     times : array_like of float, shape (frames,), optional
         Physical time of each frame; equal to `steps` by default.
     observables : mapping of str to ndarray (runs, n, ...), optional
-        What was measured in addition to the positions, at n frames, or at the n steps that `clocks` gives.
+        Quantities that were measured in addition to the positions, at the frames (n = frames) or at the n
+        steps that `clocks` gives.
     clocks : mapping of str to (steps, times), optional
-        The steps (n,) and times (n,) of observables that were measured at other steps than the frames.
+        Steps (n,) and times (n,) of those observables that were measured at other steps than the frames.
     parameters : mapping, optional
         How the trajectory was made, in values that JSON can hold.
     start : mapping of str to ndarray (runs, ...), optional
-        Initial state of each run that `parameters` do not determine: splits, targets, weights of layers.
+        Initial state of each run beyond its positions and parameters: splits, targets, weights of layers.
     made_with : mapping of str to str, optional
         Versions of the code and of the libraries that made it.
     complete : bool, default True
@@ -42,7 +52,15 @@ class Trajectory:
     Raises
     ------
     InputError
-        If shapes or lengths do not agree.
+        If shapes or lengths do not agree, steps do not increase, or a file could not hold a value.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> positions = np.random.default_rng(0).standard_normal((2, 3, 5, 2))
+    >>> trajectory = physics.Trajectory(positions, steps=[0, 10, 20])
+    >>> trajectory.runs, trajectory.final.shape, trajectory[1].positions.shape
+    (2, (2, 5, 2), (1, 3, 5, 2))
     """
 
     _opened: ClassVar[Callable[[Path], "Trajectory"]]
@@ -69,13 +87,13 @@ class Trajectory:
             )
         self._shape: tuple[int, ...] = self._positions.shape
         self._dtype = self._positions.dtype
-        self.steps, self.times = _clock("steps", steps, times, self._shape[1])
+        self.steps, self.times = checked_clock("steps", steps, times, self._shape[1])
         self.parameters = check_parameters(dict(parameters or {}), self.runs)
         self.start: Mapping[str, NDArray[Any]] = checked_start(start, self.runs)
         self.made_with: dict[str, Any] = dict(made_with or {})
         self.complete = complete
         self._clocks: dict[str, Clock] = {
-            name: _clock(f"clocks[{name!r}]", *clock) for name, clock in (clocks or {}).items()
+            name: checked_clock(f"clocks[{name!r}]", *clock) for name, clock in (clocks or {}).items()
         }
         self._observables: Mapping[str, NDArray[Any]] = {
             observable_name(name): np.asarray(values) for name, values in (observables or {}).items()
@@ -91,14 +109,14 @@ class Trajectory:
 
     @classmethod
     def open(cls, path: Path) -> "Trajectory":
-        """Open a file without reading it: positions and observables are read when they are first used.
+        """Open a file without reading it all: positions and observables are read when they are first used.
 
-        An unfinished ``NAME.partial`` can be opened during its run; see `refresh`.
+        An unfinished ``NAME.partial`` can be opened while it is recorded; see `refresh`.
 
         Parameters
         ----------
         path : path
-            A trajectory, or the log of one that is not complete.
+            A trajectory file, or the log ``NAME.partial`` of an unfinished run.
 
         Returns
         -------
@@ -106,8 +124,10 @@ class Trajectory:
 
         Raises
         ------
-        FileNotFoundError, FileFormatError
-            If there is no such file, or it is not a readable trajectory.
+        FileNotFoundError
+            If there is no such file.
+        FileFormatError
+            If it is not a readable trajectory.
         """
         return cls._opened(path)
 
@@ -118,7 +138,7 @@ class Trajectory:
 
     @property
     def observables(self) -> Mapping[str, NDArray[Any]]:
-        """Measured quantities by name, (runs, frames, ...) each; `clock` says when they were measured."""
+        """Measured quantities by name, (runs, n, ...) each, at the steps and times that `clock` returns."""
         return self._observables
 
     @property
@@ -133,7 +153,7 @@ class Trajectory:
 
     @property
     def tokens(self) -> int:
-        """Number of points in a point set."""
+        """Number of points of a point set, such as the tokens of an embedding."""
         return self._shape[2]
 
     @property
@@ -143,7 +163,7 @@ class Trajectory:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Number type of the positions."""
+        """Number type of the positions, float32 or float64."""
         return self._dtype
 
     @property
@@ -158,18 +178,18 @@ class Trajectory:
 
     @property
     def run_numbers(self) -> NDArray[np.int64]:
-        """Number of each run (runs,), which is that of the child of the seed it was drawn from."""
+        """Number k of each run, (runs,): the run was drawn from the k-th child of the seed."""
         given = self.parameters.get("run_numbers")
         first = int(self.parameters.get("first_run", 0))
         return np.arange(first, first + self.runs) if given is None else np.array(given, np.int64)
 
     def clock(self, name: str) -> Clock:
-        """Return when an observable was measured.
+        """Return the steps and times at which an observable was measured.
 
         Parameters
         ----------
         name : str
-            Name of the observable. For other names, the clock of the positions is returned.
+            Name of the observable. For any other name, the steps and times of the positions are returned.
 
         Returns
         -------
@@ -179,7 +199,7 @@ class Trajectory:
         return self._clocks.get(name, (self.steps, self.times))
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Return one frame.
+        """Return the positions of one frame.
 
         Parameters
         ----------
@@ -189,13 +209,14 @@ class Trajectory:
         Returns
         -------
         ndarray, shape (runs, tokens, dim)
+            Positions in the number type `dtype`.
 
         Raises
         ------
         InputError
             If there is no such frame.
         """
-        return self._read(slice(None), _one(index, self.frames, "frame"))[:, 0]
+        return self._read(slice(None), checked_index(index, self.frames, "frame"))[:, 0]
 
     def run(self, index: int, *, every: int = 1) -> "Trajectory":
         """Return one run as a separate trajectory, whose parameters reproduce just this run.
@@ -203,24 +224,26 @@ class Trajectory:
         Parameters
         ----------
         index : int
-            Number of the run in this trajectory, from 0; negative numbers count from the end.
+            Index of the run in this trajectory, from 0; negative indices count from the end.
         every : int, default 1
-            Keep every so many frames and the last one, with the observables that were measured at them.
+            Keep every n-th frame for this n, and the last one. Observables with other steps than the frames
+            are kept as a whole.
 
         Returns
         -------
         Trajectory
+            A copy with a single run.
 
         Raises
         ------
         InputError
             If there is no such run, or `every` is not a whole number of at least 1.
         """
-        one = _one(index, self.runs, "run")
+        one = checked_index(index, self.runs, "run")
         return self._some(np.arange(one.start, one.stop), whole_number("every", every, 1))
 
     def __getitem__(self, runs: Any) -> "Trajectory":
-        """Return some of the runs as a trajectory, chosen by a number, a slice, a list of numbers, or a mask.
+        """Return some of the runs as a trajectory, chosen by an index, a slice, a list of indices, or a mask.
 
         Raises
         ------
@@ -260,7 +283,7 @@ class Trajectory:
         Parameters
         ----------
         megabytes : float, default 32.0
-            Largest size of a block, which holds one frame at least.
+            Largest size of a block in units of 2^20 bytes; a block holds one frame at least.
 
         Yields
         ------
@@ -281,32 +304,37 @@ class Trajectory:
         path : path
             Name of the file, such as ``run.h5``.
         overwrite : bool, default False
-            Replace a file that exists.
+            Whether to replace a file that exists.
 
         Raises
         ------
         InputError
-            If JSON cannot hold the parameters.
+            If JSON cannot hold the parameters, or the trajectory has no runs, tokens or dimensions.
         OutputError
-            If `path` exists and `overwrite` is false, its directory does not exist or cannot be written,
-            or the disk is full. Nothing is then left at `path`.
+            If `path` exists and `overwrite` is False, its directory does not exist or cannot be written, or
+            the disk is full. Nothing new is then left at `path`.
         """
         from physics.trajectory.saving import save
 
         save(self, path, overwrite=overwrite)
 
     def to_xarray(self) -> Any:
-        """Return the trajectory as a labeled data set (needs xarray).
+        """Return the trajectory as a labeled dataset; this needs xarray.
 
         Returns
         -------
         xarray.Dataset
-            With the axes run, step, token and axis, and the observables by name.
+            Positions and observables by name, with the axes run, step, token and axis.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
         """
         return views.to_xarray(self)
 
     def to_dataframe(self, *observables: str) -> Any:
-        """Return positions or observables as a table (needs pandas).
+        """Return positions or observables as a table; this needs pandas.
 
         Parameters
         ----------
@@ -316,19 +344,21 @@ class Trajectory:
         Returns
         -------
         pandas.DataFrame
-            Without names, rows are (run, step, token), and columns are the time and the coordinates x0,
-            x1, …. With names, rows are (run, step), and columns are the time and the observables: ``name``,
-            or ``name_0``, ``name_1``, … if they have components.
+            Without names, rows are (run, step, token), and columns are the time and the coordinates x0, x1,
+            …. With names, rows are (run, step), and columns are the time and the observables: ``name``, or
+            ``name_0``, ``name_1``, … if they have components.
 
         Raises
         ------
         InputError
             If there is no such observable, or they were measured at different steps.
+        ImportError
+            If pandas is not installed.
         """
         return views.to_dataframe(self, observables)
 
     def plot(self, what: str = "positions", ax: Any = None, **options: Any) -> Any:
-        """Draw one figure; see `analysis.plots.trajectory.show_trajectory`.
+        """Draw one figure of the trajectory; see `analysis.plots.trajectory.show_trajectory`.
 
         Parameters
         ----------
@@ -347,7 +377,7 @@ class Trajectory:
         return drawing.show_trajectory(self, what, ax, **options)
 
     def _kinds(self) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Return the type of each observable, and its shape for one frame of one run."""
+        """Return the type of each observable, and its shape in one frame of one run."""
         return {name: (values.dtype, values.shape[2:]) for name, values in self.observables.items()}
 
     def _read(self, runs: slice, frames: slice) -> NDArray[Any]:
@@ -366,35 +396,3 @@ class Trajectory:
 
     def _repr_html_(self) -> str:
         return views.html(self)
-
-
-def _clock(name: str, steps: Any, times: Any, length: int | None = None) -> Clock:
-    step_array = np.asarray(steps)
-    if step_array.ndim != 1 or step_array.dtype.kind not in "iu":
-        raise InputError(
-            f"{name} must be whole numbers of shape (frames,), got {step_array.dtype} {step_array.shape}"
-        )
-    time_array = step_array.astype(np.float64) if times is None else finite_array(f"times of {name}", times)
-    if length is None:
-        length = len(step_array)
-    if step_array.shape != (length,) or time_array.shape != (length,):
-        raise InputError(
-            f"{name} and its times must have {length} entries, got {step_array.shape} and {time_array.shape}"
-        )
-    if len(step_array) and step_array.max() > np.iinfo(np.int64).max:
-        raise InputError(f"{name} must be at most 2^63 - 1, got {step_array.max()}")
-    step_array = step_array.astype(np.int64)  # first, as unsigned differences wrap around
-    if np.any(step_array[1:] <= step_array[:-1]):
-        at = int(np.argmax(step_array[1:] <= step_array[:-1]))
-        raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
-    return step_array, time_array
-
-
-def _one(index: int, length: int, what: str) -> slice:
-    if not length:
-        raise InputError(f"the trajectory holds no {what} yet")
-    index = whole_number(what, index, -length)
-    if index >= length:
-        raise InputError(f"{what} must be below {length}, got {index}")
-    index %= length
-    return slice(index, index + 1)

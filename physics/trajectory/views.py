@@ -1,4 +1,4 @@
-"""Parts of a trajectory, conversions to tables, data sets, text and HTML, and comparison of two."""
+"""Parts of a trajectory, conversions to tables, datasets, text and HTML, and the comparison of two."""
 
 from html import escape
 from typing import Any
@@ -10,7 +10,23 @@ from physics.errors import InputError
 
 
 def part_of(trajectory: Any, runs: NDArray[np.int64], every: int) -> dict[str, Any]:
-    """Return the arguments of a `Trajectory` of some runs, with every `every`-th frame and the last one."""
+    """Return the arguments of a `Trajectory` that holds some of the runs of another.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Trajectory to take them from.
+    runs : ndarray of int64, shape (n,)
+        Indices of the runs.
+    every : int
+        Keep every n-th frame for this n, and the last one.
+
+    Returns
+    -------
+    dict
+        Keyword arguments of `Trajectory`. Parameters that have one value for each run are reduced to these
+        runs.
+    """
     kept = _every(trajectory.frames, every)
     span = slice(int(runs.min()), int(runs.max()) + 1)
     rows = runs - span.start
@@ -39,7 +55,7 @@ def part_of(trajectory: Any, runs: NDArray[np.int64], every: int) -> dict[str, A
 
 
 def _every(length: int, every: int) -> list[slice]:
-    """Return every `every`-th of `length` frames, and the last one if it is not among them."""
+    """Return slices that select every `every`-th of `length` frames, and the last one."""
     left = slice(length - 1, length) if (length - 1) % every else slice(0)
     return [slice(None, None, every), left]
 
@@ -84,7 +100,9 @@ def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
                 f"observables of a table must be recorded in the trajectory ({has}), got {name!r}"
             )
         if not np.array_equal(trajectory.clock(name)[0], steps):
-            raise InputError(f"observables of one table must be measured at the same steps; {name!r} is not")
+            raise InputError(
+                f"observables of one table must be measured at the same steps, got {name!r} at other steps"
+            )
         values = trajectory.observables[name]
         for index in np.ndindex(values.shape[2:]):
             columns["_".join([name, *map(str, index)])] = values[:, :, *index].ravel()
@@ -97,7 +115,7 @@ def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Return whether two trajectories have the same content and the same parameters."""
+    """Return whether two trajectories have the same frames, observables, initial arrays and parameters."""
     return (
         first._shape == second._shape
         and first.dtype == second.dtype
@@ -123,13 +141,13 @@ def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
 
 
 def text(trajectory: Any) -> str:
-    """Return its sizes in one line, and a line for each observable."""
+    """Return the sizes of a trajectory in one line, followed by a line for each observable."""
     lines = [headline(trajectory), *(f"  {name}: {kind}" for name, kind in observables(trajectory))]
     return "\n".join(lines)
 
 
 def html(trajectory: Any) -> str:
-    """Return the same as a table for notebooks."""
+    """Return the sizes of a trajectory and its observables as a table in HTML, for notebooks."""
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{escape(kind)}</td></tr>" for name, kind in observables(trajectory)
     )
@@ -137,7 +155,7 @@ def html(trajectory: Any) -> str:
 
 
 def headline(trajectory: Any) -> str:
-    """Return the kind of system and its sizes."""
+    """Return the sizes of a trajectory, and the program that made it, in one line."""
     made = trajectory.parameters.get("program", "unknown origin")
     return (
         f"<{type(trajectory).__name__}: {trajectory.runs} runs × {trajectory.frames} frames × "
@@ -147,7 +165,7 @@ def headline(trajectory: Any) -> str:
 
 
 def observables(trajectory: Any) -> list[tuple[str, str]]:
-    """Return the name and shape of each observable, and its steps if they differ from those of the frames."""
+    """Return the name of each observable with its shape, type, and steps if they differ from the frames."""
     found = []
     for name, (dtype, shape) in trajectory._kinds().items():
         steps = trajectory.clock(name)[0]

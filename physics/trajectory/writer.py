@@ -1,7 +1,7 @@
-"""Recording to a file in such a way that no signal, kill or full disk can corrupt it.
+"""Recording to a file in such a way that no signal, crash or full disk can corrupt it.
 
 An unfinished run is kept in its log, ``NAME.partial`` (`physics.trajectory.log`), which a separate thread
-writes: signals reach the main thread only, so no Ctrl-C can interrupt a write. Once the run is complete, the
+writes. Signals reach only the main thread, so no Ctrl-C can interrupt a write. Once the run is complete, the
 same thread turns the log into the trajectory file under a temporary name, and renames it.
 """
 
@@ -30,40 +30,43 @@ from physics.trajectory.target import Target
 from physics.trajectory.trajectory import Trajectory
 
 FLUSH_SECONDS = 2.0
+"""Seconds after which a frame is written, even if its block is small."""
 BLOCK_BYTES = 2**20
+"""Size of a block in bytes from which it is written at once."""
 WAITING_BYTES = 2**26
+"""Number of bytes that may wait to be written, before `append` waits too."""
 
 
 class FileRecorder:
     """Keeps frames in the log ``path.partial``, and turns it into the file ``path`` when the run is complete.
 
-    It is used as a context manager. On an exception the log stays, with every frame that was appended so far;
-    it is removed if there is none.
+    It is used as a context manager. If an exception ends the run, the log stays, with every frame that was
+    appended so far; a log without frames is removed.
 
     Parameters
     ----------
     path : path
-        The finished file.
+        Name of the finished file.
     layout : Layout
         Sizes and types of the frames and of the observables.
     parameters : mapping
         How the run is made, in values that JSON can hold.
     start : mapping of str to ndarray (runs, ...), optional
         Other arrays with which the run begins.
-    packages : tuple of str
+    packages : tuple of str, default ("physics",)
         Packages whose source code determines the bits of the run.
-    overwrite : bool
-        As in `physics.simulate`.
+    overwrite : bool, default False
+        Whether to replace an existing file and an unfinished run.
     resume : bool, optional
-        As in `physics.simulate`; None if the caller cannot resume an unfinished run.
+        Whether to continue an unfinished run of the same configuration; None if the caller cannot resume one.
     until : int, optional
-        Resume after this step; later frames are computed again. By default all frames are kept.
+        Resume at this step at the latest; later frames are computed again. By default all frames are kept.
 
     Raises
     ------
     OutputError
         If the file or an unfinished one exists, another process writes it, or the directory cannot be
-        written. Nothing has been touched then.
+        written. Nothing has been changed then.
     InputError
         If the unfinished run has another configuration, or was made with versions that would give other bits.
     """
@@ -150,12 +153,23 @@ class FileRecorder:
     # -- called by the caller's thread ---------------------------------------------------------------------
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Copy one frame, which is on disk within two seconds.
+        """Copy one frame, which is handed to the thread that writes and is in the log within two seconds.
+
+        Parameters
+        ----------
+        step : int
+            Step of the frame.
+        time : float
+            Its time.
+        positions : ndarray, shape (runs, tokens, dim)
+            Its positions.
+        **observables : ndarray, shape (runs, ...)
+            All observables of the layout.
 
         Raises
         ------
         OutputError
-            If this frame or an earlier one could not be written.
+            If an earlier frame could not be written.
         """
         self._raise_failure()
         given = (step, time, positions, *(observables[name] for name in self._names))
@@ -172,17 +186,17 @@ class FileRecorder:
         self.frames, self._last_step = self.frames + 1, step
 
     def flush(self) -> None:
-        """Return when every frame is on disk, or raise the error that prevented it."""
+        """Return as soon as every frame is on disk, or raise the error that prevents it."""
         self._call("flush")
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Copy of the positions of a frame that was kept before this process began to record."""
+        """Return a copy of the positions (runs, tokens, dim) of a frame that a resumed run had kept."""
         assert self._found is not None
         return self._found.frame(index)
 
     @property
     def last_step(self) -> int:
-        """Step of the last frame kept."""
+        """Step of the last frame that is kept, or -1 if there is none."""
         return self._last_step
 
     @property
@@ -191,7 +205,7 @@ class FileRecorder:
         return self._header.identity
 
     def result(self) -> Trajectory:
-        """Open the finished file."""
+        """Open the finished file, and return its trajectory."""
         return Trajectory.open(self._target.path)
 
     def __enter__(self) -> Self:
@@ -225,7 +239,7 @@ class FileRecorder:
             wait_for(self._thread, self._cancelled)
 
     def _tell(self, error: BaseException) -> None:
-        """Add the place of the frames to the exception that ends the recording."""
+        """Add a note to the exception that ends the recording, which says where the frames are."""
         if self._written and not isinstance(error, Exception) and self._target.partial.exists():
             go_on = "" if self._resume is None else "; pass resume (--resume) to continue it"
             kept = "1 frame is" if self._written == 1 else f"{self._written} frames are"
@@ -247,7 +261,7 @@ class FileRecorder:
             raise OutputError(f"cannot write {self._target.path}: the thread that writes it has ended")
 
     def _unfinished(self, header: Header) -> Log | None:
-        """Return the log to resume; None if the process was killed before it described the run."""
+        """Return the log to resume, or None if the process was killed before it described the run."""
         partial = self._target.partial
         if partial.stat().st_size >= 4 and not is_log(partial):
             raise InputError(
@@ -266,7 +280,7 @@ class FileRecorder:
     # -- called by the writing thread -------------------------------------------------------------------
 
     def _work(self) -> None:
-        """Write blocks until the end; every exception is kept in `_failure`."""
+        """Write blocks until the end of the run; the first exception is kept in `_failure`."""
         frames: list[list[NDArray[Any]]] = []
         size, since, item = 0, 0.0, None
         while item not in ("finish", "stop"):
@@ -306,7 +320,7 @@ class FileRecorder:
                 self._failure = self._failure or error
 
     def _write(self, frames: list[list[NDArray[Any]]]) -> None:
-        """Append a block of frames to the log: all of its steps, all of its times, and so on."""
+        """Append a block of frames to the log: all of its steps, then all of its times, and so on."""
         self._log.append(FRAMES, *(part for column in zip(*frames, strict=True) for part in column))
         self._written += len(frames)
 
@@ -314,7 +328,7 @@ class FileRecorder:
         """Turn the log into the trajectory file."""
         partial = self._target.partial
         found: Any = self._found
-        if found is not None and found.path == self._target.path:  # a kill may have left the log
+        if found is not None and found.path == self._target.path:  # a killed process may have left the log
             left = Log(partial).header if partial.exists() and is_log(partial) else None
             if left is not None and left.identity == found.identity:
                 partial.unlink()

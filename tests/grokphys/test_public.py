@@ -154,8 +154,13 @@ def test_methods_explain_their_arguments_and_their_result(package):
         )
 
 
+def test_every_function_and_class_of_physics_has_an_example():
+    without = {name for name in physics.__all__ if ">>> " not in inspect.getdoc(getattr(physics, name))}
+    assert without == {"Closures", "FileFormatError", "InputError", "OutputError", "SimulationError"}
+
+
 @pytest.mark.parametrize(
-    "name", [found.name for found in pkgutil.walk_packages(physics.__path__, "physics.")]
+    "name", ["physics", *(found.name for found in pkgutil.walk_packages(physics.__path__, "physics."))]
 )
 def test_the_examples_of_physics_run(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

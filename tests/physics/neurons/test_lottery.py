@@ -176,7 +176,7 @@ def test_numbers_at_the_ends_of_their_range():
         np.testing.assert_allclose(later[0], theta * growth, rtol=1e-12)
         np.testing.assert_allclose(later[1], xi, rtol=1e-15)
     with pytest.raises(
-        InputError, match="theta must be 0 or at least 1e-145 of xi in size, got 1e-200 beside 1"
+        InputError, match="theta must be 0 or at least 1e-145 times xi in size, got 1e-200 for xi of 1"
     ):
         RACE.blowup_times(*pair(1e-200, 1))
 
@@ -379,7 +379,7 @@ def test_times_beyond_a_blow_up_name_the_neuron():
         (lambda: FourierLottery(7, scale=-1), "scale must be a finite number greater than 0, got -1"),
         (
             lambda: FourierLottery(7).solve(np.ones(2), np.ones(2), 1),
-            r"theta and xi must have one shape \(..., 3\) for 7 tokens, got \(2,\) and \(2,\)",
+            r"theta and xi must have the same shape \(..., 3\) for 7 tokens, got \(2,\) and \(2,\)",
         ),
         (
             lambda: RACE.solve(*pair(1, 1), np.ones((2, 2))),

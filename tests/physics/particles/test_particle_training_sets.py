@@ -148,7 +148,7 @@ def test_a_training_set_and_its_rule_are_provenance_that_makes_the_run_again():
         ),
         (
             {"pairs": [(0, 1), (1, 0)]},
-            "pairs must not repeat a sample, got (0, 1) 2 times, of which (1, 0) is the same sample",
+            "pairs must not repeat a sample, got (0, 1) 2 times, where (1, 0) is the same sample",
         ),
         (
             {"pairs": [(0, 1), (2, 3)]},

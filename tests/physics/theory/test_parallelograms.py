@@ -457,7 +457,7 @@ LINE = np.arange(5.0)[:, None]
         ),
         (
             lambda: EffectiveTheory(5, pairs=[(0, 1), (1, 0)]),
-            r"pairs must not repeat a sample, got \(0, 1\) 2 times, of which \(1, 0\) is the same sample",
+            r"pairs must not repeat a sample, got \(0, 1\) 2 times, where \(1, 0\) is the same sample",
         ),
         (
             lambda: EffectiveTheory(5, pairs=[(1, 1), (1, 1)]),

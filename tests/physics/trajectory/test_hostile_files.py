@@ -178,7 +178,7 @@ def test_what_is_claimed_must_be_stored(stored, place, shape, chunks):
         )
         made[tuple(slice(min(n, 3)) for n in shape)] = 0
     with bounded():
-        refused(stored, "bytes, of which")
+        refused(stored, "bytes, but")
 
 
 def test_a_chunk_that_nobody_stored_is_refused(stored):
@@ -188,7 +188,7 @@ def test_a_chunk_that_nobody_stored_is_refused(stored):
         made = file["observables/loss"].create_dataset("value", (12, 3), "f8", chunks=(6, 3))
         made[:6] = np.random.default_rng(0).random((6, 3))
         assert made[6:].max() == 0
-    refused(stored, "claims 288 bytes, of which 144 are stored")
+    refused(stored, "claims 288 bytes, but 144 are stored")
 
 
 def test_filters_that_pack_without_limit_are_refused(stored):
@@ -206,7 +206,7 @@ def test_filters_that_pack_without_limit_are_refused(stored):
         )
         made[...] = 0
         assert 0 < made.id.get_storage_size() < 1000
-    refused(stored, "claims 288 bytes, of which")
+    refused(stored, "claims 288 bytes, but")
 
 
 class Late(BaseException):
@@ -234,16 +234,16 @@ def bounded():
 @pytest.mark.parametrize(
     ("place", "values", "sentence"),
     [
-        ("particles/tokens/run", np.repeat(np.arange(4), 6)[:21], "points are not those of"),
-        ("particles/tokens/run", np.tile(np.arange(3), 7), "points are not those of"),
-        ("particles/tokens/run", np.full(21, -1), "points are not those of"),
-        ("particles/tokens/run", np.full(21, 2**62), "points are not those of"),
-        ("particles/tokens/run", np.repeat([0.0, 1.0, 2.0], 7), "are not the runs of"),
+        ("particles/tokens/run", np.repeat(np.arange(4), 6)[:21], "points are not sorted into"),
+        ("particles/tokens/run", np.tile(np.arange(3), 7), "points are not sorted into"),
+        ("particles/tokens/run", np.full(21, -1), "points are not sorted into"),
+        ("particles/tokens/run", np.full(21, 2**62), "points are not sorted into"),
+        ("particles/tokens/run", np.repeat([0.0, 1.0, 2.0], 7), "the run numbers of its 21 points"),
         ("particles/tokens/position/step", np.arange(12)[::-1], "do not increase"),
-        ("particles/tokens/position/step", np.arange(11), "are not those of 12 frames"),
+        ("particles/tokens/position/step", np.arange(11), "has steps of shape (11,)"),
         ("particles/tokens/position/time", np.full(12, np.nan), "times are not finite"),
         ("observables/signals/step", np.zeros(40, int), "do not increase"),
-        ("observables/loss/value", np.zeros((12, 4)), "is not of 3 runs"),
+        ("observables/loss/value", np.zeros((12, 4)), "does not have 3 runs"),
         ("observables/loss/value", np.zeros((11, 3)), "does not have 12 frames"),
     ],
 )
@@ -533,5 +533,5 @@ def test_memory_stays_bounded_for_a_bomb(tmp_path):
             compression_opts=9,
         )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    refused(tmp_path / "t.h5", "bytes, of which")
+    refused(tmp_path / "t.h5", "bytes, but")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**18

@@ -181,7 +181,7 @@ def test_records_come_in_their_order(tmp_path, kinds):
     for kind in kinds:
         writer.append(kind, text)
     writer.close()
-    with pytest.raises(FileFormatError, match="there is no record of the kind"):
+    with pytest.raises(FileFormatError, match="is out of place"):
         Log(path)
 
 
