@@ -25,7 +25,7 @@ class Task:
         Class of each example, 0 … classes - 1.
     classes : int
         Number of classes.
-    held_out : ndarray of int64, default none
+    held_out : ndarray of int64, optional
         Indices of examples that are never used for training, such as a test set that comes with the data. If
         there are any, they are the validation set, and other examples that are not used for training are left
         out.
