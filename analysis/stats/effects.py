@@ -164,7 +164,7 @@ def cohens_h(first: Interval, second: Interval) -> Interval:
     --------
     >>> import analysis
     >>> analysis.cohens_h(analysis.proportion(18, 20), analysis.proportion(3, 20)).format(2)
-    '1.70 [0.98, 2.18]'
+    '1.70 [0.99, 2.16]'
     """
     if not first.count or not second.count:
         return _unknown(first.count + second.count)
@@ -240,7 +240,7 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     --------
     >>> import analysis
     >>> round(analysis.hedges_g([3, 4, 5], [1, 2, 4]).estimate, 2)
-    1.05
+    1.03
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     freedom = len(x) + len(y) - 2

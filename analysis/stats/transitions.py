@@ -144,7 +144,7 @@ def fit_critical_values(values: Any, step: float) -> Transition:
     >>> import analysis
     >>> found = analysis.fit_critical_values([0.3, 0.4, 0.4, 0.4, 0.5, 0.5, 0.6], 0.1)
     >>> round(found.critical.estimate, 2)
-    0.38
+    0.39
     """
     r = finite_array("values", values)
     if r.ndim != 1 or len(r) < 3 or np.ptp(r) == 0:
