@@ -293,6 +293,6 @@ HOMES = {
     "to_increment": "analysis.laws.flow",
     "trajectory_signals": "analysis.circles.fourier",
 }
-"""Module of each public name. It is imported when it is first used: scikit-learn and pandas take seconds."""
+"""Module of each public name, which is imported when it is first used: scikit-learn takes seconds."""
 
 __getattr__, __dir__ = lazy(__name__, HOMES)

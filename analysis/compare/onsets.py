@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 RATIOS = 120
 """Number of ratios that are tried to find the estimate and the interval."""
 ROUNDING = 1e-9
-"""Rounding error of a survival probability, which is a product of fractions, near one half."""
+"""Rounding error that is allowed for when a product of fractions is compared with one half."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class Onsets:
         found: Any = stats.ecdf(
             stats.CensoredData(uncensored=self.times[self.reached], right=self.times[~self.reached])
         ).sf
-        with warnings.catch_warnings():  # the band is undefined there
+        with warnings.catch_warnings():  # the band is undefined once all runs have reached the threshold
             warnings.simplefilter("ignore", RuntimeWarning)
             band = found.confidence_interval(CONFIDENCE, method="log-log")
         times = np.unique(self.times[self.reached])

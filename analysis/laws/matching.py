@@ -107,8 +107,7 @@ def _say_what_is_open(jacobian: Array) -> None:
     if open_:
         warnings.warn(
             f"the trajectories do not determine {open_} of {len(columns)} unknowns: other A and b give the "
-            "same "
-            "solutions, for example if the trajectories do not span the space; add trajectories",
+            "same solutions, for example if the trajectories do not span the space; add trajectories",
             FitWarning,
             stacklevel=3,
         )
@@ -169,7 +168,7 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for x0, t, x in zip(starts, clocks, truth, strict=True):
-            if np.linalg.cond(V) < 1e4:  # a sum of exponentials, which is then correct to twelve digits
+            if np.linalg.cond(V) < 1e4:  # the sum of exponentials is then correct to twelve digits
                 w = np.linalg.solve(V, np.append(x0, 1.0))
                 found = np.real((np.exp(values * t[:, None]) * w) @ V[:size].T)
             else:

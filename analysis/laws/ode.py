@@ -155,7 +155,7 @@ class ODEFit(Law):
             return to_increment(self.A, self.b, step)
         times = step / self.unit
         if times < 1 or abs(times - round(times)) > 1e-9:
-            raise InputError(f"step must be a whole number of the map's own {self.unit:g}, got {step:g}")
+            raise InputError(f"step must be a whole multiple of the map's step, {self.unit:g}, got {step:g}")
         power = np.linalg.matrix_power(np.eye(len(self.b) + 1) + augmented(self.A, self.b), round(times))
         return power[:-1, :-1] - np.eye(len(self.b)), power[:-1, -1]
 
@@ -377,9 +377,8 @@ def _say_what_is_poor(states: Array, penalty: str | None) -> None:
     constant = np.flatnonzero(np.ptp(states, axis=0) == 0)
     if len(constant):
         warnings.warn(
-            f"components {', '.join(map(str, constant))} do not vary: nothing can be learned from them, "
-            "and their "
-            "columns of A are 0",
+            f"components {', '.join(map(str, constant))} do not vary: nothing can be learned from them, and "
+            "their columns of A are 0",
             FitWarning,
             stacklevel=3,
         )

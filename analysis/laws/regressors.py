@@ -151,7 +151,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def check(self) -> float | str:
-        """Check all parameters.
+        """Check all parameters of the estimator, and return its `alpha`.
 
         Returns
         -------

@@ -108,7 +108,9 @@ def resample_coefficients(
     generator = np.random.default_rng(seed)
     if len(pairs) > 1:
         if block is not None:
-            raise InputError(f"block is for a single trajectory, got {len(pairs)}, which are drawn whole")
+            raise InputError(
+                f"block must be left out for {len(pairs)} trajectories, which are drawn whole, got {block!r}"
+            )
         unit, parts, drawn = "trajectories", pairs, len(pairs)
     else:
         states, changes = pairs[0]

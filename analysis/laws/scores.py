@@ -92,7 +92,9 @@ class Law(ABC):
         InputError
             If the coefficients of the law have no names.
         """
-        raise InputError(f"{type(self).__name__} has no coefficients that a table could name")
+        raise InputError(
+            f"law must have named coefficients to be shown as a table, got {type(self).__name__}"
+        )
 
     @property
     def missed(self) -> list[int]:

@@ -115,7 +115,7 @@ class Axis:
         Returns
         -------
         float
-            From 0 at the low end to 1 at the high end.
+            From 0 at the low end to 1 at the high end; outside this range for a value beyond the axis.
         """
         low, high = self._ends
         if self.scale == "log":

@@ -19,7 +19,7 @@ from physics.errors import InputError
 Evaluate = Callable[[Sequence[Point], int], Any]
 CERTAIN = 0.9
 EXTRA = 2
-"""Runs that are added to an unclear cell at a time; an even number keeps odd counts odd and avoids ties."""
+"""Number of runs that an unclear cell gets at a time; an even one keeps odd counts odd and avoids ties."""
 
 
 @dataclass
@@ -92,9 +92,7 @@ class PhaseDiagram:
         for cell in self.cells:
             if cell.x[0] <= a <= cell.x[1] and cell.y[0] <= b <= cell.y[1]:
                 return cell
-        raise InputError(
-            f"the point must lie within the diagram, got {self.x.name} {x:g}, {self.y.name} {y:g}"
-        )
+        raise InputError(f"x and y must lie within the diagram, got {self.x.name} {x:g}, {self.y.name} {y:g}")
 
     def shares(self, box: Box = WHOLE) -> dict[str, Interval]:
         """Return the share of each phase in the area of a box.

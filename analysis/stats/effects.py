@@ -15,7 +15,7 @@ from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown,
 Array = NDArray[np.float64]
 RESAMPLES = 4000
 BLOCK = 2**22
-"""Largest size of a block of resamples."""
+"""Largest number of values in a block of resamples."""
 Z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
 TAIL = (1 - CONFIDENCE) / 2
 
@@ -298,7 +298,7 @@ def bootstrap(
     def drawn(*rows: Array, axis: int = -1) -> Array:
         return statistic(*(one[row.astype(np.intp)] for one, row in zip(arrays, rows, strict=True)))
 
-    with warnings.catch_warnings():  # from draws without a value, which are ignored here
+    with warnings.catch_warnings():  # draws without a value are ignored below
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         found = stats.bootstrap(
             [np.arange(size) for size in sizes], drawn, n_resamples=resamples, vectorized=True, rng=seed,

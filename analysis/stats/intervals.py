@@ -134,7 +134,7 @@ def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Int
     Parameters
     ----------
     successes, count : float
-        Numbers of successes and of trials; both may be effective numbers of weighted trials.
+        Number of successes, from 0 to `count`, and number of trials; weighted trials may have fractions.
     level : float, default 0.95
         Confidence of the interval, between 0 and 1.
 
@@ -289,7 +289,7 @@ def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
     count = len(first)
     if count < 4 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Interval(np.nan, np.nan, np.nan, count)
-    from scipy.stats import pearsonr  # half a second that other intervals do without
+    from scipy.stats import pearsonr  # takes half a second, which other intervals need not wait for
 
     result = pearsonr(first, second)
     interval = result.confidence_interval(CONFIDENCE)
@@ -306,7 +306,7 @@ def _jackknifed(x: Any, y: Any, groups: Any, found: float) -> tuple[float, float
     if len(names) < 3 or any(np.ptp(x[one]) == 0 or np.ptp(y[one]) == 0 for one in kept):
         return np.nan, np.nan
     z = np.arctanh(np.clip([np.corrcoef(x[one], y[one])[0, 1] for one in kept], -1 + 1e-15, 1 - 1e-15))
-    spread = (len(names) - 1) * float(z.std())  # of pseudo-values, over √n - 1
+    spread = (len(names) - 1) * float(z.std())  # standard deviation of the pseudo-values
     half = float(special.stdtrit(len(names) - 1, (1 + CONFIDENCE) / 2)) * spread / (len(names) - 1) ** 0.5
     centre = float(np.arctanh(np.clip(found, -1 + 1e-15, 1 - 1e-15)))
     return math.tanh(centre - half), math.tanh(centre + half)

@@ -104,7 +104,7 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
         )
     if not ((hits > 0) & (hits < count)).any():
         raise InputError(
-            "successes must lie between 0 and trials at some value for a transition to be fitted"
+            "successes must lie between 0 and trials at some value for a transition to be fitted, got none"
         )
 
     def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
@@ -148,7 +148,9 @@ def fit_critical_values(values: Any, step: float) -> Transition:
     """
     r = finite_array("values", values)
     if r.ndim != 1 or len(r) < 3 or np.ptp(r) == 0:
-        raise InputError(f"values must hold at least 3 numbers that differ, got the shape {r.shape}")
+        raise InputError(
+            f"values must be a list of at least 3 numbers that are not all equal, got {r.tolist()!r:.60}"
+        )
     level, weight = np.unique(r, return_counts=True)
 
     def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:

@@ -72,7 +72,7 @@ class ConstantAttention(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns: addition mod tokens."""
+        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
@@ -148,7 +148,7 @@ class EmbeddingMLP(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns: addition mod tokens."""
+        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
@@ -221,7 +221,7 @@ class ToyAddition(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns: addition without a modulus."""
+        """Effective theory of addition without a modulus, the operation that the model learns."""
         return EffectiveTheory(self.tokens)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -322,7 +322,7 @@ class GroupDecoder(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns, with parallelograms of matrices if the group does not commute."""
+        """Effective theory of the group, with parallelograms of matrices if the group does not commute."""
         return EffectiveTheory(group=self.group)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
