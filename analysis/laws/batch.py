@@ -166,7 +166,7 @@ def fit_batch(
     last: int | None = 1000,
     split: float = 0.5,
 ) -> HonestScores:
-    """Fit one law to all runs of a batch, and score it in sample, forward in time and across runs.
+    """Fit one law to all runs of a batch, and score it on these data, on later frames, and on unseen runs.
 
     Parameters
     ----------

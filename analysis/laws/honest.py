@@ -39,7 +39,7 @@ class HonestScores:
     across: tuple[Score, ...]
 
     def mean(self, name: str) -> float:
-        """Return the mean over runs of a score across runs.
+        """Return a score on runs that the fit has not seen, averaged over these runs.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class HonestScores:
         return float(known.mean()) if len(known) else np.nan
 
     def median(self, name: str) -> float:
-        """Return the median over runs of a score across runs.
+        """Return the median of a score over the runs that the fit has not seen.
 
         Parameters
         ----------

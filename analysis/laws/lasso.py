@@ -129,9 +129,9 @@ def batch_lasso(
 ) -> LassoSolution:
     """Fit Lasso or elastic net to all targets of many regressions, on all cores.
 
-    Each minimizes ``‖y - Xw - w₀‖² / (2n) + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio) ‖w‖² / 2)``, as
-    `sklearn.linear_model.ElasticNet` does. It is faster because targets of one regression share its Gram
-    matrix.
+    Each fit minimizes ``‖y - Xw - w₀‖² / (2n) + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio) ‖w‖² / 2)``, as
+    `sklearn.linear_model.ElasticNet` does. This function is faster because targets of one regression share
+    its Gram matrix.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class Law(ABC):
 
     @property
     def missed(self) -> list[int]:
-        """Components, counted from 1 as frequencies are, whose fits have not converged."""
+        """Components, counted from 1, whose fits have not converged; none unless a subclass reports them."""
         return []
 
     def predict(self, x0: Any, times: Any) -> Array:
@@ -117,7 +117,7 @@ class Law(ABC):
         return self.rollout(x0, times)[0]
 
     def rollout(self, x0: Any, times: Any) -> tuple[Array, int]:
-        """Follow the law from a state.
+        """Predict the trajectory from a state alone, by following the law until it diverges.
 
         Parameters
         ----------
@@ -299,12 +299,12 @@ class RegressorLaw(Law):
 def fit_law(
     estimator: BaseEstimator, signals: Any, times: Any = None, *, kind: str = "increment"
 ) -> RegressorLaw:
-    """Fit a clone of any estimator of changes to trajectories.
+    """Fit a law to trajectories with any estimator that predicts changes from states.
 
     Parameters
     ----------
     estimator : estimator
-        Estimator such as `MeanFieldRegressor`, or the result of `lotka_volterra`.
+        Estimator such as `MeanFieldRegressor`, or the result of `lotka_volterra`. A clone of it is fitted.
     signals, times : array_like
         Trajectories (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
     kind : {"increment", "generator"}, default "increment"
@@ -314,6 +314,11 @@ def fit_law(
     -------
     RegressorLaw
         Fitted law with its scores in sample.
+
+    Raises
+    ------
+    InputError
+        If the trajectories are invalid; see `fit_trajectories`.
 
     Examples
     --------

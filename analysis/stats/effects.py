@@ -58,10 +58,10 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Whether the difference is significant: p is below 0.05, and neither it nor an effect size may be 0.
+        """Whether the two ensembles differ significantly in this quantity.
 
-        p is Holm's in a comparison, and otherwise that of the test. "May be 0" means that its interval
-        contains 0.
+        The p-value must be below 0.05, which is Holm's in a comparison and otherwise that of the test, and no
+        interval of the difference or of an effect size may contain 0.
         """
         intervals = (self.difference, *self.effects.values())
         return is_shown(self.adjusted_p_value, self.p_value) and not any(one.covers(0.0) for one in intervals)

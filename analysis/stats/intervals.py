@@ -71,7 +71,7 @@ class Interval:
     def within(self, least: float, most: float) -> "Interval":
         """Return the interval without values that the quantity cannot have, such as an accuracy of 125 %.
 
-        It covers the true value as often as before, because no possible value is cut off.
+        The new interval contains the true value as often as before, because no possible value is cut off.
 
         Parameters
         ----------

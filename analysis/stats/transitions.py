@@ -120,7 +120,10 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
 
 
 def fit_critical_values(values: Any, step: float) -> Transition:
-    """Fit a transition to the values at which single samples passed, which are known within one `step`.
+    """Fit a transition to the critical values of single samples.
+
+    Each sample fails below some value of the control parameter and passes above it. These values are known
+    within one `step`, because only multiples of it were tried.
 
     Parameters
     ----------
@@ -166,10 +169,10 @@ def fit_critical_values(values: Any, step: float) -> Transition:
 
 
 def median_crossing(values: Any, step: float) -> Interval:
-    """Return the value at which half of the samples have passed, without a model of the curve.
+    """Return the value of a control parameter at which half of the samples have passed.
 
-    The fraction that has passed and its Wilson interval are interpolated between the values. The interval of
-    the crossing ends where these bounds cross one half.
+    Unlike `fit_critical_values`, this assumes no curve. The fraction that has passed and its Wilson interval
+    are interpolated between the values. The interval of the result ends where these bounds cross one half.
 
     Parameters
     ----------
