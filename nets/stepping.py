@@ -160,7 +160,7 @@ class Training:
             yield self.step
 
     def set_rates(self, **rates: Any) -> None:
-        """Change learning rates or weight decays for all further steps, and keep the moments of the optimizer.
+        """Change learning rates or weight decays for all further steps, and keep the optimizer's moments.
 
         Parameters
         ----------

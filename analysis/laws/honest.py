@@ -30,7 +30,7 @@ class HonestScores:
         the split. None if a run is too short.
     across : tuple of Score
         Score of each run by a law that was fitted to other runs: to all others if there are at most ten runs,
-        and otherwise to nine tenths of them. Empty for a single run.
+        and otherwise to about nine tenths of them. Empty for a single run.
     """
 
     law: Law
