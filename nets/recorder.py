@@ -25,8 +25,8 @@ from physics.trajectory.writer import FileRecorder
 class Recorder:
     """Record a parameter of any PyTorch network from your own training loop, in the format of `nets.train`.
 
-    The resulting file can be used like every other trajectory, by `analysis` and by ``grokphys explore``. Recorded frames survive if the process is killed. Frame 0 is the parameter when the
-    recorder is created.
+    The resulting file can be used like every other trajectory, by `analysis` and by ``grokphys explore``.
+    Recorded frames survive if the process is killed. Frame 0 is the parameter when the recorder is created.
 
     Parameters
     ----------

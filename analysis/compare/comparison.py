@@ -206,8 +206,8 @@ def compare(
     Raises
     ------
     InputError
-        If no run of an ensemble is finite, `paired` runs differ in number, `align` or `thresholds` name
-        something that one ensemble lacks, `accuracies` do not have one value for each trained run, or an
+        If no run of an ensemble is finite, or `paired` runs differ in number. If `align` or `thresholds` name
+        something that one ensemble lacks, or `accuracies` do not have one value for each trained run. If an
         argument asks to compare shapes of different numbers of tokens.
 
     Examples
