@@ -213,14 +213,14 @@ def compare(
     Examples
     --------
     >>> import analysis, physics
-    >>> start = physics.simulate(physics.ParticleSystem(7), runs=10, steps=1).initial
+    >>> start = physics.simulate(physics.ParticleSystem(7), runs=6, steps=1).initial
     >>> weak, strong = (
-    ...     physics.simulate(physics.ParticleSystem(7, alignment=a), runs=10, steps=20, initial=start)
+    ...     physics.simulate(physics.ParticleSystem(7, alignment=a), runs=6, steps=10, initial=start)
     ...     for a in (0.0, 3.0)
     ... )
     >>> found = analysis.compare(weak, strong, names=("weak", "strong"))
     >>> found.motion.paired, found.motion.error.shape, found.distributions["circles"].test
-    (True, (10, 21), "Fisher's exact test")
+    (True, (6, 11), "Fisher's exact test")
     """
     delta = number("delta", delta, above=0.0)
     first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]

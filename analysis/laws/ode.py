@@ -36,6 +36,7 @@ class FitWarning(UserWarning):
     --------
     >>> import analysis, numpy as np, warnings
     >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
     ...     fit = analysis.fit_trajectories(np.random.default_rng(0).normal(size=(9, 2)), alpha=100.0)
     >>> found[0].category.__name__
     'FitWarning'
