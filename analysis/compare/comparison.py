@@ -218,7 +218,7 @@ def compare(
     ...     physics.simulate(physics.ParticleSystem(7, alignment=a), runs=6, steps=10, initial=start)
     ...     for a in (0.0, 3.0)
     ... )
-    >>> found = analysis.compare(weak, strong, names=("weak", "strong"))
+    >>> found = analysis.compare(weak, strong, names=("weak", "strong"), align="none")  # both have one clock
     >>> found.motion.paired, found.motion.error.shape, found.distributions["circles"].test
     (True, (6, 11), "Fisher's exact test")
     """
