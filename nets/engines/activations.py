@@ -104,7 +104,7 @@ def quadratic(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def absolute(states: Array, slopes: Array, exp: int) -> None:
-    """Apply |x|, whose derivative is 0 at 0."""
+    """Apply the absolute value, whose derivative is 0 at 0."""
     for i in range(len(states)):
         slopes[i] = np.sign(states[i])
         states[i] = abs(states[i])

@@ -264,7 +264,8 @@ class GroupDecoder(DenseModel):
     scale : float, default 0.1
         Width of the interval ±scale/2 from which embeddings are drawn uniformly, greater than 0.
     embedding_penalty : float, default 1e-3
-        Factor of the mean of |E|, which is added to the squared error as in the published code; 0 for none.
+        Factor of the mean magnitude of the embedding's components, which is added to the squared error as in
+        the published code; 0 for none.
     initialisation : str, default "pytorch"
         Distribution of the initial weights of the decoder: "pytorch" (uniform on ±1/√inputs, for biases too),
         or "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero.
