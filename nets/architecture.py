@@ -163,8 +163,8 @@ class Architecture:
     def decoded(self, parameters: Mapping[str, NDArray[Any]], states: NDArray[Any]) -> NDArray[Any]:
         """Return the outputs of one member for given inputs of its first dense layer.
 
-        This is computed with NumPy, because PyTorch takes seconds to import. It needs biases, so it does not apply
-    to "neurons", whose layer has none.
+        This is computed with NumPy, because PyTorch takes seconds to import. It needs biases, so it does not
+        apply to "neurons", whose layer has none.
 
         Parameters
         ----------
