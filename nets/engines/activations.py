@@ -144,8 +144,8 @@ def with_even_part(
 def exponential(x: Array) -> None:
     """Apply the exponential; in float32 by Cephes' polynomial, which the compiler vectorizes.
 
-    x = n ln 2 + r with r between ± ln 2 / 2. Arguments are clipped to the range of float32, from -87 to 88, and
-    the relative error stays below 2e-7. No sum is reordered; ln 2 is split into two parts to keep its digits.
+    x = n ln 2 + r with r between ± ln 2 / 2. Arguments are clipped to the range of float32, from -87 to 88,
+    and the relative error stays below 2e-7. No sum is reordered; ln 2 is split into two parts to keep digits.
     """
     if x.itemsize != 4:
         for i in range(len(x)):
