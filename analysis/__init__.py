@@ -1,6 +1,8 @@
 """Analyze trajectories: signals, laws of motion, survival, comparison, phases, statistics and figures.
 
-Nothing here trains or simulates; everything reads trajectories, or plain arrays.
+Nothing here trains or simulates; everything reads trajectories, or plain arrays. Arrays of embeddings have
+the shape (..., p, d): p tokens, each with a vector of d components. The glossary (docs/glossary.md) defines
+the terms of the field, such as frequency, signal and survival.
 """
 
 from typing import TYPE_CHECKING

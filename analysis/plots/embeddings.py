@@ -1,4 +1,4 @@
-"""Figures of embeddings in a plane."""
+"""Figures of embeddings as points in a plane."""
 
 from typing import Any
 

@@ -197,7 +197,11 @@ def clustered_proportion(successes: Any, counts: Any, level: float = CONFIDENCE)
 
 
 def difference(first: Interval, second: Interval) -> Interval:
-    """Return first minus second of two independent estimates, with an interval (Newcombe 1998, Zou 2007)."""
+    """Return the difference of two independent estimates, first minus second, with its interval.
+
+    The interval combines the distances of both estimates from the ends of their intervals (Newcombe 1998, Zou
+    2007).
+    """
     estimate = first.estimate - second.estimate
     low = math.hypot(first.estimate - first.low, second.high - second.estimate)
     high = math.hypot(first.high - first.estimate, second.estimate - second.low)

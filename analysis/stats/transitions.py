@@ -1,4 +1,4 @@
-"""Critical values, at which a probability passes one half, with intervals from a fit."""
+"""Transitions: critical values at which a probability passes one half, with intervals from a fit."""
 
 import math
 from collections.abc import Callable

@@ -170,7 +170,7 @@ class ImageMLP(DenseModel):
         return Architecture("data", sizes, "relu", "mean_squared_error")
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the layers of one member.
+        """Draw the initial weights and biases of one member.
 
         Parameters
         ----------
