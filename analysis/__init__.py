@@ -1,6 +1,8 @@
 """Analyze trajectories: signals, laws of motion, survival, comparison, phases, statistics and figures.
 
-Nothing here trains or simulates; everything reads trajectories, or plain arrays.
+Nothing here trains or simulates; everything reads trajectories, or plain arrays. Arrays of embeddings have
+the shape (..., p, d): p tokens, each with a vector of d components. The glossary (docs/glossary.md) defines
+the terms of the field, such as frequency, signal and survival.
 """
 
 from typing import TYPE_CHECKING
@@ -46,13 +48,14 @@ if TYPE_CHECKING:
         to_generator,
         to_increment,
     )
+    from analysis.laws.honest import HonestScores, honest_scores
     from analysis.laws.lasso import LassoSolution, batch_lasso
     from analysis.laws.matching import match_trajectories
     from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
     from analysis.laws.ode import PUBLISHED, BatchFit, FitWarning, ODEFit, fit_each, fit_trajectories
     from analysis.laws.regressors import LinearODERegressor
     from analysis.laws.resampling import Resampled, resample_coefficients
-    from analysis.laws.scores import HonestScores, Law, RegressorLaw, Score, fit_law, honest_scores
+    from analysis.laws.scores import Law, RegressorLaw, Score, fit_law
     from analysis.phases.axes import Axis
     from analysis.phases.cells import Cell
     from analysis.phases.classification import PHASES, Majority, classify_phases
@@ -199,7 +202,7 @@ HOMES = {
     "Diversification": "analysis.circles.neurons",
     "FitWarning": "analysis.laws.ode",
     "FixedPoints": "analysis.laws.flow",
-    "HonestScores": "analysis.laws.scores",
+    "HonestScores": "analysis.laws.honest",
     "Interval": "analysis.stats.intervals",
     "LassoSolution": "analysis.laws.lasso",
     "Law": "analysis.laws.scores",
@@ -263,7 +266,7 @@ HOMES = {
     "frequency_plane": "analysis.circles.geometry",
     "frequency_shares": "analysis.circles.fourier",
     "hedges_g": "analysis.stats.effects",
-    "honest_scores": "analysis.laws.scores",
+    "honest_scores": "analysis.laws.honest",
     "interactions": "analysis.laws.flow",
     "logit_spectrum": "physics.neurons.logits",
     "lotka_volterra": "analysis.laws.nonlinear",
@@ -292,6 +295,6 @@ HOMES = {
     "to_increment": "analysis.laws.flow",
     "trajectory_signals": "analysis.circles.fourier",
 }
-"""Module of each public name. It is imported when it is first used: scikit-learn and pandas take seconds."""
+"""Module of each public name, which is imported when it is first used: scikit-learn takes seconds."""
 
 __getattr__, __dir__ = lazy(__name__, HOMES)

@@ -1,7 +1,9 @@
 """Train ensembles of small networks, and record how their embeddings move.
 
-`train` trains and records an ensemble, `Training` is the same loop step by step, and `Recorder` records a
-PyTorch loop of your own. `networks` restores trained networks from a recorded trajectory.
+An ensemble is a number of networks, its members, that are trained together and differ in their seed. `train`
+trains and records an ensemble, `Training` is the same loop step by step, and `Recorder` records a PyTorch
+loop of your own. `networks` restores trained networks from a recorded trajectory. The glossary
+(docs/glossary.md) defines the terms of the field.
 """
 
 from typing import TYPE_CHECKING

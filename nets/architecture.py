@@ -60,7 +60,7 @@ class Architecture:
         Loss, averaged over the examples. The squared error is also averaged over the outputs, as in PyTorch's
         `MSELoss`.
     embedding_penalty : float, default 0.0
-        Factor of the mean of |E| over all components of the embedding, which is added to the training loss.
+        Factor of the mean magnitude of the embedding's components, which is added to the training loss.
     even : float, default 0.0
         Weight λ of the even part of SiLU, `λ (x/2) tanh(x/2)`, which is added to the activation.
 
@@ -163,7 +163,8 @@ class Architecture:
     def decoded(self, parameters: Mapping[str, NDArray[Any]], states: NDArray[Any]) -> NDArray[Any]:
         """Return the outputs of one member for given inputs of its first dense layer.
 
-        This is computed with NumPy, because PyTorch takes seconds to import.
+        This is computed with NumPy, because PyTorch takes seconds to import. It needs biases, so it does not
+        apply to "neurons", whose layer has none.
 
         Parameters
         ----------

@@ -133,7 +133,7 @@ def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
     Raises
     ------
     InputError
-        If the trajectory was not made by `train`.
+        If the trajectory was not made by `train`, or its model is not defined here.
     FileFormatError
         If the model learned images from files that cannot be read or have changed.
 

@@ -25,9 +25,8 @@ from physics.trajectory.writer import FileRecorder
 class Recorder:
     """Record a parameter of any PyTorch network from your own training loop, in the format of `nets.train`.
 
-    The resulting file can be used like every other trajectory: by `analysis`, by `analysis.compare` and by
-    ``grokphys explore``. Recorded frames survive if the process is killed. Frame 0 is the parameter when the
-    recorder is created.
+    The resulting file can be used like every other trajectory, by `analysis` and by ``grokphys explore``.
+    Recorded frames survive if the process is killed. Frame 0 is the parameter when the recorder is created.
 
     Parameters
     ----------
@@ -109,7 +108,7 @@ class Recorder:
         if not isinstance(record, int | str):
             self._parameters["record"] = [int(step) for step in record]
         self.at = 0
-        self._runs: int | None = None  # if the parameter has an axis of runs
+        self._runs: int | None = None  # number of runs, if the parameter has an axis of them
         self._first: NDArray[Any] | None = self._positions()
         self._frames: FileRecorder | None = None
         self._kept = contextlib.ExitStack()
@@ -204,7 +203,7 @@ class Recorder:
             step, random, state = int(found["step"]), found["random"], found["state"]
             whole = log is not None and log.header is not None and log.header.identity == found["run"]
             if not whole or (log is not None and int(found["recorded"]) not in log.steps):
-                return  # of another run, or newer than the frames: start where this run began
+                return  # it belongs to another run, or is newer than the frames: start again
             for name, thing in self._objects.items():
                 thing.load_state_dict(state[name])
             torch.set_rng_state(random)
@@ -233,7 +232,7 @@ class Recorder:
         )
         self._frames = self._kept.enter_context(frames)
         if not self.at:
-            remove(self._saved)  # of an earlier run
+            remove(self._saved)  # it belongs to an earlier run
         self._last = dict.fromkeys(observables)
         if not frames.frames:
             if self._due(0):

@@ -119,7 +119,7 @@ class Training:
         return self.ensemble.model
 
     def advance(self, steps: int) -> None:
-        """Take steps of the optimizer.
+        """Train all members for some more steps of the optimizer.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Training:
         Raises
         ------
         InputError
-            If `steps` is less than 1.
+            If `steps` is not a whole number of at least 1.
         """
         for _ in self.pieces(self.step + whole_number("steps", steps, 1)):
             pass
@@ -160,7 +160,7 @@ class Training:
             yield self.step
 
     def set_rates(self, **rates: Any) -> None:
-        """Change rates, and keep the moments of the optimizer.
+        """Change learning rates or weight decays for all further steps, and keep the optimizer's moments.
 
         Parameters
         ----------

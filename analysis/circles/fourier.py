@@ -108,7 +108,7 @@ def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
     basis = np.concatenate([np.cos(angle), np.sin(angle)]).astype(block.dtype)
     squares = np.empty((*block.shape[:2], 2 * count), block.dtype)
     for run, frames in enumerate(block):
-        for first in range(0, len(frames), 32):  # numbers that stay in the cache
+        for first in range(0, len(frames), 32):  # few enough frames to stay in the cache
             part = basis @ frames[first : first + 32]
             np.einsum("fkd,fkd->fk", part, part, out=squares[run, first : first + 32])
     return np.sqrt((squares[..., :count] + squares[..., count:]).astype(np.float64))

@@ -165,8 +165,8 @@ def circle_delta(frequency: int, p: int) -> int:
     shared = gcd(k, p)
     if shared > 1:
         raise InputError(
-            f"frequency {k} has no delta modulo {p}: its circle has {p // shared} places with {shared} "
-            "tokens on each"
+            f"frequency must have no factor in common with {p}, got {k}, whose circle has {p // shared} "
+            f"places with {shared} tokens on each"
         )
     inverse = pow(k, -1, p)
     return min(inverse, p - inverse)
@@ -270,7 +270,7 @@ def effective_dimension(E: Any) -> Array:
     >>> float(analysis.effective_dimension(np.stack([np.cos(angle), np.sin(angle)], axis=1)).round(6))
     2.0
     """
-    from scipy.stats import entropy  # half a second that planes do without
+    from scipy.stats import entropy  # takes half a second, which other functions need not wait for
 
     array = point_sets("E", E)
     centred = array - array.mean(axis=-2, keepdims=True)

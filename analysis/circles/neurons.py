@@ -84,7 +84,7 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     orders = tuple(whole_number("orders", order, 1) for order in orders)
     K = spectrum.theta.shape[-1]
     frequency = spectrum.frequency.reshape(-1, spectrum.hidden)
-    place = (frequency + (K + 1) * np.arange(len(frequency))[:, None]).ravel()  # dead ones have it too
+    place = (frequency + (K + 1) * np.arange(len(frequency))[:, None]).ravel()  # the first is of dead neurons
     unit = np.exp(1j * np.angle(spectrum.at_frequency(spectrum.theta))).ravel()
 
     def by_frequency(values: Any) -> Array:

@@ -78,7 +78,7 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
     >>> [one.rate.format(2) for one in bins]
     ['0.00 [0.00, 0.28]', '0.22 [0.06, 0.55]', '0.30 [0.11, 0.60]']
     """
-    x, y = _pair(values, survived)
+    x, y = _pair("values", values, survived)
     names = None if groups is None else _names(groups, x)
     edges = np.unique(np.quantile(x, np.linspace(0, 1, whole_number("bins", bins, 1) + 1)))
     if len(edges) < 2:
@@ -148,7 +148,7 @@ class Fitness:
     odds: Array
 
 
-@one_blas_thread  # whose threads would wait for one another a hundred times longer than they compute
+@one_blas_thread  # several threads would wait for one another a hundred times longer than they compute
 def fitness(
     signals: Any, gradients: Any, survived: Any, groups: Any = None, *, resamples: int = 200, seed: int = 0
 ) -> Fitness:
@@ -187,18 +187,22 @@ def fitness(
     >>> found.groups, found.svm.left_out.estimate > found.majority
     (40, True)
     """
-    x, y = _pair(signals, survived)
-    g, _ = _pair(gradients, survived)
+    x, y = _pair("signals", signals, survived)
+    g, _ = _pair("gradients", gradients, survived)
     resamples = whole_number("resamples", resamples, 1)
     if groups is None:
         if np.ndim(signals) != 2:
-            raise InputError("groups must be given if signals do not have the shape (runs, K)")
+            raise InputError(
+                f"groups must be given unless signals have the shape (runs, K), got {np.shape(signals)}"
+            )
         groups = np.arange(len(np.asarray(signals)))
     names = _names(groups, x)
     if len(np.unique(names)) < 2:
         raise InputError(f"groups must name at least 2 groups of the runs, got {np.asarray(groups)!r}"[:200])
     if y.all() or not y.any():
-        raise InputError(f"survived must hold survivors and dead circles, got {int(y.sum())} of {y.size}")
+        raise InputError(
+            f"survived must hold survivors and dead circles, got {int(y.sum())} survivors of {y.size} circles"
+        )
     X = np.stack([x, g], axis=1)
     folds = GroupKFold(min(10, len(np.unique(names))))
     if any(y[rest].all() or not y[rest].any() for rest, _ in folds.split(X, y, names)):
@@ -380,11 +384,11 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     )
 
 
-def _pair(values: Any, survived: Any) -> tuple[Array, Booleans]:
+def _pair(name: str, values: Any, survived: Any) -> tuple[Array, Booleans]:
     """Return checked values and outcomes, each as a flat array."""
-    x, y = finite_array("values", values), np.asarray(survived)
+    x, y = finite_array(name, values), np.asarray(survived)
     if y.dtype != np.bool_ or x.shape != y.shape or not x.size:
         raise InputError(
-            f"values and survived (bool) must have one shape, got {x.shape} and {y.dtype} of {y.shape}"
+            f"{name} and survived (bool) must have the same shape, got {x.shape} and {y.dtype} of {y.shape}"
         )
     return x.ravel(), y.ravel()

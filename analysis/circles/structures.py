@@ -14,9 +14,9 @@ from physics.theory.operations import Operation
 
 PLAIN = ("EffectiveTheory", "ToyAddition")
 MODULAR = ("ParticleSystem", "ConstantAttention", "EmbeddingMLP", "TokenTransformer")
-"""Types that learn plain addition, and types that add modulo their tokens, if no operation is recorded."""
+"""Models and systems that learn plain addition, and those that add modulo their number of tokens."""
 UNPAIRED = ("AffineFlow", "LinearNetwork", "ImageMLP")
-"""Types without sums of pairs, for which circles and grids have no meaning."""
+"""Models and systems without sums of pairs, for which circles and grids have no meaning."""
 
 
 @dataclass(frozen=True, eq=False)

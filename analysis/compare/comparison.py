@@ -206,21 +206,21 @@ def compare(
     Raises
     ------
     InputError
-        If no run of an ensemble is finite, `paired` runs differ in number, `align` or `thresholds` name
-        something that one ensemble lacks, `accuracies` do not have one value for each trained run, or an
+        If no run of an ensemble is finite, or `paired` runs differ in number. If `align` or `thresholds` name
+        something that one ensemble lacks, or `accuracies` do not have one value for each trained run. If an
         argument asks to compare shapes of different numbers of tokens.
 
     Examples
     --------
     >>> import analysis, physics
-    >>> start = physics.simulate(physics.ParticleSystem(7), runs=10, steps=1).initial
+    >>> start = physics.simulate(physics.ParticleSystem(7), runs=6, steps=1).initial
     >>> weak, strong = (
-    ...     physics.simulate(physics.ParticleSystem(7, alignment=a), runs=10, steps=20, initial=start)
+    ...     physics.simulate(physics.ParticleSystem(7, alignment=a), runs=6, steps=10, initial=start)
     ...     for a in (0.0, 3.0)
     ... )
-    >>> found = analysis.compare(weak, strong, names=("weak", "strong"))
+    >>> found = analysis.compare(weak, strong, names=("weak", "strong"), align="none")  # both have one clock
     >>> found.motion.paired, found.motion.error.shape, found.distributions["circles"].test
-    (True, (10, 21), "Fisher's exact test")
+    (True, (6, 11), "Fisher's exact test")
     """
     delta = number("delta", delta, above=0.0)
     first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ class Motion:
     chance_error: Interval
 
     def at_edge(self, ratio: float) -> bool:
-        """Return whether τ lies at an end of the search range, so that the true value may lie beyond it.
+        """Return whether the time factor τ is at an end of the search range, and may lie beyond it.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 RATIOS = 120
 """Number of ratios that are tried to find the estimate and the interval."""
 ROUNDING = 1e-9
-"""Rounding error of a survival probability, which is a product of fractions, near one half."""
+"""Rounding error that is allowed for when a product of fractions is compared with one half."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class Onsets:
         found: Any = stats.ecdf(
             stats.CensoredData(uncensored=self.times[self.reached], right=self.times[~self.reached])
         ).sf
-        with warnings.catch_warnings():  # the band is undefined there
+        with warnings.catch_warnings():  # the band is undefined once all runs have reached the threshold
             warnings.simplefilter("ignore", RuntimeWarning)
             band = found.confidence_interval(CONFIDENCE, method="log-log")
         times = np.unique(self.times[self.reached])
@@ -181,7 +181,11 @@ class OnsetDifference:
 
     @property
     def differs(self) -> bool:
-        """Whether a difference is shown: Holm's p is below 0.05, and the ratio's interval excludes 1."""
+        """Whether the two ensembles reach the threshold at significantly different times.
+
+        The p-value must be below 0.05, which is Holm's in a comparison and otherwise that of the test, and
+        the interval of the ratio must not contain 1.
+        """
         return is_shown(self.adjusted_p_value, self.p_value) and not self.ratio.covers(1.0)
 
 
@@ -193,7 +197,7 @@ def compare_onsets(
     pairs: Iterable[tuple[int, int]] = (),
     clock: tuple[float, float] = (1.0, 1.0),
 ) -> OnsetDifference:
-    """Compare the times at which two ensembles reach a threshold, with runs that never reach it as censored.
+    """Compare the times at which two ensembles reach a threshold, which some runs may never reach.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
     ------
     InputError
         If `theory` is none of these, `pairs` is not a training set, the problem has more than 2^20
-        relabelings, or its modulus is not the number of tokens.
+        relabelings, or it adds modulo a number that some sums exceed and that is not the number of tokens.
 
     Examples
     --------

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from analysis.circles.signals import Signals, signals_of
+from analysis.laws.honest import HonestScores, honest_scores
 from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
 from analysis.laws.ode import fit_trajectories
 from analysis.laws.regressors import CRITERIA
 from analysis.laws.resampling import Resampled, resample_coefficients
-from analysis.laws.scores import HonestScores, Law, fit_law, honest_scores
+from analysis.laws.scores import Law, fit_law
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory
@@ -23,21 +24,33 @@ LAWS = ("linear", "mean-field", "lotka-volterra")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Law to fit, and how to fit it.
+    """Which law to fit to signals, and how to fit it; see `fit_batch`.
 
     Parameters
     ----------
     law : {"linear", "mean-field", "lotka-volterra"}, default "linear"
-        Law: the linear ODE of the paper, `MeanFieldRegressor`, or `lotka_volterra`.
-    penalty, alpha, l1_ratio, max_iter
-        Penalty of the linear and the quadratic law, as in `LinearODERegressor`.
+        Law: the linear ODE of Ding et al., `MeanFieldRegressor`, or `lotka_volterra`.
+    penalty : {"lasso", "elastic-net", None}, default "lasso"
+        Penalty of the linear and the quadratic law; None for least squares.
+    alpha : float or {"aic", "bic", "cv"}, default 0.01
+        Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`.
+    l1_ratio : float, default 0.5
+        Fraction of the L1 norm in the elastic net, from 0 to 1; it must be greater than 0 if it is used.
+    max_iter : int, default 100_000
+        Largest number of sweeps of coordinate descent for each target.
     kind : {"increment", "generator"}, default "increment"
-        As in `fit_trajectories`.
+        Whether to fit the change per step, `x_{n+1} - x_n = f(x_n)`, or the rate of change, `dx/dt = f(x)`.
 
     Raises
     ------
     InputError
         If a value is not allowed.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.Recipe(law="lotka-volterra", penalty=None).label
+    'Lotka-Volterra, least squares'
     """
 
     law: str = "linear"
@@ -73,12 +86,12 @@ class Recipe:
         Parameters
         ----------
         signals, times : array_like
-            As in `fit_trajectories`.
+            Signals (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
 
         Returns
         -------
         Law
-            Fitted law, an `ODEFit` if it is linear.
+            Fitted law; it is an `ODEFit` if it is linear.
 
         Raises
         ------
@@ -125,11 +138,12 @@ class Recipe:
         seed : int, default 0
             Seed of the resamples.
         **window
-            Steps `first` and `last`, as in `batch_signals`.
+            Steps `first` and `last` of the fit, as in `fit_batch`.
 
         Returns
         -------
         Resampled
+            Intervals of all coefficients.
 
         Raises
         ------
@@ -152,28 +166,32 @@ def fit_batch(
     last: int | None = 1000,
     split: float = 0.5,
 ) -> HonestScores:
-    """Fit one law to all runs of a batch, and score it in sample, forward in time and across runs.
+    """Fit one law to all runs of a batch, and score it on these data, on later frames, and on unseen runs.
 
     Parameters
     ----------
     batch : Trajectory, sequence of Trajectory, or sequence of Signals
         Runs to fit. All are assumed to obey the same law.
     recipe : Recipe, optional
-        The paper's Lasso by default.
-    first, last : int
-        First and last step to fit, if trajectories are given.
+        Law and fit; by default the Lasso of Ding et al., `Recipe()`.
+    first : int, default 0
+        First step to fit, if trajectories are given.
+    last : int, default 1000
+        Last step to fit, if trajectories are given; None for the last step of each.
     split : float, default 0.5
-        As in `honest_scores`.
+        Fraction of the frames of each run that the forward fit sees, greater than 0 and less than 1.
 
     Returns
     -------
     HonestScores
-        Scores and the law. `Law.missed` names the fits that have not converged; there is no warning.
+        Scores and the law. `Law.missed` lists the components whose fits have not converged; there is no
+        warning.
 
     Raises
     ------
     InputError
-        As `fit_trajectories`; if a signal is not finite, or the trajectories differ in the number of tokens.
+        If the data cannot be fitted (see `fit_trajectories`), a signal is not finite, or the trajectories
+        differ in the number of tokens.
 
     Examples
     --------
@@ -191,7 +209,7 @@ def fit_batch(
 
 
 def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Signals]:
-    """Return the signals of all runs of a batch; see `fit_batch`."""
+    """Return the signals of all runs of a batch between two steps; see `fit_batch`."""
     parts = list(batch) if isinstance(batch, Sequence) else [batch]
     if not parts:
         raise InputError("batch must hold at least one run, got none")

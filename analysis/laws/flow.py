@@ -1,7 +1,7 @@
-"""Affine laws: solution, rollout, conversion, fixed points, stability, and the interactions of components.
+"""Affine laws: solution, rollout, conversion, fixed points, stability, and interactions of components.
 
 Two objects are distinguished. The **increment map** is `x_{n+1} = x_n + A x_n + b`, the **generator** is
-`dx/dt = A x + b`. They agree only to first order in the step; `to_increment` and `to_generator` convert.
+`dx/dt = A x + b`. They agree only to first order in the step; `to_increment` and `to_generator` convert them.
 """
 
 from dataclasses import dataclass
@@ -19,38 +19,47 @@ Array = NDArray[np.float64]
 
 
 def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
-    """Solve `dx/dt = A x + b` exactly, for any A, even a singular one.
+    """Solve the differential equation `dx/dt = A x + b` exactly, for any A, even a singular one.
 
     Parameters
     ----------
     A : array_like, shape (K, K)
+        Matrix of the generator, per unit of time.
     b : array_like, shape (K,)
+        Constant of the generator.
     x0 : array_like, shape (K,)
         State at time 0.
     times : array_like, shape (n,)
+        Times at which the solution is wanted.
 
     Returns
     -------
     ndarray of float64, shape (n, K)
-        States, from the exponential of the matrix ``[[A, b], [0, 0]]``. Eq. 4 of the paper adds 1e-8 I to A
-        and inverts it.
+        States, from the exponential of the matrix ``[[A, b], [0, 0]]``. Eq. 4 of Ding et al. adds 1e-8 I to A
+        and inverts it instead.
 
     Raises
     ------
     InputError
         If shapes do not agree or values are not finite.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.affine_solution([[-1.0]], [1.0], [0.0], [0.0, 1.0])[:, 0].round(4).tolist()  # 1 - exp(-t)
+    [0.0, 0.6321]
     """
     A, b = _affine(A, b)
     return AffineFlow(A, b).solve(_state(x0, b), finite_array("times", times).reshape(-1))
 
 
 def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
-    """Iterate the increment map `x_{n+1} = x_n + A x_n + b`.
+    """Iterate the increment map `x_{n+1} = x_n + A x_n + b` from a state.
 
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of the map, for each step.
+        Matrix of the map, per step.
     b : array_like, shape (K,)
         Constant of the map.
     x0 : array_like, shape (K,)
@@ -85,7 +94,7 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
 
 
 def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
-    """Return the increment map over a time step of a generator.
+    """Convert a generator to the increment map over one time step.
 
     Parameters
     ----------
@@ -94,17 +103,26 @@ def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     b : array_like, shape (K,)
         Constant of the generator.
     step : float, default 1.0
-        Length of the step, in units of time.
+        Length of the time step, greater than 0.
 
     Returns
     -------
-    tuple of ndarray of float64, shapes (K, K) and (K,)
-        A and b of the map x(t + step) = x(t) + A x(t) + b.
+    A : ndarray of float64, shape (K, K)
+        Matrix of the map x(t + step) = x(t) + A x(t) + b.
+    b : ndarray of float64, shape (K,)
+        Constant of the map.
 
     Raises
     ------
     InputError
         If shapes do not agree, a value is not finite, or `step` is not greater than 0.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> A, b = analysis.to_increment([[-1.0]], [1.0])
+    >>> A.round(4).tolist(), b.round(4).tolist()
+    ([[-0.6321]], [0.6321])
     """
     A, b = _affine(A, b)
     size = len(b)
@@ -113,7 +131,7 @@ def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
 
 
 def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
-    """Return the generator whose flow over a time step is an increment map; the inverse of `to_increment`.
+    """Convert an increment map to the generator whose flow over one time step it is.
 
     Parameters
     ----------
@@ -122,19 +140,32 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     b : array_like, shape (K,)
         Constant of the map.
     step : float, default 1.0
-        Length of the step, in units of time.
+        Length of the time step, greater than 0.
 
     Returns
     -------
-    tuple of ndarray of float64, shapes (K, K) and (K,)
-        A and b of the generator dx/dt = A x + b.
+    A : ndarray of float64, shape (K, K)
+        Matrix of the generator dx/dt = A x + b.
+    b : ndarray of float64, shape (K,)
+        Constant of the generator.
 
     Raises
     ------
     InputError
-        If there is none. If 1 + A has an eigenvalue that is zero, or real and negative, the map is not part
-        of any real flow. For a flow that oscillates faster than half a turn per step, the generator that is
-        found is not its own.
+        If an argument is invalid, or there is no real generator because 1 + A has an eigenvalue that is zero,
+        or real and negative.
+
+    Notes
+    -----
+    Several generators may have the same increment map. The one with the slowest oscillations is returned,
+    which is wrong for a flow that oscillates faster than half a turn per step.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> A, b = analysis.to_generator([[np.exp(-1) - 1]], [1 - np.exp(-1)])
+    >>> A.round(6).tolist(), b.round(6).tolist()
+    ([[-1.0]], [1.0])
     """
     A, b = _affine(A, b)
     step = number("step", step, above=0.0)
@@ -156,14 +187,14 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class FixedPoints:
-    """States at which an affine law does not change.
+    """States at which an affine law is at rest, which `fixed_points` returns.
 
     Attributes
     ----------
-    point : ndarray, shape (K,), or None
+    point : ndarray of float64, shape (K,), or None
         Fixed point nearest to 0, or None if there is none because b is not in the range of A.
-    directions : ndarray, shape (K, n)
-        Orthonormal directions of further fixed points, if A is singular.
+    directions : ndarray of float64, shape (K, n)
+        Orthonormal directions of further fixed points, if A is singular; otherwise n is 0.
     """
 
     point: Array | None
@@ -171,24 +202,30 @@ class FixedPoints:
 
 
 def fixed_points(A: Any, b: Any) -> FixedPoints:
-    """Find the states at which a linear law is at rest, ``A x + b = 0``.
+    """Find the states at which an affine law is at rest, where ``A x + b = 0``.
 
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of an increment map or of a generator; both have the same points of rest.
+        Matrix of an increment map or of a generator; both have the same fixed points.
     b : array_like, shape (K,)
         Constant of the law.
 
     Returns
     -------
     FixedPoints
-        One point of rest, or None, and the directions in which there are more.
+        One fixed point, or None, and the directions in which there are more.
 
     Raises
     ------
     InputError
         If shapes do not agree, or a value is not finite.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.fixed_points([[-2.0, 0.0], [0.0, -1.0]], [2.0, 3.0]).point.tolist()
+    [1.0, 3.0]
     """
     A, b = _affine(A, b)
     point = np.linalg.lstsq(A, -b, rcond=None)[0]
@@ -199,15 +236,16 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
 
 @dataclass(frozen=True)
 class Stability:
-    """How an affine law behaves near its fixed points.
+    """How an affine law behaves near its fixed points, which `stability` returns.
 
     Attributes
     ----------
-    eigenvalues : ndarray of complex, shape (K,)
+    eigenvalues : ndarray of complex128, shape (K,)
         Eigenvalues of A, the fastest growing first.
-    growth : ndarray, shape (K,)
-        Growth rates: the real parts of the eigenvalues of a generator, or ``log |1 + μ|`` for each increment,
-        which is -inf if one increment makes a mode vanish.
+    growth : ndarray of float64, shape (K,)
+        Growth rate of each mode: the real part of the eigenvalue of a generator, per unit of time, or ``log
+        |1 + μ|`` for an eigenvalue μ of an increment map, per step. It is -inf if a mode vanishes in one
+        step.
     stable : bool
         Whether all modes decay.
     """
@@ -218,7 +256,7 @@ class Stability:
 
 
 def stability(A: Any, *, kind: str = "increment") -> Stability:
-    """Return the eigenvalues of a linear law, and whether all deviations from its point of rest decay.
+    """Return how fast deviations from the fixed point of an affine law grow, and whether all of them decay.
 
     Parameters
     ----------
@@ -230,6 +268,7 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
     Returns
     -------
     Stability
+        Eigenvalues, growth rates, and whether the law is stable.
 
     Raises
     ------
@@ -255,20 +294,33 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
 
 
 def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
-    """List which components help or hinder each other, by the off-diagonal signs of A (Ding §4.2).
+    """List which components help or hinder each other, by the off-diagonal signs of A (Ding et al. §4.2).
 
     Parameters
     ----------
     A : array_like, shape (K, K)
+        Matrix of a law; A_ij is the effect of component j on the change of component i.
     names : sequence, optional
         Names of the components, by default 1 … K as for frequencies.
 
     Returns
     -------
     list of dict
-        For each pair i < j in which one component acts on the other: ``first``, ``second``, the coefficients
-        ``on_first`` (A_ij) and ``on_second`` (A_ji), and ``relation``: collaboration if none is negative,
-        competition if none is positive, and exploitation if the signs differ. The strongest pair is first.
+        A row for each pair i < j in which one component acts on the other: ``first``, ``second``, the
+        coefficients ``on_first`` (A_ij) and ``on_second`` (A_ji), and ``relation``. It is "collaboration" if
+        no coefficient is negative, "competition" if none is positive, and "exploitation" if the signs differ.
+        The strongest pair is first.
+
+    Raises
+    ------
+    InputError
+        If `A` is not a finite square matrix.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> [(row["first"], row["second"], row["relation"]) for row in analysis.interactions([[0, -1], [-2, 0]])]
+    [(1, 2, 'competition')]
     """
     matrix = finite_array("A", A)
     _affine(matrix, np.zeros(len(matrix)))
@@ -294,6 +346,7 @@ def augmented(A: Array, b: Array) -> Array:
 
 
 def _affine(A: Any, b: Any) -> tuple[Array, Array]:
+    """Return A and b as checked arrays."""
     A, b = finite_array("A", A), finite_array("b", b)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or b.shape != A.shape[:1] or not b.size:
         raise InputError(f"A and b must have the shapes (K, K) and (K,), got {A.shape} and {b.shape}")
@@ -301,6 +354,7 @@ def _affine(A: Any, b: Any) -> tuple[Array, Array]:
 
 
 def _state(x0: Any, b: Array) -> Array:
+    """Return a state as a checked array with the shape of b."""
     state = finite_array("x0", x0)
     if state.shape != b.shape:
         raise InputError(f"x0 must have the shape {b.shape}, got {state.shape}")

@@ -1,6 +1,6 @@
 """Lasso and elastic net for many problems at once, from their second moments.
 
-It replaces scikit-learn, which takes 724 times as long for 2900 targets that must converge (`grokphys bench
+This replaces scikit-learn, which takes 724 times as long for 2900 targets that must converge (`grokphys bench
 ode`).
 """
 
@@ -20,15 +20,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Moments:
-    """Centered second moments, divided by the number of samples, of m regressions of one shape.
+    """Centered second moments, divided by the number of samples, of m regressions with the same shape.
 
     Attributes
     ----------
-    gram : ndarray, shape (m, K, K)
-    cross : ndarray, shape (m, T, K)
-    power : ndarray, shape (m, T)
+    gram : ndarray of float64, shape (m, K, K)
+        Covariances of the features.
+    cross : ndarray of float64, shape (m, T, K)
+        Covariances of targets and features.
+    power : ndarray of float64, shape (m, T)
         Variance of every target.
-    feature_mean, target_mean : ndarray, shapes (m, K) and (m, T)
+    feature_mean, target_mean : ndarray of float64, shapes (m, K) and (m, T)
+        Means of features and targets.
     """
 
     gram: Array
@@ -39,7 +42,10 @@ class Moments:
 
     @classmethod
     def of(cls, problems: Sequence[tuple[Array, Array]]) -> "Moments":
-        """Return the moments of (X (n_i, K), Y (n_i, T)), centered before squaring to lose no digits."""
+        """Return the moments of regressions (X (n_i, K), Y (n_i, T)).
+
+        The data are centered before they are squared, so that no digits are lost.
+        """
         parts = []
         for X, Y in problems:
             x, y = X.mean(axis=0), Y.mean(axis=0)
@@ -48,7 +54,7 @@ class Moments:
         return cls(*(np.stack(part) for part in zip(*parts, strict=True)))
 
     def pooled(self, weights: Array) -> "Moments":
-        """Return the moments of mixtures: row r of `weights` (R, m), shares of samples, makes problem r."""
+        """Return the moments of R mixtures: row r of `weights` (R, m) weights the samples of mixture r."""
         share = weights / weights.sum(axis=1, keepdims=True)
         x, y = share @ self.feature_mean, share @ self.target_mean
         # About the mean of the mixture: the variance within the parts plus that of their means.
@@ -65,14 +71,17 @@ class Moments:
 
 @dataclass(frozen=True)
 class LassoSolution:
-    """Solutions of m problems with T targets at P penalties.
+    """Solutions of m regressions with K features and T targets at P penalties each.
 
     Attributes
     ----------
-    coef : ndarray, shape (m, T, P, K)
-    intercept : ndarray, shape (m, T, P)
+    coef : ndarray of float64, shape (m, T, P, K)
+        Coefficients.
+    intercept : ndarray of float64, shape (m, T, P)
+        Constants.
     sweeps : ndarray of int64, shape (m, T, P)
-    gap : ndarray, shape (m, T, P)
+        Number of sweeps of coordinate descent that were taken.
+    gap : ndarray of float64, shape (m, T, P)
         Duality gap, an upper bound of the excess of the objective over its minimum.
     converged : ndarray of bool, shape (m, T, P)
         Whether the gap is at most `tol` times the variance of the target.
@@ -88,7 +97,7 @@ class LassoSolution:
 def solve(
     moments: Moments, alpha: Array, *, l1_ratio: float = 1.0, max_iter: int = 100_000, tol: float = 1e-8
 ) -> LassoSolution:
-    """Solve all problems; `alpha` (T, P) is greater than 0 and falls along each row, which is a path."""
+    """Solve all problems. `alpha` (T, P) is greater than 0 and decreases along each row, which is a path."""
     m, targets, features = moments.cross.shape
     alpha = np.ascontiguousarray(np.broadcast_to(alpha, (targets, alpha.shape[1])))
     points = alpha.shape[1]
@@ -120,9 +129,9 @@ def batch_lasso(
 ) -> LassoSolution:
     """Fit Lasso or elastic net to all targets of many regressions, on all cores.
 
-    Each minimizes ``‖y - Xw - w₀‖² / (2n) + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio) ‖w‖² / 2)``, as
-    `sklearn.linear_model.ElasticNet` does. It is faster because targets of one regression share its Gram
-    matrix.
+    Each fit minimizes ``‖y - Xw - w₀‖² / (2n) + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio) ‖w‖² / 2)``, as
+    `sklearn.linear_model.ElasticNet` does. This function is faster because targets of one regression share
+    its Gram matrix.
 
     Parameters
     ----------
@@ -140,12 +149,20 @@ def batch_lasso(
     Returns
     -------
     LassoSolution
-        With P = 1.
+        Coefficients and constants of all regressions, with P = 1.
 
     Raises
     ------
     InputError
         If shapes do not agree, a value is not finite, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> found = analysis.batch_lasso([(X, X[:, :1]), (X, 2 * X[:, 1:2])], alpha=0.1)
+    >>> found.coef.shape, np.count_nonzero(found.coef, axis=-1).ravel().tolist()
+    ((2, 1, 1, 3), [1, 1])
     """
     checked = []
     for k, (X, Y) in enumerate(problems):
@@ -170,7 +187,7 @@ def batch_lasso(
 
 
 def ratio(l1_ratio: float) -> float:
-    """Return `l1_ratio` if it is greater than 0 and at most 1."""
+    """Return a checked `l1_ratio`, which is greater than 0 and at most 1."""
     l1_ratio = number("l1_ratio", l1_ratio, above=0.0)
     if l1_ratio > 1:
         raise InputError(f"l1_ratio must be greater than 0 and at most 1, got {l1_ratio:g}")
@@ -178,6 +195,6 @@ def ratio(l1_ratio: float) -> float:
 
 
 def path(moments: Moments, l1_ratio: float, points: int = 60, depth: float = 1e-4) -> Array:
-    """Return decreasing penalties (T, points), from the smallest one under which no coefficient remains."""
+    """Return decreasing penalties (T, points), from the smallest one at which all coefficients are 0."""
     strongest = np.maximum(np.abs(moments.cross[0]).max(axis=1), np.finfo(float).tiny) / l1_ratio
     return np.asarray(strongest[:, None] * np.geomspace(1, depth, points))

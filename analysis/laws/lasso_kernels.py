@@ -1,4 +1,4 @@
-"""Lasso and elastic net from Gram matrices, by coordinate descent that ends on exact active sets."""
+"""Lasso and elastic net from Gram matrices, by coordinate descent that ends with exact solutions."""
 
 import math
 
@@ -18,7 +18,7 @@ PIVOT = 1e-13
 
 @kernel()
 def _sweep(gram: Array, l1: float, l2: float, w: Array, g: Array) -> None:
-    """Minimize over each coefficient in turn, and keep the gradient ``g = q - (gram + l2) w`` up to date."""
+    """Minimize over each coefficient in turn, and update the gradient ``g = q - (gram + l2) w``."""
     features = w.size
     for j in range(features):
         curvature = gram[j, j] + l2
@@ -36,13 +36,13 @@ def _sweep(gram: Array, l1: float, l2: float, w: Array, g: Array) -> None:
 
 @kernel()
 def _solve_active(gram: Array, l1: float, l2: float, q: Array, w: Array, L: Array, rows: Integers) -> int:
-    """Move `w` towards the minimum on its active set, up to the first coefficient that changes its sign.
+    """Move `w` to the minimum on its active set, or up to the first coefficient that changes its sign.
 
-    Returns 1 if that minimum was reached and 0 if a coefficient left the set on the way, so that repeated
-    calls terminate. On the segment the objective is one convex quadratic that decreases towards its minimum,
-    so no step increases it. If features of the set are linearly dependent, the step follows the dependence:
-    predictions stay the same, and the L1 norm decreases until a coefficient is zero. L and `rows` are
-    scratch.
+    The active set is the coefficients that are not zero. Returns 1 if the minimum was reached; 0 if a
+    coefficient left the set on the way, so that repeated calls terminate; and -1 if no step can be taken. On
+    the segment the objective is one convex quadratic that decreases towards its minimum, so no step increases
+    it. If features of the set are linearly dependent, the step follows the dependence: predictions stay the
+    same, and the L1 norm decreases until a coefficient is zero. `L` and `rows` are scratch.
     """
     size = 0
     for j in range(w.size):
@@ -92,7 +92,7 @@ def _solve_active(gram: Array, l1: float, l2: float, q: Array, w: Array, L: Arra
 
 @kernel()
 def _leave_dependence(gram: Array, w: Array, L: Array, rows: Integers, a: int) -> int:
-    """Move along the dependence of the a-th active feature on those before it until one is zero."""
+    """Move along the dependence of active feature `a` on those before it, until a coefficient is zero."""
     v = np.empty(a + 1)
     v[a] = 1.0
     for i in range(a):
@@ -127,6 +127,7 @@ def _leave_dependence(gram: Array, w: Array, L: Array, rows: Integers, a: int) -
 
 @kernel()
 def _gradient(gram: Array, l2: float, q: Array, w: Array, g: Array) -> None:
+    """Compute the gradient ``g = q - (gram + l2) w``."""
     for j in range(w.size):
         value = q[j] - l2 * w[j]
         for k in range(w.size):
@@ -136,10 +137,10 @@ def _gradient(gram: Array, l2: float, q: Array, w: Array, g: Array) -> None:
 
 @kernel()
 def _gap(power: float, l1: float, q: Array, w: Array, g: Array) -> float:
-    """Return the duality gap of ``½ ‖y - Xw‖² / n + …`` at the residual, scaled to be feasible.
+    """Return the duality gap of ``½ ‖y - Xw‖² / n + …`` at the residual, scaled by c to be feasible.
 
-    Written as ``½ (1-c)² r² + l1 ‖w‖₁ - c wᵀg``, it has no large terms that cancel near the optimum, where
-    the factor c is 1.
+    It is written as ``½ (1-c)² r² + l1 ‖w‖₁ - c wᵀg``, which has no large terms that cancel near the optimum,
+    where the factor c is 1.
     """
     steepest = 0.0
     norm = 0.0
@@ -158,7 +159,7 @@ def _gap(power: float, l1: float, q: Array, w: Array, g: Array) -> float:
 def _target(
     gram: Array, q: Array, power: float, l1: float, l2: float, limit: int, tol: float, w: Array
 ) -> tuple[int, float]:
-    """Minimize for one target, starting from `w`; return the sweeps taken and the duality gap.
+    """Minimize for one target, starting from `w`; return the number of sweeps and the duality gap.
 
     Plain sweeps need tens of thousands of rounds if signals are collinear. Therefore each sweep, which adds
     features, is followed by exact solutions on the active set, which remove features. When neither changes
@@ -208,13 +209,13 @@ def lasso_paths(
     """Minimize ``½ wᵀ(G + l2)w - qᵀw + l1 ‖w‖₁`` for every problem, target and penalty.
 
     `gram` (m, K, K), `q` (m, T, K) and `power` (m, T) are the second moments of m problems: of the features,
-    of features and targets, of the targets. `l1` and `l2` are (T, P), each row a path from strong to weak, on
-    which a solution starts from the one before. Writes `coefficients` (m, T, P, K), `sweeps` and `gaps`
-    (m, T, P).
+    of features and targets, and of the targets. `l1` and `l2` are (T, P). Each of their rows is a path from
+    strong to weak penalties, on which a solution starts from the previous one. The kernel writes
+    `coefficients` (m, T, P, K), `sweeps` and `gaps` (m, T, P).
 
     This is fast because a sweep costs K² for each target instead of K times the number of samples, and
-    because a few sweeps replace thousands. Each (problem, target) owns its rows, so the bits do not depend on
-    the threads.
+    because a few sweeps replace thousands. Each (problem, target) owns its rows, so the results do not depend
+    on the threads.
     """
     targets, points = l1.shape
     for row in range(begin, end):

@@ -19,33 +19,48 @@ MEMORY = 2**30
 
 
 def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
-    """Fit `dx/dt = A x + b` to whole trajectories instead of to their difference quotients.
+    """Fit `dx/dt = A x + b` to whole trajectories, instead of to their difference quotients.
 
-    Minimizes ``Σ |x(t_n; A, b, x₀) - x_n|²`` over A, b and the start of every trajectory, with components
-    weighted by their residuals in a second round: this is maximum likelihood for independent noise whose size
-    differs between components. Data without noise give A and b to rounding at any spacing, and noise does not
-    bias them.
+    Noise biases difference quotients, and their error grows with the spacing of the frames. This fit has
+    neither problem, but takes longer than `fit_trajectories`.
 
     Parameters
     ----------
-    signals, times
-        As in `fit_trajectories`, with at least 4 frames in each trajectory. Up to a dozen components are
-        practical, because the work grows with the fourth power of their number.
+    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
+        Trajectories of the K components, with at least 4 frames each. Up to a dozen components are practical,
+        because the work grows with the fourth power of their number.
+    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
+        Increasing times of the frames. By default 0, 1, 2, ….
 
     Returns
     -------
     ODEFit
-        Of kind "generator".
+        Fitted law of kind "generator".
 
     Raises
     ------
     InputError
-        As `fit_trajectories`, or if there are more unknowns than values, or too many components.
+        If the data are invalid (see `fit_trajectories`), if there are more unknowns than values, or if there
+        are too many components for the memory.
 
     Warns
     -----
     FitWarning
         If the trajectories do not determine A and b.
+
+    Notes
+    -----
+    The fit minimizes ``Σ |x(t_n; A, b, x₀) - x_n|²`` over A, b and the start x₀ of every trajectory. In a
+    second round, components are weighted by their residuals. This is maximum likelihood for independent noise
+    whose size differs between components. Data without noise give A and b up to rounding at any spacing.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> times = np.array([0.0, 0.5, 2.0, 3.0, 7.0])
+    >>> fit = analysis.match_trajectories(analysis.affine_solution([[-1.0]], [1.0], [0.0], times), times)
+    >>> fit.A.round(6).tolist(), fit.b.round(6).tolist()
+    ([[-1.0]], [1.0])
     """
     pieces = as_pieces(signals, times, minimum=4)
     size = pieces[0][1].shape[1]
@@ -85,20 +100,21 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
 
 
 def _say_what_is_open(jacobian: Array) -> None:
+    """Warn if the trajectories do not determine all unknowns."""
     columns = np.linalg.norm(jacobian, axis=0)
     values = np.linalg.svd(jacobian / np.where(columns > 0, columns, 1.0), compute_uv=False)
     open_ = int(np.count_nonzero(values < 1e-9 * values[0]))
     if open_:
         warnings.warn(
             f"the trajectories do not determine {open_} of {len(columns)} unknowns: other A and b give the "
-            "same "
-            "solutions, for example if the trajectories do not span the space; add trajectories",
+            "same solutions, for example if the trajectories do not span the space; add trajectories",
             FitWarning,
             stacklevel=3,
         )
 
 
 def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
+    """Return the fitted law with its scores."""
     pairs = differences(pieces, "generator")
     states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
     size = len(b)
@@ -121,7 +137,7 @@ def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
 
 
 def _start(clocks: list[Array], truth: list[Array]) -> Array:
-    """Return a first guess: least squares of ``x(t) = x₀ + A ∫x + b t``, which averages noise out."""
+    """Return a first guess by least squares of ``x(t) = x₀ + A ∫x + b t``, which averages noise out."""
     size, runs = truth[0].shape[1], len(truth)
     rows = []
     for k, (t, x) in enumerate(zip(clocks, truth, strict=True)):
@@ -135,7 +151,7 @@ def _start(clocks: list[Array], truth: list[Array]) -> Array:
 
 
 def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return A (K, K), b (K,) and the starts (runs, K)."""
+    """Return A (K, K), b (K,) and the starts (runs, K) from the vector of all unknowns."""
     square = size * size
     return (
         theta[:square].reshape(size, size),
@@ -145,13 +161,14 @@ def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
 
 
 def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
+    """Return the weighted differences between the solutions and the data, as one vector."""
     size = len(weights)
     A, b, starts = _unpack(theta, size)
     values, V = np.linalg.eig(augmented(A, b))
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for x0, t, x in zip(starts, clocks, truth, strict=True):
-            if np.linalg.cond(V) < 1e4:  # a sum of exponentials, which is then correct to twelve digits
+            if np.linalg.cond(V) < 1e4:  # the sum of exponentials is then correct to twelve digits
                 w = np.linalg.solve(V, np.append(x0, 1.0))
                 found = np.real((np.exp(values * t[:, None]) * w) @ V[:size].T)
             else:
@@ -161,7 +178,7 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
 
 
 def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
-    """Return derivatives of the solution by divided differences of the exponential (Daleckii-Krein)."""
+    """Return the derivatives of the residuals by divided differences of the exponential (Daleckii-Krein)."""
     size = len(weights)
     A, b, starts = _unpack(theta, size)
     M = augmented(A, b)
@@ -195,7 +212,10 @@ def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Ar
 
 
 def _by_blocks(M: Array, z0: Array, t: Array) -> tuple[Array, Array]:
-    """Return the same for any M, even a defective one, by exponentials of twice the size, which is slower."""
+    """Return the derivatives of the solution for any M, even a defective one.
+
+    It uses exponentials of twice the size, which is slower than the divided differences in `_jacobian`.
+    """
     size = len(M) - 1
     directions = np.zeros((size * (size + 1), 2 * size + 2, 2 * size + 2))
     directions[:, : size + 1, : size + 1] = directions[:, size + 1 :, size + 1 :] = M
@@ -211,6 +231,7 @@ def _by_blocks(M: Array, z0: Array, t: Array) -> tuple[Array, Array]:
 
 
 def _sinhc(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return sinh(z) / z, without cancellation near 0."""
     small = np.abs(z) < 1e-3
     safe = np.where(small, 1.0, z)
     return np.where(small, 1 + z * z / 6, np.sinh(safe) / safe)

@@ -1,4 +1,4 @@
-"""Nonlinear laws: mean-field competition, and Lotka-Volterra."""
+"""Nonlinear laws of the signals: mean-field competition, and Lotka-Volterra."""
 
 import itertools
 from collections.abc import Sequence
@@ -24,23 +24,24 @@ NINE: tuple[Term, ...] = (
 
 
 class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """Fit `dx_k = f(x_k; m₁, m₂, …)` with one f for all components and ``m_p = mean_j x_j^p``.
+    """Regression in which every component obeys one law of itself and of averages over all components.
 
-    Relabeling tokens by a unit of Z_p permutes the frequencies and changes nothing else, so a law that holds
-    for all runs commutes with permutations. This is the simplest such law: each component depends on the
-    others only through symmetric functions of all, which is a competition for shared resources.
+    It fits `dx_k = f(x_k; m₁, m₂, …)` with the same f for all k and ``m_p = mean_j x_j^p``. Relabeling tokens
+    by a unit of Z_p permutes the frequencies and changes nothing else, so a law that holds for all runs
+    commutes with permutations. This is the simplest such law: components compete for shared resources.
 
     Parameters
     ----------
     terms : sequence of tuple of int, or int, optional
         Terms of f, where ``(a, c₁, c₂, …)`` is ``x^a m₁^c₁ m₂^c₂ …``. A number means all terms up to that
-        degree; there are 14 up to the third. By default nine terms (the constant `NINE` of this module).
+        degree; there are 14 up to the third. By default it is the nine cubic terms that predict across runs:
+        1, m, x, x m, x m², x m₂, x², x² m, x³.
 
     Attributes
     ----------
     terms_ : list of tuple of int
         Terms of the fitted f, in the order of `coef_`.
-    coef_ : ndarray, shape (terms,)
+    coef_ : ndarray of float64, shape (terms,)
         Coefficients in the units of the data.
     scale_ : float
         Root mean square of the data, which is the unit in which the terms are formed.
@@ -49,13 +50,22 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     -----
     Such a law preserves the order of the components, because two equal components stay equal. Its rollout
     therefore ranks the components as the first frame does, and only predicts how many survive.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> x = np.random.default_rng(0).uniform(size=(200, 5))
+    >>> change = x * (0.1 - x.mean(axis=1, keepdims=True))  # x - x m: growth, and competition
+    >>> fit = analysis.MeanFieldRegressor([(1,), (1, 1)]).fit(x, change)
+    >>> fit.coef_.round(6).tolist()
+    [0.1, -1.0]
     """
 
     def __init__(self, terms: Sequence[Term] | int = NINE) -> None:
         self.terms = terms
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to states and their changes by least squares over all components at once.
+        """Fit the law to states and their changes, by least squares over all components at once.
 
         Parameters
         ----------
@@ -101,7 +111,8 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of float64, shape (samples, T) or (samples,), as `y` in `fit`
+        ndarray of float64, shape (samples, T) or (samples,)
+            Changes, in the shape of `y` in `fit`.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
@@ -109,7 +120,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return found[:, 0] if self.vector_ else found
 
     def _features(self, X: Array) -> Array:
-        """Terms (samples, T, terms)."""
+        """Return the terms (samples, T, terms) of scaled states."""
         x = X / self.scale_
         orders = max(len(term) for term in self.terms_) - 1
         means = [(x**p).mean(axis=1, keepdims=True) for p in range(1, orders + 1)]
@@ -123,7 +134,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return features
 
     def __sklearn_tags__(self) -> Any:
-        """It has few coefficients, so it scores poorly on data without the symmetry."""
+        """Mark the estimator as one with few coefficients, which fits data without its symmetry poorly."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
@@ -157,7 +168,7 @@ def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
 
 
 def term_name(term: Term) -> str:
-    """Name a term, such as ``x² m₁``."""
+    """Return the name of a term, such as ``x² m₁``."""
     raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
     lowered = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
     parts = []
@@ -169,19 +180,32 @@ def term_name(term: Term) -> str:
 
 
 def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **options: Any) -> Pipeline:
-    """Return an estimator with a constant, all linear and all quadratic terms (Ding, Eq. 2).
+    """Return an estimator with all terms up to second order in the components (Ding et al. 2024, Eq. 2).
 
-    Fit it with `fit_law`. It is nearly perfect in sample, but its rollouts diverge; `Score.reached` says
-    when.
+    The terms are a constant, the components, and their products. Fit it with `fit_law`. It is nearly perfect
+    in sample, but its rollouts diverge; `Score.reached` says when.
 
     Parameters
     ----------
-    penalty, alpha, **options
-        As in `LinearODERegressor`.
+    penalty : {"lasso", "elastic-net", None}, optional
+        Penalty; by default none, which is least squares.
+    alpha : float or {"aic", "bic", "cv"}, default 0.01
+        Weight of the penalty, or the criterion that chooses it.
+    **options
+        Further options of `LinearODERegressor`.
 
     Returns
     -------
     sklearn.pipeline.Pipeline
+        Estimator of the changes of states (samples, K).
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> run = analysis.signals_of(physics.example("ding"), 0, 1000)[0]
+    >>> law = analysis.fit_law(analysis.lotka_volterra(), run.values[:, :3], run.steps)
+    >>> sorted(law.table()[0])[:4]
+    ['1', 'frequency', 'x0', 'x0 x1']
     """
     return make_pipeline(
         PolynomialFeatures(degree=2, include_bias=False), LinearODERegressor(penalty, alpha, **options)

@@ -1,8 +1,8 @@
-"""Linear ODEs fitted to trajectories (Ding §4.2), one at a time or hundreds at once.
+"""Linear ODEs fitted to trajectories (Ding et al. §4.2), one at a time or hundreds at once.
 
-The **increment map** is `x_{n+1} = x_n + A x_n + b`, which the paper's recipe fits from consecutive steps.
-The **generator** is `dx/dt = A x + b`. They agree only to first order in the step; `analysis.laws.flow`
-converts.
+The **increment map** is `x_{n+1} = x_n + A x_n + b`, which the paper fits to consecutive steps. The
+**generator** is `dx/dt = A x + b`. They agree only to first order in the step; `analysis.laws.flow` converts
+them.
 """
 
 import warnings
@@ -30,17 +30,27 @@ The published code stops Lasso after 1000 sweeps even if it has not converged; h
 
 
 class FitWarning(UserWarning):
-    """Warning that the data or the penalty limit the meaning of the coefficients of a fit."""
+    """Warning that the data or the penalty limit the meaning of the coefficients of a fit.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np, warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     fit = analysis.fit_trajectories(np.random.default_rng(0).normal(size=(9, 2)), alpha=100.0)
+    >>> found[0].category.__name__
+    'FitWarning'
+    """
 
 
 @dataclass(frozen=True)
 class ODEFit(Law):
-    """A fitted linear ODE and how well it describes the data.
+    """A fitted linear ODE and how well it describes the data; `fit_trajectories` returns it.
 
     Attributes
     ----------
     kind : {"increment", "generator"}
-        Meaning of A and b.
+        Whether A and b are the map x(n+1) = x(n) + A x(n) + b, or dx/dt = A x + b.
     A : ndarray of float64, shape (K, K)
         Effect of each component (column) on the change of each (row): per step for an increment, and per unit
         of time for a generator.
@@ -48,15 +58,16 @@ class ODEFit(Law):
         Constant part of the change of each component, in the units of the data per step or per unit of time.
     unit : float
         Time that one increment takes; 1 for a generator.
-    alpha : ndarray, shape (K,)
+    alpha : ndarray of float64, shape (K,)
         Weight of the penalty on each target.
     converged : ndarray of bool, shape (K,)
         Which targets converged.
     r2_in_sample : float
-        R² of the changes in the steps of the fit, averaged over targets. Ding et al. report this number;
-        it says little about prediction.
+        R² of the changes in the steps of the fit, averaged over targets. Ding et al. report this number; it
+        says little about prediction.
     r2_rollout : float
-        R² of the trajectories predicted from their first frames alone, averaged over components.
+        R² of the trajectories predicted from their first frames alone, averaged over components; -inf if a
+        prediction diverges.
     transitions : int
         Number of pairs of consecutive frames fitted.
     """
@@ -77,15 +88,17 @@ class ODEFit(Law):
         Parameters
         ----------
         states : ndarray, shape (n, K)
+            States.
 
         Returns
         -------
         ndarray of float64, shape (n, K)
+            Change of each state, per step or per unit of time.
         """
         return np.asarray(states @ self.A.T + self.b)
 
     def table(self) -> list[dict[str, Any]]:
-        """Return the coefficients as rows.
+        """Return the coefficients as rows of a table.
 
         Returns
         -------
@@ -107,8 +120,10 @@ class ODEFit(Law):
 
         Returns
         -------
-        tuple of ndarray of float64, shape (K, K) and (K,)
-            A and b of ``dx/dt = A x + b``, for each unit of time.
+        A : ndarray of float64, shape (K, K)
+            Matrix of ``dx/dt = A x + b``, per unit of time.
+        b : ndarray of float64, shape (K,)
+            Constant of the generator.
 
         Raises
         ------
@@ -123,23 +138,25 @@ class ODEFit(Law):
         Parameters
         ----------
         step : float, default 1.0
-            Time step. For a fitted increment map it must be a whole multiple of `unit`.
+            Time step, greater than 0. For a fitted increment map it must be a whole multiple of `unit`.
 
         Returns
         -------
-        tuple of ndarray of float64, shape (K, K) and (K,)
-            A and b of ``x(t + step) - x(t) = A x(t) + b``.
+        A : ndarray of float64, shape (K, K)
+            Matrix of ``x(t + step) - x(t) = A x(t) + b``.
+        b : ndarray of float64, shape (K,)
+            Constant of the map.
 
         Raises
         ------
         InputError
-            If `step` is not such a multiple.
+            If `step` is not greater than 0, or is not such a multiple.
         """
         if self.kind == "generator":
             return to_increment(self.A, self.b, step)
         times = step / self.unit
         if times < 1 or abs(times - round(times)) > 1e-9:
-            raise InputError(f"step must be a whole number of the map's own {self.unit:g}, got {step:g}")
+            raise InputError(f"step must be a whole multiple of the map's step, {self.unit:g}, got {step:g}")
         power = np.linalg.matrix_power(np.eye(len(self.b) + 1) + augmented(self.A, self.b), round(times))
         return power[:-1, :-1] - np.eye(len(self.b)), power[:-1, -1]
 
@@ -174,21 +191,33 @@ def fit_trajectories(
         Increasing times of the frames. By default 0, 1, 2, ….
     kind : {"increment", "generator"}, default "increment"
         "increment" fits `x_{n+1} - x_n = A x_n + b` as the paper does, and needs equally spaced frames, whose
-        spacing becomes the unit of time. "generator" fits `dx/dt = A x + b` from difference quotients at the
+        spacing becomes the unit of time. "generator" fits `dx/dt = A x + b` to difference quotients at the
         midpoints, also for uneven times. Its error is of second order in the spacing, and noise biases it;
         `match_trajectories` avoids both but takes longer.
-    penalty, alpha, l1_ratio, cv, max_iter, tol
-        As in `LinearODERegressor`. Cross-validation leaves out whole trajectories if there are several.
+    penalty : {"lasso", "elastic-net", None}, default "lasso"
+        Penalty: the Lasso of the paper, the elastic net, or none (ordinary least squares).
+    alpha : float or {"aic", "bic", "cv"}, default 0.01
+        Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`.
+        Cross-validation leaves out whole trajectories if there are several.
+    l1_ratio : float, default 0.5
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
+    cv : int, default 5
+        Number of folds of the cross-validation, at least 2.
+    max_iter : int, default 100_000
+        Largest number of sweeps of coordinate descent for each target.
+    tol : float, default 1e-8
+        Duality gap, relative to the target's variance, at which a target counts as converged.
 
     Returns
     -------
     ODEFit
+        Fitted law with its scores.
 
     Raises
     ------
     InputError
-        If shapes do not agree, values are not finite, times do not increase, a trajectory has fewer than two
-        frames, an increment map is asked for from uneven times, or least squares from fewer changes
+        If shapes do not agree, values are not finite, times do not increase, or a trajectory has fewer than
+        two frames. Also if an increment map is wanted from uneven times, or least squares from fewer changes
         than unknowns.
 
     Warns
@@ -196,10 +225,20 @@ def fit_trajectories(
     FitWarning
         If components are constant, if only the penalty makes the solution unique, or if it leaves no
         coefficient.
+    ConvergenceWarning
+        If targets have not converged after `max_iter` sweeps.
 
     References
     ----------
     Ding et al. 2024, Eq. 3; their recipes are in `PUBLISHED`.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> x = analysis.affine_rollout([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0], [0.0, 1.0], 20)
+    >>> fit = analysis.fit_trajectories(x, penalty=None)
+    >>> fit.A.round(6).tolist(), fit.b.round(6).tolist()
+    ([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0])
     """
     choice("kind", kind, ("increment", "generator"))
     pieces = as_pieces(signals, times)
@@ -236,15 +275,18 @@ def fit_trajectories(
 
 @dataclass(frozen=True)
 class BatchFit:
-    """Linear ODEs that were fitted to m trajectories separately.
+    """Linear ODEs that were fitted to m trajectories separately, which `fit_each` returns.
 
     Attributes
     ----------
-    A : ndarray, shape (m, K, K)
-    b : ndarray, shape (m, K)
-    r2_in_sample : ndarray, shape (m,)
+    A : ndarray of float64, shape (m, K, K)
+        Matrix of each law.
+    b : ndarray of float64, shape (m, K)
+        Constant of each law.
+    r2_in_sample : ndarray of float64, shape (m,)
         R² of the changes of each trajectory, averaged over the targets that vary.
     converged : ndarray of bool, shape (m, K)
+        Which targets converged.
     """
 
     A: Array
@@ -267,19 +309,37 @@ def fit_each(
 
     Parameters
     ----------
-    signals, times, kind
-        As in `fit_trajectories`.
-    alpha, l1_ratio, max_iter, tol
-        As in `batch_lasso`.
+    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
+        Trajectories of the K components, such as Fourier signals.
+    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
+        Increasing times of the frames. By default 0, 1, 2, ….
+    kind : {"increment", "generator"}, default "increment"
+        Whether to fit the change per step, or the rate of change; see `fit_trajectories`.
+    alpha : float, default 0.01
+        Weight of the penalty, greater than 0.
+    l1_ratio : float, default 1.0
+        Fraction of the L1 norm in the penalty, greater than 0 and at most 1; 1 is the Lasso.
+    max_iter : int, default 100_000
+        Largest number of sweeps of coordinate descent for each target.
+    tol : float, default 1e-8
+        Duality gap, relative to the target's variance, at which a target counts as converged.
 
     Returns
     -------
     BatchFit
+        Coefficients and scores of each trajectory.
 
     Raises
     ------
     InputError
-        As `fit_trajectories`, or if `alpha` is 0.
+        If the data cannot be fitted (see `fit_trajectories`), or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> signals = np.random.default_rng(0).normal(size=(3, 40, 2))
+    >>> analysis.fit_each(signals).A.shape
+    (3, 2, 2)
     """
     moments = Moments.of(differences(as_pieces(signals, times), kind))
     found = solve(
@@ -301,6 +361,7 @@ def fit_each(
 
 
 def _say_what_is_poor(states: Array, penalty: str | None) -> None:
+    """Warn of data that do not determine a law, or refuse least squares on them."""
     unknowns = states.shape[1] + 1
     if len(states) < unknowns:
         if penalty is None:
@@ -317,9 +378,8 @@ def _say_what_is_poor(states: Array, penalty: str | None) -> None:
     constant = np.flatnonzero(np.ptp(states, axis=0) == 0)
     if len(constant):
         warnings.warn(
-            f"components {', '.join(map(str, constant))} do not vary: nothing can be learned from them, "
-            "and their "
-            "columns of A are 0",
+            f"components {', '.join(map(str, constant))} do not vary: nothing can be learned from them, and "
+            "their columns of A are 0",
             FitWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Trajectories of signals as pieces: checked once, and differentiated within each piece only."""
+"""Trajectories of signals as pieces, which are checked once and differentiated within each piece only."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -68,13 +68,13 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
 def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
     """Return states and their changes, (n - 1, K) each, within each piece.
 
-    "increment" gives states at the frames and first differences; "generator" gives midpoints and difference
-    quotients, which is of second order in the spacing.
+    "increment" gives the states at the frames, and first differences. "generator" gives midpoints and
+    difference quotients, which are of second order in the spacing.
 
     Raises
     ------
     InputError
-        If `kind` is unknown, or increments are requested from frames that are not equally spaced.
+        If `kind` is unknown, or increments are wanted from frames that are not equally spaced.
     """
     choice("kind", kind, KINDS)
     if kind == "increment":
@@ -84,7 +84,7 @@ def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
 
 
 def unit(pieces: Pieces) -> float:
-    """Return the common spacing of all frames, or raise an error if they are not equally spaced."""
+    """Return the common spacing of all frames, or refuse frames that are not equally spaced."""
     for t, _ in pieces:
         spacing = np.diff(t)
         if np.ptp(spacing) > 1e-9 * spacing.max():
@@ -99,13 +99,13 @@ def unit(pieces: Pieces) -> float:
 
 
 def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
-    """Return the times since the first frame, in steps for an increment map, else in units of time."""
+    """Return the times since the first frame: in steps for an increment map, otherwise in units of time."""
     t, x = piece
     return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
 
 
 def whole_steps(clock: Array) -> NDArray[np.int64]:
-    """Return times in steps as whole numbers of at least 0, or raise an error."""
+    """Return times in steps as whole numbers of at least 0, or refuse them."""
     whole = np.rint(clock).astype(np.int64)
     if np.any(whole != clock) or np.any(whole < 0):
         raise InputError(

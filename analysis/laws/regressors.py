@@ -1,4 +1,4 @@
-"""Estimators of linear laws: least squares, Lasso, elastic net, with alpha given or chosen."""
+"""Estimators of linear laws: least squares, Lasso and elastic net, with a penalty that is given or chosen."""
 
 import warnings
 from typing import Any, Self
@@ -20,21 +20,24 @@ CRITERIA = ("aic", "bic", "cv")
 
 
 class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """Fit `dX = X Aᵀ + b` by least squares, Lasso or elastic net, one target at a time.
+    """Linear regression `dX = X Aᵀ + b` by least squares, Lasso or elastic net, with one fit for each target.
+
+    It follows the interface of scikit-learn. `fit_trajectories` uses it for trajectories.
 
     Parameters
     ----------
     penalty : {"lasso", "elastic-net", None}, default "lasso"
-        Penalty: the Lasso of the paper, the elastic net, or none (ordinary least squares).
+        Penalty: the Lasso of Ding et al., the elastic net, or none (ordinary least squares).
     alpha : float or {"aic", "bic", "cv"}, default 0.01
-        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`. A name chooses it for each target.
-        "aic" and "bic" minimize n log(RSS/n) plus 2, or log n, for each coefficient; they treat rows as
-        independent, so serial correlation makes them keep too many coefficients. "cv" cross-validates: it
-        leaves out whole groups if there are several, and otherwise predicts later rows from earlier ones.
+        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`; 0 is least squares. A name chooses it
+        for each target. "aic" and "bic" minimize n log(RSS/n) plus 2, or log n, for each coefficient; they
+        treat rows as independent, so serial correlation makes them keep too many coefficients. "cv"
+        cross-validates: it leaves out whole groups if there are several, and otherwise predicts later rows
+        from earlier ones.
     l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net.
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
     cv : int, default 5
-        Number of folds.
+        Number of folds of the cross-validation, at least 2.
     max_iter : int, default 100_000
         Largest number of sweeps of coordinate descent for each target.
     tol : float, default 1e-8
@@ -43,21 +46,29 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_ : ndarray, shape (targets, features), or (features,) for one-dimensional targets
+    coef_ : ndarray of float64, shape (targets, features), or (features,) for one-dimensional targets
         The matrix A.
-    intercept_ : ndarray, shape (targets,), or a float
+    intercept_ : ndarray of float64, shape (targets,), or a float
         The vector b.
-    alpha_ : ndarray, shape (targets,)
+    alpha_ : ndarray of float64, shape (targets,)
         Weight of the penalty that was used; 0 for least squares.
-    n_iter_ : ndarray of int, shape (targets,)
+    n_iter_ : ndarray of int64, shape (targets,)
         Number of sweeps taken; 1 for least squares.
     converged_ : ndarray of bool, shape (targets,)
         Which targets converged. Others are named in a `ConvergenceWarning`.
 
     Notes
     -----
-    The meaning of `A, b` depends on `dX`: increments give the increment map, and derivatives the generator.
+    The meaning of A and b depends on `dX`: increments give the increment map, and derivatives the generator.
     `fit_trajectories` makes this choice for you.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> fit = analysis.LinearODERegressor(penalty=None).fit(X, X @ [[-0.5, 0.3], [0.1, -0.2]] + 1)
+    >>> fit.coef_.round(6).tolist(), fit.intercept_.round(6).tolist()
+    ([[-0.5, 0.1], [0.3, -0.2]], [1.0, 1.0])
     """
 
     def __init__(
@@ -78,7 +89,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.tol = tol
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Fit to states and their changes.
+        """Fit the law to states and their changes.
 
         Parameters
         ----------
@@ -132,14 +143,15 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of float64, shape (samples, targets) or (samples,), as `y` in `fit`
+        ndarray of float64, shape (samples, targets) or (samples,)
+            Changes, in the shape of `y` in `fit`.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def check(self) -> float | str:
-        """Check all parameters.
+        """Check all parameters of the estimator, and return its `alpha`.
 
         Returns
         -------
@@ -171,7 +183,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return solve(moments, alpha, l1_ratio=self._ratio, max_iter=self.max_iter, tol=self.tol)
 
     def _choose(self, alpha: float | str, X: Array, Y: Array, moments: Moments, groups: Any) -> Array:
-        """Return the penalty of every target."""
+        """Return the penalty of every target, (targets,)."""
         if not isinstance(alpha, str):
             return np.full(Y.shape[1], alpha)
         candidates = path(moments, self._ratio)
@@ -182,7 +194,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(candidates[np.arange(len(candidates)), cost.argmin(axis=1)])
 
     def _information(self, name: str, samples: int, moments: Moments, candidates: Array) -> Array:
-        """Return the information criterion (targets, candidates)."""
+        """Return the information criterion of each penalty, (targets, candidates)."""
         if samples <= moments.gram.shape[1] + 1:
             raise InputError(
                 f"alpha={name!r} needs more samples than unknowns, got {samples} samples for "
@@ -196,7 +208,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(samples * np.log(np.maximum(rest, floor)) + each * np.count_nonzero(w, axis=2))
 
     def _left_out(self, X: Array, Y: Array, candidates: Array, groups: Any) -> Array:
-        """Return the sum of squared errors (targets, candidates) on the rows that were left out."""
+        """Return the sums of squared errors on rows that were left out, (targets, candidates)."""
         count = 0 if groups is None else len(np.unique(groups))
         if count > 1:
             folds = GroupKFold(min(self.cv, count)).split(X, Y, groups)
@@ -213,6 +225,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return cost
 
     def _name_missed(self) -> None:
+        """Warn of the targets that have not converged."""
         missed = np.flatnonzero(~self.converged_)
         if len(missed):
             warnings.warn(

@@ -1,4 +1,4 @@
-"""Intervals of all coefficients of a linear ODE, and how often a penalty keeps each of them."""
+"""Intervals of the coefficients of a linear ODE, and how often a penalty keeps each of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,16 +18,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Resampled:
-    """Coefficients of a linear ODE over resamples of its data.
+    """Coefficients of a linear ODE over resamples of its data, which `resample_coefficients` returns.
 
     Attributes
     ----------
-    A_low, A_high : ndarray, shape (K, K)
-        95 % percentile interval of every coefficient.
-    b_low, b_high : ndarray, shape (K,)
-    inclusion : ndarray, shape (K, K)
+    A_low, A_high : ndarray of float64, shape (K, K)
+        Bounds of the 95 % percentile interval of every coefficient.
+    b_low, b_high : ndarray of float64, shape (K,)
+        Bounds of the 95 % percentile interval of every constant.
+    inclusion : ndarray of float64, shape (K, K)
         Fraction of the resamples in which the coefficient is not 0.
     resamples : int
+        Number of resamples.
     unit : str
         What was drawn: "trajectories", or "blocks of L changes".
     """
@@ -60,22 +62,44 @@ def resample_coefficients(
 
     Parameters
     ----------
-    signals, times, kind, penalty, alpha, l1_ratio
-        As in `fit_trajectories`; `alpha` is a number.
+    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
+        Trajectories of the K components, such as Fourier signals.
+    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
+        Increasing times of the frames. By default 0, 1, 2, ….
+    kind : {"increment", "generator"}, default "increment"
+        Whether to fit the change per step, or the rate of change; see `fit_trajectories`.
+    penalty : {"lasso", "elastic-net", None}, default "lasso"
+        Penalty; None for least squares.
+    alpha : float, default 0.01
+        Weight of the penalty, at least 0; it cannot be chosen by a criterion.
+    l1_ratio : float, default 0.5
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
     resamples : int, default 200
+        Number of resamples, at least 2.
     block : int, optional
         Number of changes in a block of a single trajectory, by default the rounded square root of their
         number. It should exceed the correlation time of the signals; otherwise the intervals are too narrow.
     seed : int, default 0
+        Seed of the resamples.
 
     Returns
     -------
     Resampled
+        Intervals of all coefficients.
 
     Raises
     ------
     InputError
-        As `fit_trajectories`, or if `block` is given for several trajectories or is too long.
+        If the data cannot be fitted (see `fit_trajectories`), a parameter is out of its range, or `block` is
+        given for several trajectories or is too long.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(100, 2)).cumsum(axis=0)
+    >>> found = analysis.resample_coefficients(x, resamples=50)
+    >>> found.unit, found.A_low.shape
+    ('blocks of 10 changes', (2, 2))
     """
     resamples = whole_number("resamples", resamples, 2)
     alpha = number("alpha", alpha, 0.0)
@@ -84,7 +108,9 @@ def resample_coefficients(
     generator = np.random.default_rng(seed)
     if len(pairs) > 1:
         if block is not None:
-            raise InputError(f"block is for a single trajectory, got {len(pairs)}, which are drawn whole")
+            raise InputError(
+                f"block must be left out for {len(pairs)} trajectories, which are drawn whole, got {block!r}"
+            )
         unit, parts, drawn = "trajectories", pairs, len(pairs)
     else:
         states, changes = pairs[0]

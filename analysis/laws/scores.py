@@ -1,7 +1,6 @@
-"""Laws of motion of signals, their predictions, and honest scores of these."""
+"""Laws of motion, the rollouts that they predict, and scores of both."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,34 +11,31 @@ from sklearn.base import BaseEstimator, clone
 from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
 from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared, whole_steps
-from physics.checks import choice, finite_array, number
+from physics.checks import choice, finite_array
 from physics.errors import InputError
 
 BLOW_UP = 1e3
 """A rollout has diverged if it exceeds this multiple of the largest value of its start (or of 1)."""
 
-FOLDS = 10
-"""Largest number of runs that are left out one by one; more runs are left out in this many groups."""
-
 
 @dataclass(frozen=True)
 class Score:
-    """Scores of a law on some data.
+    """Scores of a law on some data, which `Law.score` returns.
 
     Attributes
     ----------
     derivative : float
         R² of the changes, averaged over components; negative if a constant would predict better.
     rollout : float
-        R² of the trajectories predicted from their first frames alone; -inf if one overflows.
+        R² of the trajectories predicted from their first frames alone; -inf if one diverges.
     relative_error : float
-        ``‖predicted - true‖ / ‖true‖`` of the rollouts; inf if one overflows.
+        ``‖predicted - true‖ / ‖true‖`` of the rollouts; inf if one diverges.
     reached : float
-        Fraction of the frames that the rollouts reach before they diverge; 1 if none does.
+        Fraction of the frames after the first that the rollouts reach before they diverge; 1 if none does.
     survivors : float
-        Agreement on the components that survive, which exceed twice the mean in the last frame: the number
-        that survive in both the data and the rollout, over the number that survive in either, averaged over
-        trajectories. NaN if none survives.
+        Agreement on the components that survive, which exceed twice the mean in the last frame. It is the
+        number that survive in both the data and the rollout, over the number that survive in either, averaged
+        over trajectories. NaN if none survives.
     """
 
     derivative: float
@@ -50,7 +46,21 @@ class Score:
 
 
 class Law(ABC):
-    """A law `dx/dt = f(x)` (kind "generator") or `x_{n+1} - x_n = f(x_n)` (kind "increment")."""
+    """Base class of laws, `dx/dt = f(x)` (kind "generator") or `x_{n+1} - x_n = f(x_n)` (kind "increment").
+
+    A subclass sets `kind` and defines `changes`, which is f; rollouts and scores follow from these.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> class Decay(analysis.Law):
+    ...     kind = "increment"
+    ...
+    ...     def changes(self, states):
+    ...         return -states / 2
+    >>> Decay().predict([8.0], [0, 1, 2, 3])[:, 0].tolist()
+    [8.0, 4.0, 2.0, 1.0]
+    """
 
     kind: str
 
@@ -61,66 +71,74 @@ class Law(ABC):
         Parameters
         ----------
         states : ndarray, shape (n, K)
+            States.
 
         Returns
         -------
         ndarray of float64, shape (n, K)
+            Change of each state, per step or per unit of time.
         """
 
     def table(self) -> list[dict[str, Any]]:
-        """Return the coefficients as rows.
+        """Return the coefficients as rows of a table.
 
         Returns
         -------
         list of dict
+            Rows, whose columns depend on the law.
 
         Raises
         ------
         InputError
             If the coefficients of the law have no names.
         """
-        raise InputError(f"{type(self).__name__} has no coefficients that a table could name")
+        raise InputError(
+            f"law must have named coefficients to be shown as a table, got {type(self).__name__}"
+        )
 
     @property
     def missed(self) -> list[int]:
-        """Components, counted from 1 as frequencies are, whose fits have not converged."""
+        """Components, counted from 1, whose fits have not converged; none unless a subclass reports them."""
         return []
 
     def predict(self, x0: Any, times: Any) -> Array:
-        """Return the trajectory from a state; `rollout` also returns how far it got.
+        """Return the trajectory from a state; `rollout` also returns how far it got before it diverged.
 
         Parameters
         ----------
         x0, times : array_like, shape (K,) and (n,)
-            As in `rollout`.
+            State at time 0, and times counted from it; see `rollout`.
 
         Returns
         -------
         ndarray of float64, shape (n, K)
+            State at each time; infinite where it has diverged.
         """
         return self.rollout(x0, times)[0]
 
     def rollout(self, x0: Any, times: Any) -> tuple[Array, int]:
-        """Follow the law from a state.
+        """Predict the trajectory from a state alone, by following the law until it diverges.
 
         Parameters
         ----------
         x0 : array_like, shape (K,)
             State at time 0.
         times : array_like, shape (n,)
-            Increasing, counted from `x0`; whole numbers of steps for an increment map.
+            Increasing times, counted from `x0`; whole numbers of steps for an increment map.
 
         Returns
         -------
         states : ndarray of float64, shape (n, K)
-            States, which are infinite from the frame at which the rollout has diverged.
+            State at each time; infinite from the first at which it exceeds a thousand times the largest value
+            of `x0` (or 1), where the rollout counts as diverged.
         reached : int
-            Number of frames before that.
+            Number of times before that.
 
         Raises
         ------
         InputError
-            If a value is not finite, or `times` are negative or decrease.
+            If a value is not finite, times of an increment map are not whole numbers of at least 0, or times
+            of a nonlinear generator are negative or decrease.
         """
         state, clock = finite_array("x0", x0), finite_array("times", times).reshape(-1)
         bound = BLOW_UP * max(1.0, float(np.abs(state).max(initial=0)))
@@ -139,7 +157,7 @@ class Law(ABC):
         Parameters
         ----------
         signals, times : array_like
-            As in `fit_trajectories`.
+            Trajectories (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
 
         Returns
         -------
@@ -210,14 +228,16 @@ class Law(ABC):
 
 
 class RegressorLaw(Law):
-    """A law whose changes a fitted estimator predicts.
+    """A law whose changes a fitted estimator predicts, which `fit_law` returns.
 
     Attributes
     ----------
     regressor : estimator
-        Fitted, with ``predict(states (n, K)) -> changes (n, K)``.
+        Fitted estimator with ``predict(states (n, K)) -> changes (n, K)``.
     kind : {"increment", "generator"}
+        Whether it predicts the change per step, or the rate of change.
     in_sample : Score
+        Scores on the data of the fit.
     """
 
     def __init__(self, regressor: Any, kind: str, pieces: Pieces) -> None:
@@ -226,28 +246,34 @@ class RegressorLaw(Law):
         self.in_sample = self._score(pieces)
 
     def changes(self, states: Array) -> Array:
-        """Return the predictions of the estimator.
+        """Return the changes that the estimator predicts.
 
         Parameters
         ----------
         states : ndarray, shape (n, K)
+            States.
 
         Returns
         -------
         ndarray of float64, shape (n, K)
-            Infinite if a state is not finite.
+            Changes; all infinite if a state is not finite.
         """
         if not np.isfinite(states).all():
             return np.full_like(states, np.inf)
         return np.asarray(self.regressor.predict(states))
 
     def table(self) -> list[dict[str, Any]]:
-        """Return the coefficients as rows, if they have names.
+        """Return the coefficients as rows of a table, if they have names.
 
         Returns
         -------
         list of dict
             One row for each term of a mean-field law, or for each target of other laws.
+
+        Raises
+        ------
+        InputError
+            If the estimator does not name its coefficients.
         """
         if hasattr(self.regressor, "terms_"):
             names = (term_name(term) for term in self.regressor.terms_)
@@ -265,7 +291,7 @@ class RegressorLaw(Law):
 
     @property
     def missed(self) -> list[int]:
-        """Components whose fits have not converged, if the last step of a pipeline reports them."""
+        """Components, counted from 1, whose fits have not converged, if the estimator reports them."""
         last = self.regressor[-1] if hasattr(self.regressor, "steps") else self.regressor
         return [int(k) + 1 for k in np.flatnonzero(~getattr(last, "converged_", np.array([], bool)))]
 
@@ -273,127 +299,37 @@ class RegressorLaw(Law):
 def fit_law(
     estimator: BaseEstimator, signals: Any, times: Any = None, *, kind: str = "increment"
 ) -> RegressorLaw:
-    """Fit a clone of any estimator of changes to trajectories.
+    """Fit a law to trajectories with any estimator that predicts changes from states.
 
     Parameters
     ----------
     estimator : estimator
-        Estimator such as `MeanFieldRegressor`, or the result of `lotka_volterra`.
-    signals, times, kind
-        As in `fit_trajectories`.
+        Estimator such as `MeanFieldRegressor`, or the result of `lotka_volterra`. A clone of it is fitted.
+    signals, times : array_like
+        Trajectories (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
+    kind : {"increment", "generator"}, default "increment"
+        Whether to fit the change per step, or the rate of change.
 
     Returns
     -------
     RegressorLaw
+        Fitted law with its scores in sample.
+
+    Raises
+    ------
+    InputError
+        If the trajectories are invalid; see `fit_trajectories`.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> run = analysis.signals_of(physics.example("ding"), 0, 1000)[0]
+    >>> law = analysis.fit_law(analysis.MeanFieldRegressor(), run.values, run.steps)
+    >>> len(law.table()), law.in_sample.reached
+    (9, 1.0)
     """
     choice("kind", kind, ("increment", "generator"))
     pieces = as_pieces(signals, times)
     pairs = differences(pieces, kind)
     states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
     return RegressorLaw(clone(estimator).fit(states, changes), kind, pieces)
-
-
-@dataclass(frozen=True)
-class HonestScores:
-    """Scores of a law in sample, forward in time, and across runs.
-
-    Attributes
-    ----------
-    law : Law
-        Fitted to all data.
-    in_sample : Score
-        Score on the data of the fit. Ding et al. report this number; it says little about prediction.
-    forward : Score or None
-        Score of a law that was fitted to the early part of every run, on the later part. Rollouts start at
-        the split. None if a run is too short.
-    across : tuple of Score
-        Score of each run by a law that was fitted to the others. Empty for a single run.
-    """
-
-    law: Law
-    in_sample: Score
-    forward: Score | None
-    across: tuple[Score, ...]
-
-    def mean(self, name: str) -> float:
-        """Return the mean over runs of a score across runs.
-
-        Parameters
-        ----------
-        name : str
-            Name of a field of `Score`, such as "rollout".
-
-        Returns
-        -------
-        float
-            NaN values are ignored; NaN if there is no other.
-        """
-        values = np.array([getattr(score, name) for score in self.across])
-        known = values[~np.isnan(values)]
-        return float(known.mean()) if len(known) else np.nan
-
-    def median(self, name: str) -> float:
-        """Return the median over runs of a score across runs.
-
-        Parameters
-        ----------
-        name : str
-            Name of a field of `Score`, such as "rollout".
-
-        Returns
-        -------
-        float
-            NaN for a single run.
-        """
-        return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
-
-
-def honest_scores(
-    fit: Callable[[Any, Any], Law], signals: Any, times: Any = None, *, split: float = 0.5
-) -> HonestScores:
-    """Score a law by the R² of `Law.score`: in sample, forward in time, and across runs.
-
-    Parameters
-    ----------
-    fit : callable
-        Function ``fit(signals, times)`` of two lists with one array for each run, which returns a law.
-    signals, times
-        As in `fit_trajectories`.
-    split : float, default 0.5
-        Fraction of the frames of each run that the forward fit sees.
-
-    Returns
-    -------
-    HonestScores
-
-    Raises
-    ------
-    InputError
-        As `fit_trajectories`, or if `split` is not between 0 and 1.
-    """
-    if not 0 < number("split", split) < 1:
-        raise InputError(f"split must be greater than 0 and less than 1, got {split:g}")
-    pieces = as_pieces(signals, times)
-    clocks, values = [t for t, _ in pieces], [x for _, x in pieces]
-    law = fit(values, clocks)
-    at = [int(split * (len(t) - 1)) for t in clocks]
-    forward = None
-    if all(a >= 2 and len(t) - a > 2 for a, t in zip(at, clocks, strict=True)):
-        early = fit(
-            [x[: a + 1] for x, a in zip(values, at, strict=True)],
-            [t[: a + 1] for t, a in zip(clocks, at, strict=True)],
-        )
-        forward = early.score(
-            [x[a:] for x, a in zip(values, at, strict=True)], [t[a:] for t, a in zip(clocks, at, strict=True)]
-        )
-    held: dict[int, Score] = {}
-    if len(pieces) > 1:
-        folds = min(len(pieces), FOLDS)
-        for fold in range(folds):
-            left = range(fold, len(pieces), folds)
-            rest = fit(
-                [x for k, x in enumerate(values) if k not in left],
-                [t for k, t in enumerate(clocks) if k not in left],
-            )
-            held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
-    return HonestScores(law, law.score(values, clocks), forward, tuple(held[k] for k in range(len(held))))

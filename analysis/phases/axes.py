@@ -1,4 +1,4 @@
-"""Axes of a phase diagram, and their cells, which are only ever halved."""
+"""Axes of a phase diagram, and their cells, which are refined by halving."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Axis:
-    """A hyperparameter from low to high.
+    """A hyperparameter of a phase diagram, divided into cells from low to high.
 
     Parameters
     ----------
@@ -25,12 +25,12 @@ class Axis:
     low, high : float
         Ends of the axis; `high` is greater than `low`.
     cells : int, default 6
-        Coarse cells, from 1 to 1000.
+        Number of coarse cells, from 1 to 1000.
     scale : {"linear", "log"}, default "linear"
-        Cells of equal width, or of equal ratio; "log" needs a `low` greater than 0.
+        Whether cells have equal width, or an equal ratio of their ends; "log" needs a `low` greater than 0.
     whole : bool, default False
-        Whether only whole numbers are allowed; a cell then reaches half a unit beyond `low` and `high`, and
-        is not cut where a half would hold no whole number.
+        Whether only whole numbers are allowed. A cell then reaches half a unit beyond `low` and `high`, and
+        is not halved if a half would hold no whole number.
     label : str, optional
         Label in figures, by default the name.
 
@@ -38,6 +38,13 @@ class Axis:
     ------
     InputError
         If a value is out of its range, or a coarse cell holds no whole number.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> axis = analysis.Axis("learning_rate", 1e-4, 1e-2, cells=2, scale="log")
+    >>> [round(axis.value(position), 6) for position in (0.0, 0.5, 1.0)]
+    [0.0001, 0.001, 0.01]
     """
 
     name: str
@@ -70,6 +77,7 @@ class Axis:
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
+        """Return the values at both ends, half a unit further out for whole numbers."""
         low, high = (number(f"{end} of {self.name}", getattr(self, end)) for end in ("low", "high"))
         return (low - 0.5, high + 0.5) if self.whole else (low, high)
 
@@ -89,6 +97,7 @@ class Axis:
         Returns
         -------
         float
+            Value of the hyperparameter.
         """
         low, high = self._ends
         if self.scale == "log":
@@ -101,11 +110,12 @@ class Axis:
         Parameters
         ----------
         value : float
+            Value of the hyperparameter; greater than 0 on a logarithmic axis.
 
         Returns
         -------
         float
-            From 0 at the low end to 1 at the high end.
+            From 0 at the low end to 1 at the high end; outside this range for a value beyond the axis.
         """
         low, high = self._ends
         if self.scale == "log":
@@ -149,9 +159,10 @@ class Axis:
         return [span] if self.whole and not all(map(self._holds_whole, parts)) else parts
 
     def _wholes(self, span: Span) -> tuple[int, int]:
-        """Return the smallest and largest whole number of a cell, whose upper end belongs to the next one."""
+        """Return the smallest and the largest whole number of a cell, without its upper end."""
         return math.ceil(self.value(span[0])), math.ceil(self.value(span[1])) - 1
 
     def _holds_whole(self, span: Span) -> bool:
+        """Return whether a cell holds a whole number."""
         least, most = self._wholes(span)
         return least <= most

@@ -1,4 +1,4 @@
-"""Cells of a phase diagram, with the runs that were made in each."""
+"""Cells of a phase diagram, with the runs that were made in each of them."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,7 +15,7 @@ _majority = lru_cache(1024)(Majority)
 
 
 class Run(NamedTuple):
-    """A run of a cell: its number, its phase, and when it fitted and generalized (NaN for never)."""
+    """A run of a cell: its number, its steps to fitting and generalizing (NaN for never), and its phase."""
 
     number: int
     train_steps: float
@@ -25,7 +25,19 @@ class Run(NamedTuple):
 
 @dataclass(eq=False)
 class Cell:
-    """A rectangle of the plane, and the runs at the point that represents it."""
+    """A rectangle of a phase diagram, with the runs at the point that represents it.
+
+    Attributes
+    ----------
+    x, y : pair of float
+        Ends of the cell on both axes, as positions from 0 to 1.
+    point : pair of float
+        Values of both hyperparameters at which the runs are made.
+    level : int
+        How often the cell was halved; 0 for a coarse cell.
+    runs : list of Run
+        Number, steps to both thresholds (NaN for never), and phase of each run.
+    """
 
     x: Span
     y: Span
@@ -35,21 +47,21 @@ class Cell:
 
     @property
     def majority(self) -> Majority:
-        """The majority phase of its runs."""
+        """Majority phase of the runs of the cell."""
         return _majority(tuple(run.phase for run in self.runs))
 
     def covered(self, box: Box = WHOLE) -> float:
-        """Return the area of the part of the cell that lies in a box.
+        """Return the area that the cell and a box have in common.
 
         Parameters
         ----------
         box : pair of spans, default the whole plane
-            Spans of both axes, each from 0 to 1.
+            Ends of the box on both axes, as positions from 0 to 1.
 
         Returns
         -------
         float
-            Area, as a fraction of the whole plane.
+            Area, as a fraction of the whole diagram.
         """
         sides = [
             min(own[1], other[1]) - max(own[0], other[0])

@@ -1,4 +1,4 @@
-"""The four phases of learning, determined by when a network fits and when it generalizes (Liu, Table 1)."""
+"""The four phases of learning, by when a network fits and when it generalizes (Liu et al., Table 1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,21 +19,22 @@ DELAY = 1000
 
 
 def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = DELAY) -> NDArray[np.str_]:
-    """Return the phase of each run from the steps at which it reached its two accuracies.
+    """Return the phase of learning of each run, from the steps at which it reached its accuracies.
 
     Parameters
     ----------
     train_steps, validation_steps : array_like, shape (...)
-        Step of the first training and validation accuracy at or above the threshold; NaN for never.
+        First step at which the training accuracy and the validation accuracy were at or above a threshold;
+        NaN for never.
     delay : float, default 1000
-        Greater than 0. A run that generalizes `delay` steps or more after it fits is grokking.
+        Number of steps between fitting and generalizing from which a run counts as grokking, greater than 0.
 
     Returns
     -------
     ndarray of str, shape (...)
         "comprehension" if the run fits and generalizes less than `delay` steps later, or earlier; "grokking"
-        if it generalizes later than that; "memorization" if it fits and never generalizes; and "confusion" if
-        it never fits, even if it reaches its validation accuracy.
+        if it generalizes `delay` steps later or more; "memorization" if it fits and never generalizes; and
+        "confusion" if it never fits, even if it reaches its validation accuracy.
 
     Raises
     ------
@@ -43,6 +44,12 @@ def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = D
     References
     ----------
     Liu et al. 2022, Table 1, with thresholds of 90 % within 1e5 steps.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.classify_phases([50, 50, 50, float("nan")], [80, 5000] + 2 * [float("nan")]).tolist()
+    ['comprehension', 'grokking', 'memorization', 'confusion']
     """
     delay = number("delay", delay, above=0.0)
     train, validation = _steps("train_steps", train_steps), _steps("validation_steps", validation_steps)
@@ -56,6 +63,7 @@ def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = D
 
 
 def _steps(name: str, value: Any) -> NDArray[np.float64]:
+    """Return checked steps, in which NaN stands for never."""
     try:
         steps = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -68,17 +76,24 @@ def _steps(name: str, value: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Majority:
-    """Majority phase of several runs with the same setting, and the certainty of that majority.
+    """The majority phase of several runs with the same setting, and how certain this majority is.
 
     Parameters
     ----------
     phases : sequence of str
-        Phase of each run, at least one.
+        Phase of each run; at least one.
 
     Raises
     ------
     InputError
         If the sequence is empty, or an entry is not a phase.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> most = analysis.Majority(["grokking", "grokking", "memorization"])
+    >>> most.phase, round(most.certainty, 2)
+    ('grokking', 0.71)
     """
 
     phases: Sequence[str]
@@ -91,7 +106,7 @@ class Majority:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Number of runs in each phase."""
+        """Number of runs in each phase, by name."""
         return {phase: self.phases.count(phase) for phase in PHASES}
 
     @property
@@ -101,17 +116,17 @@ class Majority:
 
     @cached_property
     def phase(self) -> str:
-        """The phase of most runs; among equally frequent ones, the first of `PHASES`."""
+        """Phase of most runs; among equally frequent ones, the first of `PHASES`."""
         return max(PHASES, key=self.counts.__getitem__)
 
     @property
     def share(self) -> Interval:
-        """Fraction of the runs in that phase, with Wilson's 95 % interval."""
+        """Fraction of the runs in the majority phase, with Wilson's 95 % interval."""
         return proportion(self.counts[self.phase], self.runs)
 
     @cached_property
     def certainty(self) -> float:
-        """Posterior probability that more than half of all networks are in that phase (Jeffreys' prior).
+        """Posterior probability that more than half of all networks are in this phase (Jeffreys' prior).
 
         It is 0.82 for one run, 0.92 for two that agree, 0.71 for two of three, 0.91 for four of five, and one
         half for a tie.

@@ -19,22 +19,23 @@ from physics.errors import InputError
 Evaluate = Callable[[Sequence[Point], int], Any]
 CERTAIN = 0.9
 EXTRA = 2
-"""Runs that are added to an unclear cell at a time; an even number keeps odd counts odd and avoids ties."""
+"""Number of runs that an unclear cell gets at a time; an even one keeps odd counts odd and avoids ties."""
 
 
 @dataclass
 class PhaseDiagram:
-    """Phase diagram: the cells that were computed, which cover the plane once.
+    """Phase diagram of learning over two hyperparameters, which `phase_diagram` returns.
 
     Attributes
     ----------
     x, y : Axis
+        The two hyperparameters.
     delay : float
         Number of steps between fitting and generalizing from which a run counts as grokking.
     certain : float
         Certainty of the majority from which a cell counts as decided.
     cells : list of Cell
-        The cells of the diagram, each with its runs.
+        The cells of the diagram, each with its runs; they cover the plane once.
     coarser : list of Cell
         Cells that were cut into smaller ones. Their runs are kept but not used any further.
     complete : bool
@@ -51,15 +52,16 @@ class PhaseDiagram:
 
     @property
     def runs(self) -> int:
-        """Number of all runs."""
+        """Number of all runs, including those of cells that were cut."""
         return sum(len(cell.runs) for cell in self.cells + self.coarser)
 
     def decided(self, cell: Cell) -> bool:
-        """Return whether most runs of a cell agree on its phase.
+        """Return whether it is clear in which phase most networks of a cell are.
 
         Parameters
         ----------
         cell : Cell
+            Cell with at least one run.
 
         Returns
         -------
@@ -69,7 +71,7 @@ class PhaseDiagram:
         return cell.majority.certainty >= self.certain
 
     def at(self, x: float, y: float) -> Cell:
-        """Return the cell at a point.
+        """Return the cell at a point of the diagram.
 
         Parameters
         ----------
@@ -79,6 +81,7 @@ class PhaseDiagram:
         Returns
         -------
         Cell
+            Cell that contains the point; the first one if it lies on an edge.
 
         Raises
         ------
@@ -89,26 +92,26 @@ class PhaseDiagram:
         for cell in self.cells:
             if cell.x[0] <= a <= cell.x[1] and cell.y[0] <= b <= cell.y[1]:
                 return cell
-        raise InputError(
-            f"the point must lie within the diagram, got {self.x.name} {x:g}, {self.y.name} {y:g}"
-        )
+        raise InputError(f"x and y must lie within the diagram, got {self.x.name} {x:g}, {self.y.name} {y:g}")
 
     def shares(self, box: Box = WHOLE) -> dict[str, Interval]:
         """Return the share of each phase in the area of a box.
 
-        Each run represents an equal part of its cell. The interval is Wilson's for the effective number
-        1 / Σ a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965), for given
-        cells. It tends to be too wide, because the runs of most cells agree.
-
         Parameters
         ----------
         box : pair of spans, default the whole plane
-            Spans of both axes, each from 0 to 1.
+            Ends of the box on both axes, as positions from 0 to 1.
 
         Returns
         -------
         dict of str to Interval
             Share of each phase, from 0 to 1, with its 95 % interval.
+
+        Notes
+        -----
+        Each run represents an equal part of its cell. The interval is Wilson's for the effective number 1 / Σ
+        a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965), for given cells. It
+        tends to be too wide, because the runs of most cells agree.
         """
         areas = np.array([cell.covered(box) for cell in self.cells])
         areas /= areas.sum()
@@ -126,7 +129,7 @@ class PhaseDiagram:
         Parameters
         ----------
         box : pair of spans, default the whole plane
-            Spans of both axes, each from 0 to 1.
+            Ends of the box on both axes, as positions from 0 to 1.
 
         Returns
         -------
@@ -141,7 +144,7 @@ class PhaseDiagram:
 
         Returns
         -------
-        ndarray of int, shape (n, 2)
+        ndarray of intp, shape (n, 2)
             Indices of both cells in `cells`.
         """
         (left, right), (low, high) = (
@@ -152,22 +155,8 @@ class PhaseDiagram:
         above = (high[:, None] == low) & _overlap(left, right)
         return np.argwhere((beside | above) & (phases[:, None] != phases))
 
-    def touching(self) -> dict[frozenset[str], int]:
-        """Return how often each two phases border on each other.
-
-        Returns
-        -------
-        dict of frozenset of str to int
-            Number of pairs of cells that share an edge, for each two phases that do.
-        """
-        found: dict[frozenset[str], int] = {}
-        for pair in self.borders():
-            key = frozenset(self.cells[k].majority.phase for k in pair)
-            found[key] = found.get(key, 0) + 1
-        return found
-
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each cell, including those that were cut.
+        """Return a row of a table for each cell, including those that were cut.
 
         Returns
         -------
@@ -177,7 +166,7 @@ class PhaseDiagram:
         return [self._row(cell, cell in self.coarser) for cell in self.cells + self.coarser]
 
     def run_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each run.
+        """Return a row of a table for each run.
 
         Returns
         -------
@@ -192,6 +181,7 @@ class PhaseDiagram:
         return sorted(rows, key=lambda row: row["number"])
 
     def _row(self, cell: Cell, cut: bool) -> dict[str, Any]:
+        """Return the row of a cell, which `rows` explains."""
         majority = cell.majority
         sides: dict[str, Any] = {}
         for axis, span, value in zip((self.x, self.y), (cell.x, cell.y), cell.point, strict=True):
@@ -212,7 +202,7 @@ ENDS = ("from", "to")
 
 
 def _overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether each two of the intervals share more than an end, (n, n)."""
+    """Return for each two intervals whether they share more than an end, (n, n)."""
     return np.minimum(high[:, None], high) > np.maximum(low[:, None], low)
 
 
@@ -223,20 +213,25 @@ class Refinement:
     Parameters
     ----------
     seeds : int, default 3
-        Runs of each cell, at least 1.
+        Number of runs in each cell, at least 1.
     most_seeds : int, default 7
         Largest number of runs in a cell without a clear majority, at least `seeds`.
     levels : int, default 2
         Number of times that a coarse cell may be halved, at least 0.
     most_runs : int, optional
-        Largest number of runs in all, at least those of the coarse grid. By default there is no limit.
+        Largest number of runs in total, at least those of the coarse grid. By default there is no limit.
     certain : float, default 0.9
-        `Majority.certainty` from which a cell is decided, less than 1.
+        `Majority.certainty` from which a cell is decided, greater than 0 and less than 1.
 
     Raises
     ------
     InputError
         If a value is out of its range.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> quick = analysis.Refinement(seeds=1, most_seeds=1, levels=0)  # the coarse grid, one run in each cell
     """
 
     seeds: int = 3
@@ -261,7 +256,7 @@ def phase_diagram(
     *,
     delay: float = DELAY,
 ) -> PhaseDiagram:
-    """Map the phases over two hyperparameters, with finer cells where phases meet.
+    """Map the phases of learning over two hyperparameters, with finer cells where phases meet.
 
     The coarse grid is computed first. Then, level by level, cells whose runs disagree get more runs, and
     cells that border on a cell of another phase are cut into four, until no border can be refined or the
@@ -277,13 +272,14 @@ def phase_diagram(
         which it can be reproduced, and its steps to the training and to the validation threshold, NaN for
         never. `first` is the first free number, which is the count of runs so far.
     refinement : Refinement, optional
-        Seeds, levels and budget.
+        Seeds, levels and budget; by default `Refinement()`.
     delay : float, default 1000
-        Number of steps between fitting and generalizing from which a run counts as grokking.
+        Number of steps between fitting and generalizing from which a run counts as grokking, greater than 0.
 
     Returns
     -------
     PhaseDiagram
+        Cells with their runs and their majority phases.
 
     Raises
     ------
@@ -293,6 +289,17 @@ def phase_diagram(
     References
     ----------
     Liu et al. 2022, Figs. 6-8 and 13-15, which show a full grid with one run in each cell.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> def evaluate(points, first):  # stands for a training: it generalizes late if x + y is small
+    ...     steps = [2000 if x + y < 1 else 10 for x, y in points]
+    ...     return np.stack([first + np.arange(len(points)), np.zeros(len(points)), steps], axis=1)
+    >>> x, y = (analysis.Axis(name, 0, 1, cells=2) for name in ("weight_decay", "learning_rate"))
+    >>> diagram = analysis.phase_diagram(x, y, evaluate, analysis.Refinement(levels=1))
+    >>> diagram.at(0.1, 0.1).majority.phase, diagram.at(0.9, 0.9).majority.phase
+    ('grokking', 'comprehension')
     """
     refinement = refinement or Refinement()
     if x.name == y.name:
@@ -313,6 +320,7 @@ def phase_diagram(
 
 
 def _cell(x: Axis, y: Axis, spans: tuple[Span, Span], level: int) -> Cell:
+    """Return a new cell without runs."""
     return Cell(*spans, (x.point(spans[0]), y.point(spans[1])), level)
 
 
@@ -337,7 +345,7 @@ class _Survey:
 
     @property
     def _left(self) -> int:
-        """Return the number of runs that the budget still allows."""
+        """Number of runs that the budget still allows."""
         most = self._refinement.most_runs
         return sys.maxsize if most is None else most - self._diagram.runs
 
@@ -374,7 +382,7 @@ class _Survey:
         return bool(new)
 
     def _run(self, wanted: Sequence[Cell]) -> None:
-        """Make one run of each cell of a list."""
+        """Make one run for each entry of a list of cells."""
         found = np.asarray(self._evaluate([cell.point for cell in wanted], self._diagram.runs), np.float64)
         if found.shape != (len(wanted), 3):
             raise InputError(

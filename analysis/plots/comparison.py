@@ -38,7 +38,28 @@ def show_error(
     ylabel: str = "disparity",
     title: str = "",
 ) -> Axes:
-    """Draw the error over time (median and quartiles over pairs), and the level of chance."""
+    """Draw the error between pairs of runs over time, and the level of chance.
+
+    Lines are medians over the pairs, and shaded bands reach from quartile to quartile.
+
+    Parameters
+    ----------
+    motion : Motion
+        Part of a `Comparison`.
+    names : pair of str
+        Names of the two ensembles.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    ylabel : str, default "disparity"
+        Label of the error.
+    title : str, default ""
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
+    """
     ax = axes_of(ax)
     first, second = names
     chance = "runs paired at random" if motion.paired else f"two {first} runs"
@@ -61,7 +82,24 @@ def show_error(
 def show_matching_times(
     motion: Motion, names: tuple[str, str], ax: Axes | None = None, *, title: str = ""
 ) -> Axes:
-    """Draw the time of the first ensemble that corresponds to each time of the second, pair by pair."""
+    """Draw the time of the first ensemble that corresponds to each time of the second, pair by pair.
+
+    Parameters
+    ----------
+    motion : Motion
+        Part of a `Comparison`.
+    names : pair of str
+        Names of the two ensembles.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    title : str, default ""
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes. A shaded band shows the interval of the time factor, if it has one.
+    """
     ax = axes_of(ax)
     same = np.allclose(motion.matched, motion.matched[:1], equal_nan=True)
     for row in motion.matched[:1] if same else motion.matched:
@@ -79,7 +117,22 @@ def show_matching_times(
 
 @styled
 def show_onsets(onset: OnsetDifference, names: tuple[str, str], ax: Axes | None = None) -> Axes:
-    """Draw the fraction of runs that have reached a threshold by a time (Kaplan-Meier), with 95 % bands."""
+    """Draw the fraction of runs that have reached a threshold over time (Kaplan-Meier), with 95 % bands.
+
+    Parameters
+    ----------
+    onset : OnsetDifference
+        Onsets of two ensembles, such as one of `Comparison.onsets`.
+    names : pair of str
+        Names of the two ensembles.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    Axes
+        The axes.
+    """
     ax = axes_of(ax)
     for one, name, color in zip((onset.first, onset.second), names, (FIRST, SECOND), strict=True):
         times, alive, low, high = one.curve()
@@ -99,7 +152,22 @@ def show_onsets(onset: OnsetDifference, names: tuple[str, str], ax: Axes | None 
 
 @styled
 def show_calibration(found: Calibration, ax: Axes | None = None, *, title: str = "") -> Axes:
-    """Draw measured against predicted, with the diagonal on which they agree."""
+    """Draw measured against predicted accuracy, with the diagonal on which they agree.
+
+    Parameters
+    ----------
+    found : Calibration
+        Predictions and measurements.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    title : str, default ""
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
+    """
     ax = axes_of(ax)
     ax.plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1)
     ax.scatter(found.predicted, found.measured, s=18, color=FIRST, linewidths=0, alpha=0.6)
@@ -109,7 +177,7 @@ def show_calibration(found: Calibration, ax: Axes | None = None, *, title: str =
 
 
 def show_quantities(comparison: Comparison) -> Panels:
-    """Draw the effect sizes of all quantities, and the distributions of the first of them."""
+    """Draw the effect sizes of all quantities of a comparison, and the distributions of the first."""
     drawn = [one for one in comparison.distributions.values() if "Cohen's h" not in one.effects][:SHOWN]
     columns = min(1 + len(drawn), 2)
     axes = panels(-(-(1 + len(drawn)) // columns), columns, 4.7, 3.3)
@@ -123,7 +191,7 @@ def show_quantities(comparison: Comparison) -> Panels:
 
 
 def show_motion(comparison: Comparison) -> Panels:
-    """Draw the error of the pairs over time, and the times that correspond to each other."""
+    """Draw the error of the pairs of runs over time, and the times that correspond to each other."""
     motion = comparison.motion
     assert motion is not None
     axes = panels(1, 2, 5.25, 3.4)
@@ -136,8 +204,21 @@ def show_motion(comparison: Comparison) -> Panels:
 def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectories, count: int = 4) -> Any:
     """Draw final shapes of the second ensemble (discs) over the nearest ones of the first (open circles).
 
-    The best match is on the left and the worst on the right; the number above is the disparity. Returns None
-    if shapes are not compared, lie on a line, or have different dimensions.
+    The best match is on the left and the worst on the right; the number above each is the disparity.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Comparison of the two ensembles.
+    first, second : sequence of Trajectory
+        The trajectories that were compared.
+    count : int, default 4
+        Number of shapes.
+
+    Returns
+    -------
+    ndarray of Axes, shape (1, count), or None
+        None if shapes are not compared, lie on a line, or have different dimensions.
     """
     one, other = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
     shapes = comparison.shapes
@@ -157,9 +238,19 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
 
 
 def show_typical_pair(comparison: Comparison, first: Trajectories, second: Trajectories) -> Any:
-    """Draw the `typical_pair` over time: lines of one dimension, or point sets at several times.
+    """Draw the typical pair of runs over time: lines if they have one dimension, or points at several times.
 
-    Returns None if the two have no times or axes in common.
+    Parameters
+    ----------
+    comparison : Comparison
+        Comparison of the two ensembles, with a motion.
+    first, second : sequence of Trajectory
+        The trajectories that were compared.
+
+    Returns
+    -------
+    ndarray of Axes, shape (rows, columns), or None
+        None if the two have no times or axes in common.
     """
     motion = comparison.motion
     assert motion is not None
@@ -180,12 +271,13 @@ def show_typical_pair(comparison: Comparison, first: Trajectories, second: Traje
 
 
 def typical_pair(motion: Motion) -> int:
-    """Return the index of the pair whose mean error over the frames is the median of all pairs."""
+    """Return the index of the pair of runs whose mean error over the frames is the median of all pairs."""
     means = frame_mean(motion.error)
     return int(np.argsort(means, kind="stable")[(len(means) - 1) // 2])
 
 
 def _lines(comparison: Comparison, times: Any, left: Any, right: Any) -> Panels:
+    """Draw embeddings of one dimension over time, one panel for each ensemble."""
     ylabel = "state"
     if comparison.shapes is not None:
         moved = [aligned(a[:, None], b[:, None])[:, 0] for a, b in zip(left, right, strict=True)]
@@ -202,6 +294,7 @@ def _lines(comparison: Comparison, times: Any, left: Any, right: Any) -> Panels:
 def _snapshots(
     comparison: Comparison, times: Any, matched: Any, left: Any, right: Any, errors: Any
 ) -> Panels:
+    """Draw points at several times, one row for each ensemble."""
     places = np.unique(np.linspace(0, len(times) - 1, COLUMNS).round().astype(int))
     axes = panels(2, len(places), 2.4, 2.65)
     for column, k in zip(axes.T, places, strict=True):

@@ -1,4 +1,4 @@
-"""Figures of values over runs: distributions, estimates with their intervals, effect sizes."""
+"""Figures of values over runs: distributions, estimates with their intervals, and effect sizes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,23 @@ from analysis.stats.intervals import Interval
 def show_distributions(
     samples: Mapping[str, Any], ax: Axes | None = None, *, xlabel: str = "", title: str = ""
 ) -> Axes:
-    """Draw the cumulative distribution of each sample; samples without values are named as empty."""
+    """Draw the cumulative distribution of each sample, to compare several at once.
+
+    Parameters
+    ----------
+    samples : mapping of str to array_like
+        Values of each sample by its name. Values that are not finite are ignored, and a sample without others
+        is only named in the legend.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    xlabel, title : str, default ""
+        Label of the values, and title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
+    """
     ax = axes_of(ax)
     for name, values in samples.items():
         array = np.asarray(values, np.float64)
@@ -39,7 +55,22 @@ def show_estimates(
     xlabel: str = "",
     title: str = "",
 ) -> Axes:
-    """Draw rows (label, value or interval of the paper, our interval) as points with 95 % bars."""
+    """Draw values of a paper next to ours, as points with bars for their intervals.
+
+    Parameters
+    ----------
+    rows : sequence of (str, Interval or float, Interval)
+        Label, value of the paper, and our estimate in each row, from top to bottom.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    xlabel, title : str, default ""
+        Label of the values, and title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
+    """
     ax = axes_of(ax)
     for y, (_, paper, ours) in enumerate(reversed(rows)):
         given = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
@@ -62,7 +93,24 @@ def show_effects(
     names: tuple[str, str] = ("first", "second"),
     title: str = "",
 ) -> Axes:
-    """Draw Cliff's delta of values and Cohen's h of proportions, with 95 % intervals; 0 is no effect."""
+    """Draw Cliff's delta of values and Cohen's h of proportions, with 95 % intervals; 0 is no effect.
+
+    Parameters
+    ----------
+    distributions : mapping of str to Difference
+        Differences, such as `Comparison.distributions`.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    names : pair of str, default ("first", "second")
+        Names of the two ensembles.
+    title : str, default ""
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
+    """
     ax = axes_of(ax)
     looks = {"Cliff's delta": ("o", FIRST), "Cohen's h": ("s", SECOND)}
     rows = [(one.name, *next(iter(one.effects.items()))) for one in distributions.values()]

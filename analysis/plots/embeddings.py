@@ -1,4 +1,4 @@
-"""Figures of embeddings in a plane."""
+"""Figures of embeddings as points in a plane."""
 
 from typing import Any
 
@@ -15,9 +15,30 @@ from physics.errors import InputError
 def show_embedding(
     E: Any, ax: Axes | None = None, *, labels: bool = True, outline: Any = None, title: str = ""
 ) -> Axes:
-    """Draw an embedding (tokens, dim) in the plane of its first two axes, each token with its number.
+    """Draw an embedding in the plane of its first two axes, each token as a disc with its number.
 
-    `outline` (tokens, dim) is drawn as open circles behind it, such as the shape it is aligned to.
+    Parameters
+    ----------
+    E : array_like, shape (tokens, dim)
+        One finite embedding. If it has one dimension, its points lie on a line.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    labels : bool, default True
+        Whether to write the number of each token into its disc.
+    outline : array_like, shape (tokens, dim), optional
+        Points that are drawn as open circles behind the discs, such as the shape that `E` is aligned to.
+    title : str, default ""
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If `E` is not one finite embedding.
     """
     ax = axes_of(ax)
     given = point_sets("E", E)

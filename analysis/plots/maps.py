@@ -1,4 +1,4 @@
-"""Maps of a classifier over the plane of its embedding, with the pair sums that it was given."""
+"""Maps of a classifier over the plane of its embedding, with the pair sums that it receives."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,9 +16,23 @@ Bounds = tuple[float, float, float, float]
 
 
 def plane(points: Any, *, resolution: int = 300, margin: float = 0.08) -> tuple[Any, Bounds]:
-    """Return a square grid of points (resolution², 2) around `points` (n, 2), row by row, and its bounds.
+    """Return a square grid around points, for `show_classifier`.
 
-    The bounds are left, right, bottom and top; `margin` is a fraction of the side.
+    Parameters
+    ----------
+    points : array_like, shape (n, 2)
+        Points that the grid must contain.
+    resolution : int, default 300
+        Number of points of the grid on each side.
+    margin : float, default 0.08
+        Distance of the outermost points from the edge, as a fraction of their extent.
+
+    Returns
+    -------
+    grid : ndarray of float64, shape (resolution², 2)
+        Points of the grid, row by row from the bottom.
+    bounds : tuple of float
+        Left, right, bottom and top of the grid.
     """
     given = _planar("points", points)
     low, high = given.min(axis=0), given.max(axis=0)
@@ -50,19 +64,22 @@ def show_classifier(
     bounds : sequence of float
         Left, right, bottom and top of the grid.
     ax : Axes, optional
+        Axes to draw on; new ones by default.
     count : int
-        Number of classes; they are colored around the cycle.
+        Number of classes, which are colored around a cycle.
     sums : array_like, shape (pairs, 2), optional
         Pair sums E_a + E_b.
     labels : array_like of int, shape (pairs,), optional
-        True classes of the sums. A marker in the color of its surroundings is classified correctly.
+        Correct classes of the sums. A marker in the color of its surroundings is classified correctly.
     held_out : array_like of bool, shape (pairs,), optional
         Pair sums that were not used for training; they are drawn as diamonds.
-    title : str
+    title : str, default ""
+        Title of the axes.
 
     Returns
     -------
     Axes
+        The axes.
 
     Raises
     ------
@@ -99,6 +116,7 @@ def show_classifier(
 
 
 def _planar(name: str, value: Any) -> Any:
+    """Return checked points (n, 2)."""
     array = finite_array(name, value)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise InputError(f"{name} must have the shape (n, 2), got {array.shape}")

@@ -14,9 +14,28 @@ from physics.neurons.spectrum import NeuronSpectrum
 
 @styled
 def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bool = False) -> Axes:
-    """Draw the magnitudes of one layer, one row for each neuron, sorted by frequency with dead neurons last.
+    """Draw the Fourier magnitudes of one layer, a row for each neuron, sorted by frequency.
 
-    Each row is relative to its largest magnitude; `output` draws those of the output weights.
+    Neurons whose weights are all zero are last. Each row is relative to its largest magnitude.
+
+    Parameters
+    ----------
+    spectrum : NeuronSpectrum
+        Spectrum of one layer.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    output : bool, default False
+        Whether to draw the magnitudes of the output weights instead of the input weights.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If the spectrum holds several layers.
     """
     ax = axes_of(ax)
     _one_layer(spectrum)
@@ -42,7 +61,25 @@ def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bo
 
 @styled
 def show_phases(spectrum: NeuronSpectrum, ax: Axes | None = None) -> Axes:
-    """Draw ψ against 2φ for each neuron of one layer, in the color of its frequency; aligned on the line."""
+    """Draw the output phase ψ of each neuron against twice its input phase, 2φ; aligned ones are on the line.
+
+    Parameters
+    ----------
+    spectrum : NeuronSpectrum
+        Spectrum of one layer, with output weights.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    Axes
+        The axes. The color of a neuron shows its frequency, and phases are in radians.
+
+    Raises
+    ------
+    InputError
+        If the spectrum holds several layers.
+    """
     ax = axes_of(ax)
     _one_layer(spectrum)
     shown = np.isfinite(spectrum.misalignment)
@@ -60,7 +97,25 @@ def show_phases(spectrum: NeuronSpectrum, ax: Axes | None = None) -> Axes:
 
 @styled
 def show_logit_waves(waves: LogitSpectrum, ax: Axes | None = None) -> Axes:
-    """Draw the coefficients A_k of cos(2πk(a + b - c)/p) in the logits of one network."""
+    """Draw the coefficients A_k of cos(2πk(a + b - c)/p) in the logits of one network.
+
+    Parameters
+    ----------
+    waves : LogitSpectrum
+        Spectrum of the logits of one network. Its key frequencies are drawn in color.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    InputError
+        If the spectrum holds several networks.
+    """
     ax = axes_of(ax)
     values: Any = waves.coefficients
     if np.ndim(values) != 1:
@@ -78,5 +133,6 @@ def show_logit_waves(waves: LogitSpectrum, ax: Axes | None = None) -> Axes:
 
 
 def _one_layer(spectrum: NeuronSpectrum) -> None:
+    """Refuse a spectrum of several layers."""
     if spectrum.theta.ndim != 2:
         raise InputError(f"spectrum must be of one layer (hidden, K), got {spectrum.theta.shape}")

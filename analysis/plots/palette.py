@@ -1,7 +1,7 @@
-"""The palette, from which all figures take their colors, so that one color has one meaning everywhere.
+"""The palette of all figures, in which one color has one meaning everywhere.
 
-Neighboring colors differ by at least 10 in CIELAB (ΔE*ab), also for readers with protanopia,
-deuteranopia or tritanopia, and when they are printed in shades of gray. A test computes this.
+Neighboring colors differ by at least 10 in CIELAB (ΔE*ab), also for readers with protanopia, deuteranopia or
+tritanopia, and when they are printed in shades of gray. A test computes this.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,8 @@ SERIES = ("#0b6e99", "#d1603d", "#52b788", "#5b2a7a", "#e3c044", "#1f1f1f")
 """Curves and ensembles, in the order in which they are drawn."""
 FIRST, SECOND = SERIES[:2]
 """The first and the second of two ensembles or curves."""
-TRAIN, VALIDATION = FIRST, SECOND
-"""Accuracies, losses and steps on the training set and on the validation set."""
 SURVIVES, DEAD = SECOND, "#b0b0b0"
 """Frequencies whose circle survives the training, and those that die."""
-HIGHLIGHT = SECOND
-"""The line or value of a figure that the reader should notice first."""
 REFERENCE = "#888888"
 """Values with which results are compared: the paper's, chance, a prediction, a threshold."""
 INK, SOFT, FRAME, WHITE = "#222222", "#555555", "#cccccc", "#ffffff"
@@ -83,6 +79,7 @@ def cyclic_colors(count: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (count, 4)
+        Red, green, blue and opacity, each from 0 to 1.
     """
     return _wheel(np.full(count, 0.66), np.arange(count) / max(count, 1))
 
@@ -98,6 +95,7 @@ def graded_colors(count: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (count, 4)
+        Red, green, blue and opacity, each from 0 to 1.
     """
     import matplotlib as mpl  # the explorer uses this module without matplotlib
 
@@ -105,12 +103,12 @@ def graded_colors(count: int) -> NDArray[np.float64]:
 
 
 def ink_on(color: NDArray[np.float64]) -> str:
-    """Return black or white, whichever is easier to read on a color (red, green, blue, …)."""
+    """Return "black" or "white", whichever is easier to read on a color (red, green, blue, …)."""
     return "black" if float(np.asarray(color)[:3] @ (0.30, 0.59, 0.11)) > 0.5 else "white"
 
 
 def _wheel(lightness: NDArray[np.float64], turn: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Colors of a hue wheel in Oklab (Ottosson 2020), whose hues look equally light and equally colorful."""
+    """Return colors of a hue wheel in Oklab (Ottosson 2020), whose hues look equally light and colorful."""
     angle, chroma = 0.5 + 2 * np.pi * turn, 0.13
     lab = np.stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)], axis=-1)
     linear = np.clip((lab @ _TO_CONES.T) ** 3 @ _TO_LINEAR_RGB.T, 0, 1)

@@ -1,4 +1,4 @@
-"""Phase diagrams in the style of the paper: the cells that were computed, without interpolation."""
+"""Phase diagrams in the style of Liu et al.: the cells that were computed, without interpolation."""
 
 from typing import Any
 
@@ -26,6 +26,22 @@ def show_phases(
     """Draw each cell in the color of its majority phase, hatched if the majority is unclear.
 
     The name of a phase is written into the largest area that it covers, as in Liu et al., Fig. 6.
+
+    Parameters
+    ----------
+    diagram : PhaseDiagram
+        Diagram to draw.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    title : str, default ""
+        Title of the axes.
+    legend : bool, default True
+        Whether to explain the colors below the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
     """
     ax = Figure().subplots() if ax is None else ax
     for cell in diagram.cells:
@@ -50,6 +66,7 @@ def show_phases(
 
 
 def _draw(diagram: PhaseDiagram, cell: Cell, ax: Axes) -> None:
+    """Draw one cell."""
     left, right = map(diagram.x.value, cell.x)
     low, high = map(diagram.y.value, cell.y)
     box = (left, low), right - left, high - low
@@ -62,7 +79,7 @@ def _draw(diagram: PhaseDiagram, cell: Cell, ax: Axes) -> None:
 
 
 def _name(diagram: PhaseDiagram, phase: str, ax: Axes) -> None:
-    """Write the name of a phase into that of its cells which is farthest from the other phases."""
+    """Write the name of a phase into the cell of this phase that is farthest from the other phases."""
     own = [cell for cell in diagram.cells if cell.majority.phase == phase]
     other = [cell for cell in diagram.cells if cell.majority.phase != phase]
     if sum(cell.covered() for cell in own) < LABELLED:

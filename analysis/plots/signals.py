@@ -27,9 +27,27 @@ def show_signals(
     rollout: Any = None,
     title: str = "",
 ) -> Axes:
-    """Draw signals (frames, K) of frequencies 1 … K, those `marked` in color, and a `rollout` dashed.
+    """Draw the Fourier signals of one run over time, with chosen frequencies in color.
 
-    Each dashed line has the color of the signal that it predicts; the signals are then pale.
+    Parameters
+    ----------
+    times : array_like, shape (frames,)
+        Step of each frame.
+    signals : array_like, shape (frames, K)
+        Signals of the frequencies 1 … K.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    marked : sequence of int, default ()
+        Frequencies to draw in color, such as the survivors; the others are gray.
+    rollout : array_like, shape (frames, K), optional
+        Prediction of the signals, drawn dashed in the same colors. The signals are then pale.
+    title : str, default ""
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
     """
     ax = axes_of(ax)
     t, values = np.asarray(times), np.asarray(signals, np.float64)
@@ -54,7 +72,20 @@ def show_signals(
 
 @styled
 def show_rollouts(signals: Signals, laws: "Mapping[str, Law]") -> Panels:
-    """Draw the signals of a run, and their rollout from the first frame, with one panel for each law."""
+    """Draw the signals of a run, and their rollout from the first frame, with a panel for each law.
+
+    Parameters
+    ----------
+    signals : Signals
+        Signals of one run.
+    laws : mapping of str to Law
+        Fitted laws by their names.
+
+    Returns
+    -------
+    ndarray of Axes, shape (1, laws)
+        The axes.
+    """
     axes = panels(1, len(laws), 5.2, 4.0, sharey=True)
     elapsed = signals.steps - signals.steps[0]
     for ax, (name, law) in zip(axes[0], laws.items(), strict=True):
@@ -67,7 +98,7 @@ def show_rollouts(signals: Signals, laws: "Mapping[str, Law]") -> Panels:
 
 
 def _share_legend(axes: Sequence[Axes]) -> None:
-    """Replace the equal legends of panels by one below all of them."""
+    """Replace the equal legends of several panels by one legend below all of them."""
     handles, labels = axes[0].get_legend_handles_labels()
     figure = axes[0].get_figure(root=True)
     assert figure is not None
@@ -81,9 +112,23 @@ def _share_legend(axes: Sequence[Axes]) -> None:
 
 @styled
 def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] = (), title: str = "") -> Axes:
-    """Draw the matrix A of a linear ODE on frequencies 1 … K; red: collaboration, blue: competition.
+    """Draw the matrix A of a linear law of frequencies; red is collaboration, and blue is competition.
 
-    The labels of `marked` frequencies, such as the survivors, are bold on both axes.
+    Parameters
+    ----------
+    A : array_like, shape (K, K)
+        Matrix, whose rows are the frequencies 1 … K that change, and whose columns are those that act.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    marked : sequence of int, default ()
+        Frequencies whose labels are bold, such as the survivors.
+    title : str, default ""
+        Title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
     """
     ax = axes_of(ax)
     matrix = np.asarray(A, np.float64)
@@ -114,7 +159,7 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
 
 
 def _room(ax: Axes, size: int) -> int:
-    """Return how many rows of a matrix a label of two digits needs."""
+    """Return how many rows of a matrix the label of a number with two digits covers."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     points = 72 * figure.get_figwidth() * ax.get_position().width - 40  # the width of the color bar
@@ -134,7 +179,24 @@ def _spaced(size: int, marked: Sequence[int], apart: int) -> list[int]:
 def show_lines(
     times: Any, states: Any, ax: Axes | None = None, *, title: str = "", xlabel: str = "", ylabel: str = ""
 ) -> Axes:
-    """Draw components (frames, tokens) over time, each in its color."""
+    """Draw several components over time, each in its color.
+
+    Parameters
+    ----------
+    times : array_like, shape (frames,)
+        Time of each frame.
+    states : array_like, shape (frames, tokens)
+        Values of the components.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    title, xlabel, ylabel : str, default ""
+        Title and labels of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
+    """
     ax = axes_of(ax)
     for token, color in enumerate(graded_colors(np.shape(states)[1])):
         ax.plot(times, np.asarray(states)[:, token], color=color, linewidth=1.2)

@@ -1,4 +1,4 @@
-"""The common style of all figures: fonts that are readable in print, axes, panels and legends."""
+"""The style of all figures: fonts that are readable in print, axes, panels and legends."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -33,13 +33,14 @@ _enlarged: ContextVar[float] = ContextVar("enlarged", default=1.0)
 
 @contextlib.contextmanager
 def style(width: float | None = None) -> Iterator[None]:
-    """Use the shared style.
+    """Draw in the style of the library, within a ``with`` block.
 
     Parameters
     ----------
     width : float, optional
-        Width of the figure in inches. Above `PRINTED` letters are drawn larger in proportion, so that they
-        have at least 7 points on paper. By default as in the surrounding style.
+        Width of the figure in inches. In figures wider than `PRINTED`, letters are drawn larger in
+        proportion, so that they have at least 7 points on paper. By default the width of the surrounding
+        block is used.
     """
     token = None if width is None else _enlarged.set(max(1.0, width / PRINTED))
     try:
@@ -53,12 +54,12 @@ def style(width: float | None = None) -> Iterator[None]:
 
 
 def points(size: float) -> float:
-    """Return the size to draw with for a size in print, both in points."""
+    """Return the size to draw with for a given size in print, both in points."""
     return size * _enlarged.get()
 
 
 def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Decorate a function so that it draws in the shared style."""
+    """Decorate a function so that it draws in the style of the library."""
 
     @wraps(draw)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -82,14 +83,17 @@ def axes_of(ax: Axes | None) -> Axes:
 
 
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> Panels:
-    """Return the axes of a new figure in the shared style; a panel is `width` × `height` inches."""
+    """Return the axes (rows, columns) of a new figure in the style of the library.
+
+    Each panel is `width` × `height` inches. `options` are those of `matplotlib.figure.Figure.subplots`.
+    """
     with style(width * columns):
         figure = Figure(figsize=(width * columns, height * rows))
         return np.asarray(figure.subplots(rows, columns, squeeze=False, **options))
 
 
 def framed(ax: Axes) -> Axes:
-    """Remove the ticks and draw a thin frame, for planes whose axes have no meaning."""
+    """Remove the ticks and draw a thin frame, for planes whose axes have no meaning; return the axes."""
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(True)
     ax.spines[:].set_color(FRAME)
@@ -102,10 +106,16 @@ def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Leg
     Parameters
     ----------
     ax : Axes
+        Axes whose lines the legend explains.
     columns : int, optional
         Number of entries in a row; as many as fit by default.
     **options
         Further options of `Axes.legend`.
+
+    Returns
+    -------
+    Legend
+        The legend.
     """
     figure = _figure_of(ax)
     handles, labels = ax.get_legend_handles_labels()
@@ -120,8 +130,3 @@ def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Leg
     anchor: Any = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": ax.transAxes + shift}
     given = {"handles": handles, "labels": labels} if handles else {}
     return ax.legend(loc="upper center", ncols=columns, **given, **anchor, **options)
-
-
-def legend_beside(ax: Axes, **options: Any) -> Legend:
-    """Explain the lines of axes on their right, for legends with many entries."""
-    return ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), **options)

@@ -1,4 +1,4 @@
-"""One figure of a trajectory: its points, or an observable."""
+"""Figures of a single trajectory: its points, its signals, or an observable."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,15 +29,23 @@ def show_trajectory(
     Parameters
     ----------
     trajectory : Trajectory
+        Trajectory to draw.
     what : str, default "positions"
         "positions" draws the points of one run at one frame, in the plane of their two largest principal
         components if they have more than two axes. "signals" draws the Fourier signals of one run over time,
         with the survivors of the last frame in color. The name of an observable draws a line for each run, or
-        for each component if there are several.
-    run, frame : int
+        for each component of one run if there are several.
+    ax : Axes, optional
+        Axes to draw on; new ones by default.
+    run, frame : int, default 0 and -1
         Indices of the run and of the frame; negative numbers count from the end.
-    title : str
+    title : str, default ""
         Title of the axes.
+
+    Returns
+    -------
+    Axes
+        The axes.
 
     Raises
     ------
@@ -63,7 +71,7 @@ def show_trajectory(
     values, (_, times) = np.asarray(trajectory.observables[what]), trajectory.clock(what)
     if values.ndim > 3:
         raise InputError(
-            f"what must name numbers or lists of them, and {what!r} holds tables of shape {values.shape[2:]}"
+            f"what must name an observable of numbers or lists, got {what!r} of tables {values.shape[2:]}"
         )
     lines = values.T if values.ndim == 2 else trajectory.run(run).observables[what][0]
     ax.plot(times, lines, color=FIRST, alpha=max(0.15, min(1.0, 3 / lines.shape[1])))

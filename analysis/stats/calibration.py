@@ -16,11 +16,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How well predictions agree with measurements, for one pair of values per run.
+    """How well predictions agree with measurements, which `calibrate` returns.
+
+    All intervals have a confidence of 95 %.
 
     Attributes
     ----------
-    predicted, measured : ndarray, shape (n,)
+    predicted, measured : ndarray of float64, shape (n,)
         Predicted and measured values of the runs that have both.
     bias : Interval
         Mean of measured minus predicted, with Student's interval.
@@ -47,7 +49,7 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
     Parameters
     ----------
     predicted, measured : array_like, shape (n,)
-        Pairs in which one value is NaN are ignored.
+        Values of each run. Runs in which one value is not finite are ignored.
 
     Returns
     -------
@@ -58,6 +60,13 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
     ------
     InputError
         If their shapes differ.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.calibrate([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])
+    >>> round(found.bias.estimate, 6), round(found.slope.estimate, 6)
+    (0.1, 1.0)
     """
     x, y = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
     if x.shape != y.shape or x.ndim != 1:
@@ -75,6 +84,7 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
 
 
 def _slope(x: Array, y: Array) -> Interval:
+    """Return the slope of y on x with Student's interval; NaN for fewer than 3 points."""
     if len(x) < 3 or np.ptp(x) == 0:
         return Interval(np.nan, np.nan, np.nan, len(x))
     found = stats.linregress(x, y)

@@ -15,26 +15,29 @@ from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown,
 Array = NDArray[np.float64]
 RESAMPLES = 4000
 BLOCK = 2**22
-"""Largest size of a block of resamples."""
+"""Largest number of values in a block of resamples."""
 Z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
 TAIL = (1 - CONFIDENCE) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Difference between two ensembles in one quantity, which has one value per run.
+    """Difference between two ensembles in one quantity that has one value per run.
+
+    `compare_values` and `compare_proportions` return it. All intervals have a confidence of 95 %.
 
     Attributes
     ----------
     name : str
-    samples : tuple of ndarray
+        Name of the quantity.
+    samples : tuple of ndarray of float64
         Values of each ensemble, without NaN.
     first, second : Interval
         Proportions with Wilson's interval, or means with Student's.
     difference : Interval
         First minus second: Newcombe's interval for proportions, an expanded bootstrap interval for means.
     effects : mapping of str to Interval
-        "Cohen's h" of proportions; "Cliff's delta" and "Hedges' g" of values.
+        Effect sizes: "Cohen's h" of proportions; "Cliff's delta" and "Hedges' g" of values.
     p_value : float
         Two-sided p-value of the test that both have the same distribution. NaN if a sample is empty.
     test : str
@@ -55,7 +58,11 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Whether the difference is significant: Holm's p is below 0.05, and no interval of it contains 0."""
+        """Whether the two ensembles differ significantly in this quantity.
+
+        The p-value must be below 0.05, which is Holm's in a comparison and otherwise that of the test, and no
+        interval of the difference or of an effect size may contain 0.
+        """
         intervals = (self.difference, *self.effects.values())
         return is_shown(self.adjusted_p_value, self.p_value) and not any(one.covers(0.0) for one in intervals)
 
@@ -74,6 +81,13 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
     -------
     Difference
         Proportions, their difference, Cohen's h, and the p-value of Fisher's exact test.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.compare_proportions("circles", [True] * 18 + [False] * 2, [True] * 3 + [False] * 17)
+    >>> round(found.difference.estimate, 2), found.p_value < 0.001, found.differs
+    (0.75, True, True)
     """
     x, y = (np.asarray(values, bool) for values in (first, second))
     ours, theirs = proportion(int(x.sum()), len(x)), proportion(int(y.sum()), len(y))
@@ -99,7 +113,7 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     name : str
         What is compared, such as "effective dimension".
     first, second : array_like, shapes (m,) and (n,)
-        Its value in each run; NaN is ignored.
+        Its value in each run; values that are not finite are ignored.
     seed : int, default 0
         Seed of the bootstrap and of the permutations.
 
@@ -107,6 +121,13 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     -------
     Difference
         Means, their difference, Cliff's delta, Hedges' g, and the p-value of a permutation test of the means.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.compare_values("quality", [0.8, 0.9, 0.7, 0.8], [0.2, 0.1, 0.3, 0.2])
+    >>> round(found.difference.estimate, 2), found.effects["Cliff's delta"].estimate, round(found.p_value, 3)
+    (0.6, 1.0, 0.029)
     """
     x, y = (np.asarray(values, np.float64) for values in (first, second))
     x, y = x[np.isfinite(x)], y[np.isfinite(y)]
@@ -126,17 +147,24 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
 
 
 def cohens_h(first: Interval, second: Interval) -> Interval:
-    """Return Cohen's h of two proportions p and q, ``2 asin √p - 2 asin √q``.
+    """Return Cohen's h, the effect size of two proportions p and q, ``2 asin √p - 2 asin √q``.
 
     Parameters
     ----------
     first, second : Interval
-        The proportions, such as those of `proportion`.
+        The proportions with their 95 % intervals, such as those that `proportion` returns.
 
     Returns
     -------
     Interval
-        From -π to π; 0 is no difference. The interval is found as in `difference`.
+        From -π to π, where 0 is no difference. Its interval combines those of both proportions (Newcombe
+        1998).
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.cohens_h(analysis.proportion(18, 20), analysis.proportion(3, 20)).format(2)
+    '1.70 [0.99, 2.16]'
     """
     if not first.count or not second.count:
         return _unknown(first.count + second.count)
@@ -153,17 +181,24 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
     Parameters
     ----------
     first, second : array_like, shapes (m,) and (n,)
+        Finite values of both samples.
 
     Returns
     -------
     Interval
-        From -1 to 1; 0 is no difference.
+        From -1 to 1, where 0 is no difference, with its 95 % interval.
 
     Notes
     -----
     The interval is that of Newcombe's fifth method for the Mann-Whitney statistic (Statistics in Medicine 25,
     2006, 559), a score interval that remains valid if the samples do not overlap. There is no interval if a
     sample has a single value.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.cliffs_delta([3, 4, 5], [1, 2, 4]).estimate
+    0.6666666666666667
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     m, n = len(x), len(y)
@@ -186,18 +221,26 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
 
 
 def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
-    """Return Hedges' g: the standardized difference of the means, without small-sample bias.
+    """Return Hedges' g: the difference of two means in units of their standard deviation, without bias.
 
     Parameters
     ----------
     first, second : array_like, shapes (m,) and (n,)
+        Finite values of both samples.
     seed : int, default 0
         Seed of the bootstrap from which the interval comes.
 
     Returns
     -------
     Interval
-        In units of the pooled standard deviation; NaN if neither sample varies or one has a single value.
+        In units of the pooled standard deviation, with its 95 % interval. NaN if neither sample varies or one
+        has a single value.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> round(analysis.hedges_g([3, 4, 5], [1, 2, 4]).estimate, 2)
+    1.03
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     freedom = len(x) + len(y) - 2
@@ -230,12 +273,14 @@ def bootstrap(
     statistic : callable
         Function of one array (draws, m, ...) for each sample, which returns (draws,).
     seed : int, default 0
+        Seed of the resamples.
     resamples : int, default 4000
+        Number of resamples.
 
     Returns
     -------
     Interval
-        The estimate and its interval; there is no interval if a sample has a single row.
+        The estimate and its 95 % interval; there is no interval if a sample has a single row.
 
     Notes
     -----
@@ -253,7 +298,7 @@ def bootstrap(
     def drawn(*rows: Array, axis: int = -1) -> Array:
         return statistic(*(one[row.astype(np.intp)] for one, row in zip(arrays, rows, strict=True)))
 
-    with warnings.catch_warnings():  # from draws without a value, which are ignored here
+    with warnings.catch_warnings():  # draws without a value are ignored below
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         found = stats.bootstrap(
             [np.arange(size) for size in sizes], drawn, n_resamples=resamples, vectorized=True, rng=seed,
@@ -287,10 +332,11 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
 
 
 def _levels(size: int) -> list[float]:
-    """Return the percentiles of an expanded interval for a sample of this size."""
+    """Return the lower and the upper percentile of an expanded interval for a sample of this size."""
     tail = float(stats.norm.cdf(math.sqrt(size / (size - 1)) * stats.t.ppf(TAIL, size - 1)))
     return [tail, 1 - tail]
 
 
 def _unknown(count: int) -> Interval:
+    """Return an interval without an estimate."""
     return Interval(np.nan, np.nan, np.nan, count)

@@ -1,4 +1,4 @@
-"""Critical values, at which a probability passes one half, with intervals from a fit."""
+"""Transitions: critical values at which a probability passes one half, with intervals from a fit."""
 
 import math
 from collections.abc import Callable
@@ -26,20 +26,20 @@ power law up to 1.
 
 @dataclass(frozen=True)
 class Transition:
-    """A fitted transition of a probability from 0 to 1.
+    """A fitted transition of a probability from 0 to 1, which `fit_transition` returns.
 
-    ``P(r) = (1 + (2^s - 1) (r_c/r)^(1/w))^(-1/s)`` for r > 0, which is one half at r_c. In log r it is
-    Richards' curve: logistic for s = 1, and of Gumbel's shape, as for the last of many rare events, in the
-    limit s → 0.
+    The curve is ``P(r) = (1 + (2^s - 1) (r_c/r)^(1/w))^(-1/s)`` for r > 0, which is one half at r_c. In log r
+    it is Richards' curve: logistic for s = 1, and of Gumbel's shape, as for the last of many rare events, in
+    the limit s → 0.
 
     Attributes
     ----------
     critical : Interval
-        r_c with its 95 % profile-likelihood interval, and the number of trials.
+        Critical value r_c with its 95 % profile-likelihood interval, and the number of trials.
     width : float
-        w, relative to r_c.
+        Width w of the transition, relative to r_c.
     shape : float
-        s.
+        Shape s.
     misfit : float
         Distance of the data from the curve. For independent trials it is the deviance per degree of freedom;
         if it exceeds 1, the interval is widened by its square root. For single samples it is the largest
@@ -52,7 +52,7 @@ class Transition:
     misfit: float
 
     def probability(self, r: Any) -> Array:
-        """Return P(r) of the fitted curve.
+        """Return the probability P(r) of the fitted curve.
 
         Parameters
         ----------
@@ -62,6 +62,7 @@ class Transition:
         Returns
         -------
         ndarray of float64, the shape of `r`
+            Probabilities from 0 to 1.
         """
         return np.exp(_log_probability(np.asarray(r, float), self.critical.estimate, self.width, self.shape))
 
@@ -74,6 +75,7 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     values : array_like, shape (n,)
         Control parameter, such as the training fraction, greater than 0.
     successes, trials : array_like of int, shape (n,)
+        Numbers of successes and of trials at each value.
 
     Returns
     -------
@@ -85,6 +87,13 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     InputError
         If shapes do not agree, or there is no value with successes and failures, so that nothing can be
         fitted.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.fit_transition([0.2, 0.3, 0.4, 0.5, 0.6], [0, 3, 10, 17, 20], 5 * [20])
+    >>> round(found.critical.estimate, 2)
+    0.4
     """
     r, hits = finite_array("values", values), finite_array("successes", successes)
     count = finite_array("trials", trials)
@@ -95,7 +104,7 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
         )
     if not ((hits > 0) & (hits < count)).any():
         raise InputError(
-            "successes must lie between 0 and trials at some value for a transition to be fitted"
+            "successes must lie between 0 and trials at some value for a transition to be fitted, got none"
         )
 
     def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
@@ -111,27 +120,40 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
 
 
 def fit_critical_values(values: Any, step: float) -> Transition:
-    """Fit a transition to the values at which single samples passed, which are known within one `step`.
+    """Fit a transition to the critical values of single samples.
+
+    Each sample fails below some value of the control parameter and passes above it. These values are known
+    within one `step`, because only multiples of it were tried.
 
     Parameters
     ----------
     values : array_like, shape (n,)
-        The first value at which a sample had passed; at ``value - step`` it had not.
+        First value of the control parameter at which each sample had passed; at ``value - step`` it had not.
     step : float
-        Spacing of the values.
+        Spacing of the values, greater than 0.
 
     Returns
     -------
     Transition
+        Transition of maximum likelihood.
 
     Raises
     ------
     InputError
-        If `values` have another shape, or are all equal.
+        If `values` have another shape, are fewer than 3, or are all equal.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.fit_critical_values([0.3, 0.4, 0.4, 0.4, 0.5, 0.5, 0.6], 0.1)
+    >>> round(found.critical.estimate, 2)
+    0.39
     """
     r = finite_array("values", values)
     if r.ndim != 1 or len(r) < 3 or np.ptp(r) == 0:
-        raise InputError(f"values must hold at least 3 numbers that differ, got the shape {r.shape}")
+        raise InputError(
+            f"values must be a list of at least 3 numbers that are not all equal, got {r.tolist()!r:.60}"
+        )
     level, weight = np.unique(r, return_counts=True)
 
     def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
@@ -147,26 +169,33 @@ def fit_critical_values(values: Any, step: float) -> Transition:
 
 
 def median_crossing(values: Any, step: float) -> Interval:
-    """Return where half of the samples have passed, without a model of the curve.
+    """Return the value of a control parameter at which half of the samples have passed.
 
-    The fraction that has passed and its Wilson interval are interpolated between the values. The interval of
-    the crossing ends where these bounds cross one half.
+    Unlike `fit_critical_values`, this assumes no curve. The fraction that has passed and its Wilson interval
+    are interpolated between the values. The interval of the result ends where these bounds cross one half.
 
     Parameters
     ----------
     values : array_like, shape (n,)
-        The first value at which a sample had passed; at ``value - step`` it had not.
+        First value of the control parameter at which each sample had passed; at ``value - step`` it had not.
     step : float
-        Spacing of the values.
+        Spacing of the values, greater than 0.
 
     Returns
     -------
     Interval
+        Value of the control parameter, with its 95 % interval.
 
     Raises
     ------
     InputError
         If a value is not finite.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> round(analysis.median_crossing([0.3, 0.4, 0.4, 0.5, 0.5, 0.6], 0.1).estimate, 2)
+    0.4
     """
     r = finite_array("values", values)
     level, weight = np.unique(r, return_counts=True)
@@ -181,6 +210,7 @@ def median_crossing(values: Any, step: float) -> Interval:
 
 
 def _guess(r: Array, p: Array) -> tuple[float, float]:
+    """Return a first guess of log r_c and of its width from the fractions p that passed at r."""
     low, centre, high = np.interp([0.25, 0.5, 0.75], np.maximum.accumulate(p), np.log(np.maximum(r, TINY)))
     return float(centre), float(max(high - low, 1e-3)) / 2
 
@@ -193,7 +223,7 @@ def _fit(
     perfect: float,
     freedom: int,
 ) -> Transition:
-    """Minimize `cost` over r_c, w and s from a guess, and find where its profile has risen.
+    """Minimize `cost` over r_c, w and s from a guess, and find where its profile has risen enough for 95 %.
 
     `cost` also returns its derivatives with respect to the logarithms of the three.
     """
@@ -234,12 +264,14 @@ def _fit(
 
 def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space: list[Any]) -> Any:
     # As accurate as L-BFGS-B, which is many times slower because it sends tiny matrices to a threaded LAPACK.
+    """Minimize a cost, which also returns its gradient, within bounds."""
     return optimize.minimize(
         cost, start, jac=True, method="SLSQP", bounds=space, options={"ftol": 1e-11, "maxiter": 1000}
     )
 
 
 def _log_probability(r: Array, centre: float, width: float, shape: float) -> Array:
+    """Return log P(r)."""
     return _with_slopes(r, centre, width, shape)[0]
 
 
@@ -256,6 +288,6 @@ def _with_slopes(r: Array, centre: float, width: float, shape: float) -> tuple[A
 
 
 def _log_complement(log_p: Array) -> tuple[Array, Array]:
-    """Return log(1 - p) from log p ≤ 0 with its derivative, bounded below so that the cost stays finite."""
+    """Return log(1 - p) and its derivative from log p ≤ 0, bounded below so that the cost stays finite."""
     rest = np.maximum(-np.expm1(log_p), 1e-300)
     return np.log(rest), -np.exp(log_p) / rest

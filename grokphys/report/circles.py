@@ -7,8 +7,9 @@ import numpy as np
 
 from analysis.circles.signals import OBSERVABLE, Signals, signals_of
 from analysis.laws.batch import Recipe, fit_batch
+from analysis.laws.honest import HonestScores
 from analysis.laws.ode import PUBLISHED, ODEFit
-from analysis.laws.scores import HonestScores, Law
+from analysis.laws.scores import Law
 from analysis.plots.signals import show_coefficients, show_rollouts
 from analysis.plots.style import panels
 from grokphys.report.page import Picture, Section, Table

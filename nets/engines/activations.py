@@ -104,7 +104,7 @@ def quadratic(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def absolute(states: Array, slopes: Array, exp: int) -> None:
-    """Apply |x|, whose derivative is 0 at 0."""
+    """Apply the absolute value, whose derivative is 0 at 0."""
     for i in range(len(states)):
         slopes[i] = np.sign(states[i])
         states[i] = abs(states[i])
@@ -144,8 +144,8 @@ def with_even_part(
 def exponential(x: Array) -> None:
     """Apply the exponential; in float32 by Cephes' polynomial, which the compiler vectorizes.
 
-    x = n ln 2 + r with |r| <= ln 2 / 2. Arguments are clipped to the range of float32, from -87 to 88, and
-    the relative error stays below 2e-7. No sum is reordered; ln 2 is split into two parts to keep its digits.
+    x = n ln 2 + r with r between ± ln 2 / 2. Arguments are clipped to the range of float32, from -87 to 88,
+    and the relative error stays below 2e-7. No sum is reordered; ln 2 is split into two parts to keep digits.
     """
     if x.itemsize != 4:
         for i in range(len(x)):
@@ -186,7 +186,7 @@ def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
 def inverse_hyperbolic_sine(x: Array) -> None:
     """Apply the inverse hyperbolic sine; in float32 with a relative error below 3e-7 until x² overflows.
 
-    It is ln(|x| + sqrt(x² + 1)) with the sign of x, and a series where |x| is small. The logarithm follows
+    It is ``ln(|x| + sqrt(x² + 1))`` with the sign of x, and a series where x is small. The logarithm follows
     Cephes too: it splits the bits of a number into a power of two and a factor between 1/√2 and √2.
     """
     if x.itemsize != 4:

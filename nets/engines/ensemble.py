@@ -230,7 +230,7 @@ def _require_sound(model: Any, runs: int) -> None:
         raise InputError(f"model must be a model such as ConstantAttention(){also}, got {kind}")
     tokens, dim = (whole_number(f"{name} of {kind}", getattr(model, name), 1) for name in ("tokens", "dim"))
     choice(f"loss of {kind}", model.loss, ("cross_entropy", "mean_squared_error"))
-    drawn: Any = model.initial(np.random.default_rng(0), np.random.default_rng(0))  # of users' models
+    drawn: Any = model.initial(np.random.default_rng(0), np.random.default_rng(0))  # a user's may be anything
     if not isinstance(drawn, Mapping) or not drawn:
         raise InputError(f"initial of {kind} must return a dict of arrays, got {drawn!r:.60}")
     one = {name: finite_array(f"initial[{name!r}] of {kind}", value) for name, value in drawn.items()}

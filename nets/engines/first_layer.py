@@ -17,7 +17,7 @@ BLOCK = 128
 
 
 class Shape(NamedTuple):
-    """Description of a network; the first `encoded` numbers of a row belong to the encoder."""
+    """Sizes and options of a network; the first `encoded` numbers of a member's row are its encoder."""
 
     combine: int
     loss: int
@@ -29,7 +29,7 @@ class Shape(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Training data: tokens (runs, n, 2) or rows of `data` (runs, n, 1), labels (runs, n), and targets."""
+    """Training data: tokens (runs, n, 2), or rows of `data` (runs, n, 1); labels (runs, n); and targets."""
 
     inputs: Integers
     labels: Integers

@@ -72,7 +72,7 @@ class ConstantAttention(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns: addition mod tokens."""
+        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
@@ -148,7 +148,7 @@ class EmbeddingMLP(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns: addition mod tokens."""
+        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
@@ -221,7 +221,7 @@ class ToyAddition(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns: addition without a modulus."""
+        """Effective theory of addition without a modulus, the operation that the model learns."""
         return EffectiveTheory(self.tokens)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -264,7 +264,8 @@ class GroupDecoder(DenseModel):
     scale : float, default 0.1
         Width of the interval ±scale/2 from which embeddings are drawn uniformly, greater than 0.
     embedding_penalty : float, default 1e-3
-        Factor of the mean of |E|, which is added to the squared error as in the published code; 0 for none.
+        Factor of the mean magnitude of the embedding's components, which is added to the squared error as in
+        the published code; 0 for none.
     initialisation : str, default "pytorch"
         Distribution of the initial weights of the decoder: "pytorch" (uniform on ±1/√inputs, for biases too),
         or "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero.
@@ -322,7 +323,7 @@ class GroupDecoder(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns, with parallelograms of matrices if the group does not commute."""
+        """Effective theory of the group, with parallelograms of matrices if the group does not commute."""
         return EffectiveTheory(group=self.group)
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:

@@ -170,7 +170,7 @@ class ImageMLP(DenseModel):
         return Architecture("data", sizes, "relu", "mean_squared_error")
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
-        """Draw the layers of one member.
+        """Draw the initial weights and biases of one member.
 
         Parameters
         ----------
@@ -221,9 +221,9 @@ def load_images(data: str, classes: int) -> Images:
     ----------
     data : str
         "digits" for the 1797 images of 8 × 8 pixels that come with scikit-learn. Otherwise the path of an npz
-        archive of ``x_train`` and ``y_train``, and of ``x_test`` and ``y_test`` if there is a test set; or of
-        a directory that holds MNIST's files ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``, and
-        ``t10k-…`` if there is a test set.
+        archive, or of a directory of MNIST's files. An archive holds ``x_train`` and ``y_train``, and a
+        directory ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``. If there is a test set, it is
+        called ``x_test`` and ``y_test``, or ``t10k-…`` in a directory.
     classes : int
         Number of classes; labels must be from 0 to classes - 1.
 

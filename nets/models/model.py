@@ -108,7 +108,7 @@ class Model(ABC):
     """Layers that the fused engine can compute; None if only PyTorch can."""
 
     embedding_penalty: float = 0.0
-    """Factor of the mean of |E| over all components of the embedding, which is added to the training loss."""
+    """Factor of the mean magnitude of the embedding's components, which is added to the training loss."""
 
     dropout: float = 0.0
     """Rate of dropout during training, at least 0 and less than 1."""
@@ -120,11 +120,16 @@ class Model(ABC):
         The PyTorch engine divides free memory by it to decide how many members it computes at once.
         """
         drawn = self.initial(np.random.default_rng(0), np.random.default_rng(0))
-        return 3 * sum(value.shape[-1] for value in drawn.values())  # input, output and gradient of layers
+        return 3 * sum(
+            value.shape[-1] for value in drawn.values()
+        )  # input, output and gradient of each layer
 
     @property
     def theory(self) -> EffectiveTheory | None:
-        """Operation that the model learns, or None. Its parallelograms define the quality of embeddings."""
+        """Effective theory of the operation that the model learns, or None if it learns no operation.
+
+        Its parallelograms define the representation quality of the embeddings.
+        """
         return None
 
     def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:

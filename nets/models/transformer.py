@@ -104,7 +104,7 @@ class TokenTransformer(Model):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns: addition mod tokens."""
+        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
     @property

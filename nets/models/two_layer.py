@@ -112,7 +112,7 @@ class TwoLayer(DenseModel):
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Operation that the model learns: addition mod tokens."""
+        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
@@ -121,7 +121,8 @@ class TwoLayer(DenseModel):
         Parameters
         ----------
         embedding : numpy.random.Generator
-            Random stream of the input weights, and of the frequencies if the start has a single one.
+            Random stream of the input weights. It also orders the frequencies if `start` is
+            "single_frequency".
         layers : numpy.random.Generator
             Random stream of the output weights.
 

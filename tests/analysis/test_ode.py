@@ -349,7 +349,7 @@ def test_a_fit_converts_in_units_of_time():
     assert fit.unit == 0.5
     np.testing.assert_allclose(fit.to_generator()[0], A, atol=1e-5)
     np.testing.assert_allclose(fit.to_increment(1.5)[0], expm(1.5 * A) - np.eye(4), atol=1e-5)
-    with pytest.raises(InputError, match=r"step must be a whole number of the map's own 0\.5, got 0\.7"):
+    with pytest.raises(InputError, match=r"must be a whole multiple of the map's step, 0\.5, got 0\.7"):
         fit.to_increment(0.7)
 
 

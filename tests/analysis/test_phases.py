@@ -314,7 +314,7 @@ def test_diagrams_that_are_none_are_refused():
     with pytest.raises(InputError, match="delay must be a finite number greater than 0"):
         phase_diagram(X, Y, Oracle(), delay=0)
     diagram = phase_diagram(X, Y, Oracle(), Refinement(1, 1, 0))
-    with pytest.raises(InputError, match="the point must lie within the diagram, got rate 1, decay 5"):
+    with pytest.raises(InputError, match="x and y must lie within the diagram, got rate 1, decay 5"):
         diagram.at(1.0, 5.0)
 
 

@@ -184,9 +184,9 @@ def test_the_error_of_a_rule_is_measured_on_full_runs():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: survival_rates([1.0, 2.0], [True]), r"values and survived \(bool\) must have one shape"),
+        (lambda: survival_rates([1.0, 2.0], [True]), r"values and survived \(bool\) must have the same"),
         (lambda: survival_rates([np.nan], [True]), "values must be finite"),
-        (lambda: fitness(np.ones((2, 3)), np.ones((2, 3)), np.zeros((2, 3), bool)), "got 0 of 6"),
+        (lambda: fitness(np.ones((2, 3)), np.ones((2, 3)), np.zeros((2, 3), bool)), "got 0 survivors of 6"),
         (
             lambda: fitness(np.eye(4)[:3], np.eye(4)[:3], np.arange(12).reshape(3, 4) == 1),
             "whichever groups are left out, got survivors in 1 and dead circles in 3 of 3 groups",

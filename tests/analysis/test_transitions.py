@@ -103,7 +103,7 @@ def test_a_curve_that_does_not_fit_says_so_and_widens_its_interval():
         ),
         (
             lambda: fit_critical_values([0.1, 0.1, 0.1], 0.1),
-            "values must hold at least 3 numbers that differ",
+            "values must be a list of at least 3 numbers that are not all equal, got",
         ),
     ],
 )

@@ -222,7 +222,7 @@ def test_what_cannot_be_revived_is_said():
         (lambda n: n.outputs([[0, 5]]), "inputs must be tokens from 0 to 4, got 0 to 5"),
         (lambda n: n.outputs([[0.0, 1.0]]), "inputs must be whole numbers of shape (examples, 2), or"),
         (lambda n: n.outputs([0, 1]), "inputs must be whole numbers of shape (examples, 2), or"),
-        (lambda n: n.outputs(np.zeros((2, 4, 2), int)), "must be given once, or for each of 3 runs, got 2"),
+        (lambda n: n.outputs(np.zeros((2, 4, 2), int)), "inputs must be given once, or for each of 3 runs"),
         (lambda n: n.with_embedding(np.zeros((5, 3))), "E must have the shape (5, 4), or (3, 5, 4) for all"),
         (lambda n: n.with_embedding(np.full((5, 4), np.nan)), "E must be finite"),
         (

@@ -16,7 +16,7 @@ from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from analysis.laws.scores import HonestScores
+    from analysis.laws.honest import HonestScores
 
 Array = NDArray[np.float64]
 LARGEST_BYTES = 2**28

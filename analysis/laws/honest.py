@@ -1,0 +1,132 @@
+"""Scores of a law on the data of its fit, on later frames, and on runs that the fit has not seen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.laws.pieces import as_pieces
+from analysis.laws.scores import Law, Score
+from physics.checks import number
+from physics.errors import InputError
+
+FOLDS = 10
+"""Largest number of runs that are left out one by one; more runs are left out in this many groups."""
+
+
+@dataclass(frozen=True)
+class HonestScores:
+    """Scores of a law in sample, forward in time, and across runs, which `honest_scores` returns.
+
+    Attributes
+    ----------
+    law : Law
+        Law that was fitted to all data.
+    in_sample : Score
+        Score on the data of the fit. Ding et al. report this number; it says little about prediction.
+    forward : Score or None
+        Score of a law that was fitted to the early part of every run, on the later part. Rollouts start at
+        the split. None if a run is too short.
+    across : tuple of Score
+        Score of each run by a law that was fitted to other runs: to all others if there are at most ten runs,
+        and otherwise to about nine tenths of them. Empty for a single run.
+    """
+
+    law: Law
+    in_sample: Score
+    forward: Score | None
+    across: tuple[Score, ...]
+
+    def mean(self, name: str) -> float:
+        """Return a score on runs that the fit has not seen, averaged over these runs.
+
+        Parameters
+        ----------
+        name : str
+            Name of a field of `Score`, such as "rollout".
+
+        Returns
+        -------
+        float
+            Mean of the values that are not NaN; NaN if there are none.
+        """
+        values = np.array([getattr(score, name) for score in self.across])
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if len(known) else np.nan
+
+    def median(self, name: str) -> float:
+        """Return the median of a score over the runs that the fit has not seen.
+
+        Parameters
+        ----------
+        name : str
+            Name of a field of `Score`, such as "rollout".
+
+        Returns
+        -------
+        float
+            Median; NaN for a single run.
+        """
+        return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
+
+
+def honest_scores(
+    fit: Callable[[Any, Any], Law], signals: Any, times: Any = None, *, split: float = 0.5
+) -> HonestScores:
+    """Score a law on the data of its fit, on later frames, and on runs that the fit has not seen.
+
+    Parameters
+    ----------
+    fit : callable
+        Function ``fit(signals, times)`` of two lists with one array for each run, which returns a law.
+    signals, times : array_like
+        Trajectories (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
+    split : float, default 0.5
+        Fraction of the frames of each run that the forward fit sees, greater than 0 and less than 1.
+
+    Returns
+    -------
+    HonestScores
+        The law, and its scores in sample, forward in time, and across runs.
+
+    Raises
+    ------
+    InputError
+        If the data are invalid (see `fit_trajectories`), or `split` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> x = [analysis.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+    >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
+    >>> scores = analysis.honest_scores(fit, x)
+    >>> round(scores.forward.rollout, 6), round(scores.mean("rollout"), 6)
+    (1.0, 1.0)
+    """
+    if not 0 < number("split", split) < 1:
+        raise InputError(f"split must be greater than 0 and less than 1, got {split:g}")
+    pieces = as_pieces(signals, times)
+    clocks, values = [t for t, _ in pieces], [x for _, x in pieces]
+    law = fit(values, clocks)
+    at = [int(split * (len(t) - 1)) for t in clocks]
+    forward = None
+    if all(a >= 2 and len(t) - a > 2 for a, t in zip(at, clocks, strict=True)):
+        early = fit(
+            [x[: a + 1] for x, a in zip(values, at, strict=True)],
+            [t[: a + 1] for t, a in zip(clocks, at, strict=True)],
+        )
+        forward = early.score(
+            [x[a:] for x, a in zip(values, at, strict=True)], [t[a:] for t, a in zip(clocks, at, strict=True)]
+        )
+    held: dict[int, Score] = {}
+    if len(pieces) > 1:
+        folds = min(len(pieces), FOLDS)
+        for fold in range(folds):
+            left = range(fold, len(pieces), folds)
+            rest = fit(
+                [x for k, x in enumerate(values) if k not in left],
+                [t for k, t in enumerate(clocks) if k not in left],
+            )
+            held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
+    return HonestScores(law, law.score(values, clocks), forward, tuple(held[k] for k in range(len(held))))
