@@ -169,6 +169,12 @@ def test_how_a_run_is_stored_and_shown_is_no_part_of_what_it_is(tmp_path):
     assert (plain.start["parameter.embedding"].dtype, dict(shown.start)) == (np.float32, {})
 
 
+def test_a_network_taken_out_keeps_its_own_stream():
+    together = nets.Training(MODELS["fused"], runs=3).networks()
+    streams = [noise.generate_state(2).tolist() for noise in together.ensemble.noise]
+    assert [n.generate_state(2).tolist() for n in together.member(1).ensemble.noise] == streams[1:2]
+
+
 def test_what_is_refused():
     training = nets.Training(MODELS["fused"])
     with pytest.raises(InputError, match="steps must be at least 1, got 0"):

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from physics import FileFormatError, OutputError, Trajectory
+from physics import FileFormatError, InputError, OutputError, Trajectory
 from physics.trajectory.header import Layout
 from physics.trajectory.provenance import made_with
 from physics.trajectory.recording import MemoryRecorder
@@ -45,6 +45,46 @@ def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch
     with pytest.raises(OutputError, match=r"cannot write .*t\.h5: No space left on device$"):
         made.save(path, overwrite=True)
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("t.h5", before)]
+
+
+def test_what_is_empty_is_refused_before_anything_is_written(tmp_path):
+    for layout in (
+        Layout(1, 3, 1, "float64", 0, {"o": ("<f8", (2, 0))}),
+        Layout(1, 0, 1, "float64"),
+    ):
+        with pytest.raises(InputError, match=r"(o|positions) must not be empty to be stored, got the shape"):
+            FileRecorder(tmp_path / "t.h5", layout, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        (
+            "run_2",
+            np.zeros((2, 3)),
+            r"start\['run_2'\] must have .* names such as run_2 and axis_0_3 are taken",
+        ),
+        ("axis_0_3", np.zeros((2, 3)), "names such as run_2 and axis_0_3 are taken"),
+        ("split", np.zeros((3, 2)), r"the shape \(runs, ...\) with 2 runs and not be empty, got \(3, 2\)"),
+        ("split", np.zeros((2, 0)), r"not be empty, got \(2, 0\)"),
+        ("split", np.array(["a", "b"]), "must be numbers of at most 64 bits each"),
+        ("a/b", np.zeros(2), "must not be empty or contain '/'"),
+    ],
+)
+def test_arrays_that_no_run_begins_with_are_refused(name, values, said):
+    for kept in ("axis_0", "run_", "my_run_2"):
+        made = Trajectory(np.zeros((2, 1, 3, 1)), [0], start={kept: np.zeros((2, 3))})
+        assert list(made.start) == [kept]
+    with pytest.raises(InputError, match=said):
+        Trajectory(np.zeros((2, 1, 3, 1)), [0], start={name: values})
+
+
+def test_every_so_many_frames_are_one_at_least():
+    made = Trajectory(np.zeros((2, 3, 3, 1)), [0, 1, 2])
+    for every in (0, -1, 1.5):
+        with pytest.raises(InputError, match="every must be"):
+            made.run(0, every=every)
 
 
 def test_what_nobody_recorded_was_made_by_physics(tmp_path):
