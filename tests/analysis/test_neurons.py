@@ -153,6 +153,7 @@ def test_kinds_of_neurons():
     assert (nothing.kind == "dead").all()
     assert (nothing.frequency == 0).all()
     assert neuron_spectrum(np.eye(3)).kind.tolist() == ["single"] * 3
+    assert neuron_spectrum(np.eye(5)).kind.tolist() == ["double"] * 5
 
 
 def test_misalignment_ends_at_pi():

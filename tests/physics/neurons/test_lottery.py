@@ -364,9 +364,7 @@ def test_times_beyond_a_blow_up_name_the_neuron():
         race.solve(theta[None], xi[None], -1e9)
     with pytest.raises(InputError, match=r"the neuron diverges at t\* = "):
         race.solve(theta[0], xi[0], 1e9)
-    with pytest.raises(
-        SimulationError, match=r"between step 0 and step 1, the state diverges in a step of 1e\+07"
-    ):
+    with pytest.raises(SimulationError, match=r"between step 0 and step 1, .* diverges in a step of 1e\+07"):
         simulate(race, steps=3, step_size=1e7)
 
 
