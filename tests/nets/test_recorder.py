@@ -243,6 +243,23 @@ def test_a_checkpoint_whose_frame_was_lost_is_passed_over(tmp_path, lost):
         assert weight[0, 0] == (0.0 if lost else -4.0)
 
 
+def test_a_loop_of_no_step_has_the_first_frame_and_a_list_only_its_own(tmp_path):
+    weights = torch.ones(5, 2)
+    with nets.Recorder(weights, tmp_path / "t.h5") as recorder:
+        with pytest.raises(FileNotFoundError):
+            recorder.result()
+    found = recorder.result()
+    assert (found.steps.tolist(), dict(found.observables), found.complete) == ([0], {}, True)
+    with nets.Recorder(weights, tmp_path / "u.h5", record=[2]) as recorder:
+        for _ in range(3):
+            recorder.step()
+    assert recorder.result().steps.tolist() == [2, 3], "and the last"
+    assert recorder.result().parameters["record"] == [2]
+    with pytest.raises(ZeroDivisionError), nets.Recorder(weights, tmp_path / "v.h5"):
+        raise ZeroDivisionError
+    assert {one.name for one in tmp_path.iterdir()} == {"t.h5", "u.h5"}
+
+
 def test_a_killed_process_keeps_its_frames(tmp_path):
     code = """
 import os, signal, sys

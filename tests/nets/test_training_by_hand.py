@@ -185,4 +185,17 @@ def test_what_is_refused():
         training.set_rates(weight_decay=-1)
     with pytest.raises(InputError, match="model must be a model"):
         nets.Training("attention")
+    with pytest.raises(InputError, match="engine 'fused' trains models with an architecture .* on cpu; use"):
+        nets.Training(nets.TokenTransformer(5, 4, width=4), engine="fused", device="cpu")
+    with pytest.raises(InputError, match="first_run must be 0 if run_numbers are given, got 1"):
+        nets.Training(MODELS["fused"], first_run=1, run_numbers=[3])
+    with pytest.raises(InputError, match="run_numbers must hold one number for each of 2 runs, got 1"):
+        nets.Training(MODELS["fused"], runs=2, run_numbers=[3])
+    with pytest.raises(InputError, match="chunk must be at least 1, got 0"):
+        nets.Training(MODELS["torch"], chunk=0)
+    shapes = {"embedding": (7, 5)}
+    with pytest.raises(InputError, match="dim of Mine must be a square where embeddings are matrices, got 5"):
+        nets.Architecture("product", (5, 9, 7), "tanh", "cross_entropy").check(
+            "Mine", shapes, (7, 5), 2, "cross_entropy"
+        )
     training.advance(1)

@@ -521,6 +521,18 @@ LINE = np.arange(5.0)[:, None]
             "E must not be zero everywhere",
         ),
         (
+            lambda: physics.representation_quality(
+                np.stack([np.ones((6, 2, 2)), np.zeros((6, 2, 2))]), EffectiveTheory(group=MATRICES[0])
+            ),
+            r"E must not be zero everywhere of state \(1,\)$",
+        ),
+        (
+            lambda: physics.representation_quality(
+                Trajectory(np.ones((1, 1, 6, 8)), [0]), EffectiveTheory(group=MATRICES[0])
+            ),
+            "each row of E must hold a square matrix, so its length must be a square number; got 8",
+        ),
+        (
             lambda: physics.ideal_quality(EffectiveTheory(2)),
             "theory must have a parallelogram for its quality",
         ),

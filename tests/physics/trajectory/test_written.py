@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from physics import FileFormatError, InputError, OutputError, Trajectory
-from physics.trajectory.header import Layout
+from physics.trajectory.header import Header, Layout
+from physics.trajectory.locks import claim
+from physics.trajectory.log import FRAMES, LogWriter
 from physics.trajectory.provenance import made_with
 from physics.trajectory.recording import MemoryRecorder
+from physics.trajectory.stored import damage
 from physics.trajectory.writer import FileRecorder
 
 
@@ -30,6 +33,23 @@ def test_what_is_saved_takes_the_place_of_a_file_and_of_an_unfinished_run(tmp_pa
     Trajectory(np.ones((1, 1, 3, 2)), [0]).save(path, overwrite=True)
     assert [one.name for one in tmp_path.iterdir()] == ["t.h5"]
     assert Trajectory.open(path).final[0, 2, 1] == 1.0
+
+
+def test_who_waits_for_a_name_gets_it_when_it_is_free(tmp_path):
+    got = []
+
+    def wait():
+        with claim(tmp_path / "t.h5", wait=True) as ours:
+            got.append(ours)
+
+    waiting = threading.Thread(target=wait)
+    with claim(tmp_path / "t.h5") as ours:
+        waiting.start()
+        waiting.join(0.2)
+        assert (ours, waiting.is_alive()) == (True, True)
+    waiting.join(30)
+    assert got == [True]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch):
@@ -168,3 +188,77 @@ def test_a_block_is_as_many_frames_as_fit_and_one_at_least(dtype, size, frames, 
     blocks = list(Trajectory(positions, range(7)).blocks(megabytes=frames * 4 * 5 * 2 * size / 2**20))
     assert [(one.start, one.stop) for one, _ in blocks] == [(k, min(k + held, 7)) for k in range(0, 7, held)]
     np.testing.assert_array_equal(np.concatenate([block for _, block in blocks], axis=1), positions)
+
+
+# -- what cannot be read, and why ---------------------------------------------------------------------------
+
+LAYOUT = Layout(1, 3, 1, "float64")
+
+
+def unfinished(path, start=()):
+    """The log of a run of which nothing but the description was written."""
+    log = LogWriter(path.with_name(path.name + ".partial"))
+    log.begin(Header(LAYOUT, {}, {}, start), {})
+    log.append(FRAMES, np.array([0]), np.array([0.0]), np.zeros((1, 1, 3, 1))) if not start else None
+    log.close()
+
+
+def test_an_unfinished_run_is_named_where_its_file_is_asked_for(tmp_path):
+    path = tmp_path / "t.h5"
+    unfinished(path)
+    with pytest.raises(FileNotFoundError, match=r"the run is unfinished; open .*t\.h5\.partial to see its"):
+        Trajectory.open(path)
+    path.with_name("t.h5.partial").unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*t\.h5$"):
+        Trajectory.open(path)
+    unfinished(path, ("split",))
+    with pytest.raises(FileFormatError, match="holds nothing: its process ended before it wrote anything"):
+        Trajectory.open(path.with_name("t.h5.partial"))
+
+
+def test_a_followed_run_does_not_become_another_ones_file(tmp_path):
+    path = tmp_path / "t.h5"
+    unfinished(path)
+    following = Trajectory.open(path.with_name("t.h5.partial"))
+    assert (following.refresh(), following.frames) == (0, 1)
+    path.with_name("t.h5.partial").unlink()
+    Trajectory(np.zeros((1, 2, 3, 1)), [0, 1]).save(path)
+    with pytest.raises(FileFormatError, match=r"partial no longer exists, and .*t\.h5 is another run"):
+        following.refresh()
+
+
+def test_what_was_stored_unfinished_is_not_resumed(tmp_path):
+    made = made_with("physics")
+    for complete in (True, False):
+        path = tmp_path / f"{complete}.h5"
+        Trajectory(np.zeros((1, 1, 3, 1)), [0], complete=complete, made_with=made).save(path)
+    with FileRecorder(tmp_path / "True.h5", LAYOUT, {}, resume=True) as recorder:
+        assert recorder.complete
+    with pytest.raises(OutputError, match=r"False\.h5 was stored unfinished and cannot be resumed"):
+        FileRecorder(tmp_path / "False.h5", LAYOUT, {}, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied"), "cannot be read: no permission"),
+        (MemoryError(), "holds more than this machine's memory"),
+        (ValueError("first\nsecond"), "is damaged: first"),
+        (KeyError(), "is damaged: KeyError"),
+    ],
+)
+def test_errors_of_reading_are_sentences_about_the_file(tmp_path, error, said):
+    with pytest.raises(FileFormatError, match=f"t.h5 {said}$"), damage(tmp_path / "t.h5"):
+        raise error
+
+
+def test_positions_that_are_no_real_numbers_are_refused(tmp_path):
+    path = tmp_path / "t.h5"
+    Trajectory(np.zeros((1, 1, 3, 1)), [0]).save(path)
+    with h5py.File(path, "r+") as file:
+        del file["particles/tokens/position/value"]
+        file["particles/tokens/position/value"] = np.zeros((1, 3, 1), int)
+    with pytest.raises(FileFormatError, match=r"is damaged: positions are int64 \(1, 3, 1\)"):
+        Trajectory.open(path)
+    with pytest.raises(FileFormatError, match="cannot be read: Not a directory"):
+        Trajectory.open(path / "inside.h5")
