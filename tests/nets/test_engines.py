@@ -235,6 +235,28 @@ def test_bits_do_not_depend_on_threads_company_or_pieces():
         np.testing.assert_array_equal(alone.final[0], together.final[run])
 
 
+def test_members_are_shared_among_threads_each_once(monkeypatch):
+    ensemble = draw(MODELS["embedding MLP"], runs=5, seed=2)
+    settings = optimiser(5, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr("numba.get_num_threads", lambda threads=threads: threads)
+        engine = choose_engine("fused", ensemble, settings, "float64", "cpu", None)
+        engine.advance(0, 3, None)
+        engine.stop(np.arange(5) == 2)
+        engine.advance(3, 2, batches(ensemble, 9, 3, 2))
+        found.append([*engine.state().values(), *engine.losses("validation"), engine.gradient("embedding")])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+    def fails(members, room):
+        if 3 in members:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        engine._spread(np.arange(5), fails)
+
+
 def test_chunks_do_not_change_what_is_learned():
     options = {"runs": 5, "steps": 10, "engine": "torch", "dtype": "float64", "record": 10}
     whole = nets.train(MODELS["toy regression"], **options)
