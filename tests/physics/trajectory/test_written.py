@@ -107,6 +107,14 @@ def test_every_so_many_frames_are_one_at_least():
             made.run(0, every=every)
 
 
+def test_how_a_trajectory_was_made_may_change_afterwards_elsewhere():
+    said = {"parameters": {"seed": 1}, "made_with": {"numpy": "2"}}
+    made = Trajectory(np.zeros((1, 1, 3, 1)), [0], **said)
+    for given in said.values():
+        given["more"] = 3
+    assert (made.parameters, made.made_with) == ({"seed": 1}, {"numpy": "2"})
+
+
 def test_what_nobody_recorded_was_made_by_physics(tmp_path):
     Trajectory(np.ones((1, 1, 3, 2)), [0]).save(tmp_path / "t.h5")
     assert Trajectory.open(tmp_path / "t.h5").made_with == made_with("physics")
