@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import nets
+from physics import representation_quality
 from physics.errors import InputError
 
 MODELS = {"fused": nets.ConstantAttention(7), "torch": nets.ToyAddition(tokens=5)}
@@ -101,6 +102,38 @@ def test_changed_rates_are_those_of_pytorch(plan, engine):
     assert np.abs(values["embedding"].detach().numpy() - start).max() > 1e-3
     for name, found in training.networks().parameters.items():
         np.testing.assert_allclose(found, values[name].detach().numpy(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_the_constants_of_adamw_are_those_given(engine):
+    torch = pytest.importorskip("torch")
+    model, rates = nets.ConstantAttention(7), {"weight_decay": 0.1, "betas": (0.6, 0.8)}
+    options = {"seed": 4, "dtype": "float64", "engine": engine, "device": "cpu"}
+    training = nets.Training(model, **options, **rates, epsilon=1e-3, learning_rate=0.02)
+    networks = training.networks()
+    values = {name: torch.nn.Parameter(torch.tensor(value)) for name, value in networks.parameters.items()}
+    train = networks.examples("train")[0]
+    inputs, labels = torch.as_tensor(model.task.inputs[train]), torch.as_tensor(model.task.labels[train])
+    adamw = torch.optim.AdamW(values.values(), lr=0.02, eps=1e-3, **rates)
+    for _ in range(6):
+        adamw.zero_grad()
+        torch.nn.functional.cross_entropy(model.outputs(values, inputs[None])[0], labels).backward()
+        adamw.step()
+    training.advance(6)
+    for name, found in training.networks().parameters.items():
+        np.testing.assert_allclose(found, values[name].detach().numpy(), rtol=0, atol=1e-12)
+    trained = nets.train(model, steps=6, record=6, **options, **rates, epsilon=1e-3, learning_rate=0.02)
+    np.testing.assert_array_equal(trained.final, training.embeddings)
+
+
+def test_the_tolerance_of_the_quality_and_the_chunk_are_those_given():
+    model = nets.ToyAddition(6)
+    options = {"steps": 1, "record": 1, "runs": 3, "observables": ("quality",), "engine": "torch"}
+    found = nets.train(model, **options, delta=1.0, chunk=2, device="cpu")
+    expected = representation_quality(found.positions, model.theory, 1.0)
+    np.testing.assert_array_equal(found.observables["quality"], expected)
+    assert (expected != representation_quality(found.positions, model.theory)).any()
+    assert (found.parameters["delta"], found.parameters["chunk"]) == (1.0, 2)
 
 
 @pytest.mark.parametrize("engine", MODELS)
