@@ -310,6 +310,8 @@ def test_critical_size_is_where_prefixes_become_complete(operation):
         masks = np.zeros((2, len(order)), bool)
         masks[0, order[: size - 1]] = masks[1, order[:size]] = True
         assert physics.closures(operation, masks).complete.tolist() == [False, True]
+    drawn = physics.critical_sizes(operation, sets=40, seed=5)
+    np.testing.assert_array_equal(drawn, physics.critical_sizes(operation, orders=orders))
 
 
 def test_training_sets_do_not_depend_on_how_many_stand_beside_them():
