@@ -1,6 +1,7 @@
 """What is written where: whose name a file bears, what it replaces, and in which order its points stand."""
 
 import threading
+from importlib import metadata
 
 import h5py
 import numpy as np
@@ -10,7 +11,7 @@ from physics import FileFormatError, InputError, OutputError, Trajectory
 from physics.trajectory.header import Header, Layout
 from physics.trajectory.locks import claim
 from physics.trajectory.log import FRAMES, LogWriter
-from physics.trajectory.provenance import made_with
+from physics.trajectory.provenance import code_version, made_with
 from physics.trajectory.recording import MemoryRecorder
 from physics.trajectory.stored import damage
 from physics.trajectory.writer import FileRecorder
@@ -244,6 +245,21 @@ def test_what_was_stored_unfinished_is_not_resumed(tmp_path):
         assert recorder.complete
     with pytest.raises(OutputError, match=r"False\.h5 was stored unfinished and cannot be resumed"):
         FileRecorder(tmp_path / "False.h5", LAYOUT, {}, resume=True)
+
+
+def test_a_file_says_by_which_version_it_was_written_and_in_which_schema(tmp_path):
+    path = tmp_path / "t.h5"
+    Trajectory(np.zeros((1, 1, 3, 1)), [0], made_with={"grokphys": "9.9", "numpy": "2"}).save(path)
+    assert Trajectory.open(path).code_version == "9.9"
+    with h5py.File(path, "r+") as file:  # as before libraries were listed
+        del file["parameters"].attrs["libraries"]
+    found = Trajectory.open(path)
+    assert (found.code_version, found.made_with) == ("9.9", {"grokphys": "9.9"})
+    with h5py.File(path, "r+") as file:
+        file["parameters"].attrs["schema"] = np.bytes_("another")
+    with pytest.raises(FileFormatError, match=r"\(schema 'grokphys-trajectory', found 'another'\)"):
+        Trajectory.open(path)
+    assert code_version().startswith(metadata.version("grokphys"))
 
 
 @pytest.mark.parametrize(
