@@ -153,6 +153,10 @@ def test_kinds_of_neurons():
     assert (nothing.kind == "dead").all()
     assert (nothing.frequency == 0).all()
     assert neuron_spectrum(np.eye(3)).kind.tolist() == ["single"] * 3
+    assert neuron_spectrum(np.eye(5)).kind.tolist() == ["double"] * 5
+    phases = found.at_frequency(found.phase)
+    for m in range(4):
+        assert phases[m] == found.phase[m, found.magnitude[m].argmax()]
 
 
 def test_misalignment_ends_at_pi():

@@ -235,6 +235,28 @@ def test_bits_do_not_depend_on_threads_company_or_pieces():
         np.testing.assert_array_equal(alone.final[0], together.final[run])
 
 
+def test_members_are_shared_among_threads_each_once(monkeypatch):
+    ensemble = draw(MODELS["embedding MLP"], runs=5, seed=2)
+    settings = optimiser(5, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr("numba.get_num_threads", lambda threads=threads: threads)
+        engine = choose_engine("fused", ensemble, settings, "float64", "cpu", None)
+        engine.advance(0, 3, None)
+        engine.stop(np.arange(5) == 2)
+        engine.advance(3, 2, batches(ensemble, 9, 3, 2))
+        found.append([*engine.state().values(), *engine.losses("validation"), engine.gradient("embedding")])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+    def fails(members, room):
+        if 3 in members:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        engine._spread(np.arange(5), fails)
+
+
 def test_chunks_do_not_change_what_is_learned():
     options = {"runs": 5, "steps": 10, "engine": "torch", "dtype": "float64", "record": 10}
     whole = nets.train(MODELS["toy regression"], **options)
@@ -265,6 +287,38 @@ def test_every_parameter_has_the_gradient_of_autograd(name):
         assert found.shape == values.shape
         assert np.abs(found).max() > 1e-5
         np.testing.assert_allclose(found, torched.gradient(parameter), rtol=0, atol=1e-13)
+
+
+MANY = {
+    "sums": nets.ConstantAttention(19, 3, 8),
+    "concatenations": nets.EmbeddingMLP(14, 3, (8,)),
+    "squares": nets.ToyAddition(20, 2, (9,), 4),
+    "products": nets.GroupDecoder(cyclic(14), side=2, hidden=(9,), outputs_dim=3),
+    "data": nets.ImageMLP(hidden=(8,)),
+    "neurons": nets.TwoLayer(15, 9),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_more_examples_than_a_block_holds(name):
+    """The kernels take 128 examples at a time: others of a set, and of a batch, come in further blocks."""
+    ensemble = draw(MANY[name], runs=2, seed=1, train_fraction=0.1 if name == "data" else 0.75)
+    assert ensemble.train.shape[1] > 140
+    settings = optimiser(2, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
+    fused, torched = (
+        choose_engine(one, ensemble, settings, "float64", "cpu", None) for one in ("fused", "torch")
+    )
+    for part in ("train", "validation"):
+        for found, expected in zip(fused.losses(part), torched.losses(part), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for parameter in ensemble.parameters if name != "neurons" else ():
+        found, expected = fused.gradient(parameter), torched.gradient(parameter)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+    for engine in (fused, torched):
+        engine.advance(0, 2, None)
+        engine.advance(2, 2, batches(ensemble, 140, 2, 2))
+    for parameter, value in fused.parameters().items():
+        np.testing.assert_allclose(value, torched.parameters()[parameter], rtol=0, atol=1e-11)
 
 
 def test_the_step_of_the_kernel_is_pytorchs():

@@ -243,6 +243,9 @@ def test_a_model_without_embedding_has_none_to_change():
     assert "embedding" not in revived.parameters
     with pytest.raises(InputError, match="with_embedding needs a model with an embedding; ImageMLP has none"):
         revived.with_embedding(np.zeros((10, 6)))
+    with pytest.raises(InputError, match=r"inputs must be numbers of shape \(examples, 64\), or \(runs, ex"):
+        revived.outputs(np.zeros((2, 63)))
+    assert revived.outputs(np.zeros((2, 64), int)).shape == (3, 2, 10)
 
 
 def test_points_of_another_space_are_refused():

@@ -60,6 +60,8 @@ def test_logits_and_activations_belong_together(trained):
     np.testing.assert_allclose(found, networks.outputs(), rtol=1e-12)
     states, out = networks.activations(), networks.parameters["output.weight"]
     np.testing.assert_allclose(states @ out + networks.parameters["output.bias"], found, rtol=1e-12)
+    answered = networks.activations([[6, 2], [0, 3]]) @ out + networks.parameters["output.bias"]
+    np.testing.assert_allclose(answered, logits[:, [6, 0], [2, 3]], rtol=1e-12)
     every = np.zeros((1, states.shape[2]), bool)
     labels = networks.model.task.labels
     losses = neuron_ablation(states, out, labels, bias=networks.parameters["output.bias"], groups=every)

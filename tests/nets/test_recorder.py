@@ -243,6 +243,23 @@ def test_a_checkpoint_whose_frame_was_lost_is_passed_over(tmp_path, lost):
         assert weight[0, 0] == (0.0 if lost else -4.0)
 
 
+def test_a_loop_of_no_step_has_the_first_frame_and_a_list_only_its_own(tmp_path):
+    weights = torch.ones(5, 2)
+    with nets.Recorder(weights, tmp_path / "t.h5") as recorder:
+        with pytest.raises(FileNotFoundError):
+            recorder.result()
+    found = recorder.result()
+    assert (found.steps.tolist(), dict(found.observables), found.complete) == ([0], {}, True)
+    with nets.Recorder(weights, tmp_path / "u.h5", record=[2]) as recorder:
+        for _ in range(3):
+            recorder.step()
+    assert recorder.result().steps.tolist() == [2, 3], "and the last"
+    assert recorder.result().parameters["record"] == [2]
+    with pytest.raises(ZeroDivisionError), nets.Recorder(weights, tmp_path / "v.h5"):
+        raise ZeroDivisionError
+    assert {one.name for one in tmp_path.iterdir()} == {"t.h5", "u.h5"}
+
+
 def test_a_killed_process_keeps_its_frames(tmp_path):
     code = """
 import os, signal, sys
@@ -283,6 +300,23 @@ def test_ensembles_arrays_and_other_types(tmp_path):
     assert found.runs == 2
     np.testing.assert_array_equal(found.final, 2 * np.arange(24).reshape(2, 4, 3))
     assert found.observables["loss"][1].tolist()[1:] == [2.0, 2.0]
+    for wrong in (1.0, [1.0, 2.0, 3.0]):
+        with pytest.raises(InputError, match=r"loss must have the shape \(runs, ...\) with 2 runs, got \("):
+            with nets.Recorder(weights.float(), tmp_path / "u.h5") as recorder:
+                recorder.step(loss=wrong)
+
+
+def test_another_start_is_not_resumed(tmp_path, monkeypatch):
+    path = tmp_path / "t.h5"
+    monkeypatch.setattr("physics.trajectory.writer.BLOCK_BYTES", 1)  # the first frame has a block of its own
+    left(path, 0.5, None, until=5)  # without a checkpoint the run begins at its start
+    weight = torch.nn.Parameter(torch.ones(5, 2))
+    recorder = nets.Recorder(
+        weight, path, parameters={"rate": 0.5}, checkpoint={"network": Holder(weight)}, resume=True
+    )
+    with pytest.raises(InputError, match="parameter must equal the start of the unfinished run to resume it"):
+        with recorder:
+            recorder.step()
 
 
 @pytest.mark.parametrize(

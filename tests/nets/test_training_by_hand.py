@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import nets
+from physics import representation_quality
 from physics.errors import InputError
 
 MODELS = {"fused": nets.ConstantAttention(7), "torch": nets.ToyAddition(tokens=5)}
@@ -103,6 +104,38 @@ def test_changed_rates_are_those_of_pytorch(plan, engine):
         np.testing.assert_allclose(found, values[name].detach().numpy(), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_the_constants_of_adamw_are_those_given(engine):
+    torch = pytest.importorskip("torch")
+    model, rates = nets.ConstantAttention(7), {"weight_decay": 0.1, "betas": (0.6, 0.8)}
+    options = {"seed": 4, "dtype": "float64", "engine": engine, "device": "cpu"}
+    training = nets.Training(model, **options, **rates, epsilon=1e-3, learning_rate=0.02)
+    networks = training.networks()
+    values = {name: torch.nn.Parameter(torch.tensor(value)) for name, value in networks.parameters.items()}
+    train = networks.examples("train")[0]
+    inputs, labels = torch.as_tensor(model.task.inputs[train]), torch.as_tensor(model.task.labels[train])
+    adamw = torch.optim.AdamW(values.values(), lr=0.02, eps=1e-3, **rates)
+    for _ in range(6):
+        adamw.zero_grad()
+        torch.nn.functional.cross_entropy(model.outputs(values, inputs[None])[0], labels).backward()
+        adamw.step()
+    training.advance(6)
+    for name, found in training.networks().parameters.items():
+        np.testing.assert_allclose(found, values[name].detach().numpy(), rtol=0, atol=1e-12)
+    trained = nets.train(model, steps=6, record=6, **options, **rates, epsilon=1e-3, learning_rate=0.02)
+    np.testing.assert_array_equal(trained.final, training.embeddings)
+
+
+def test_the_tolerance_of_the_quality_and_the_chunk_are_those_given():
+    model = nets.ToyAddition(6)
+    options = {"steps": 1, "record": 1, "runs": 3, "observables": ("quality",), "engine": "torch"}
+    found = nets.train(model, **options, delta=1.0, chunk=2, device="cpu")
+    expected = representation_quality(found.positions, model.theory, 1.0)
+    np.testing.assert_array_equal(found.observables["quality"], expected)
+    assert (expected != representation_quality(found.positions, model.theory)).any()
+    assert (found.parameters["delta"], found.parameters["chunk"]) == (1.0, 2)
+
+
 @pytest.mark.parametrize("engine", MODELS)
 def test_nothing_moves_at_a_rate_of_0(engine):
     training = nets.Training(MODELS[engine], learning_rate=0.0, weight_decay=1.0, engine=engine)
@@ -169,6 +202,12 @@ def test_how_a_run_is_stored_and_shown_is_no_part_of_what_it_is(tmp_path):
     assert (plain.start["parameter.embedding"].dtype, dict(shown.start)) == (np.float32, {})
 
 
+def test_a_network_taken_out_keeps_its_own_stream():
+    together = nets.Training(MODELS["fused"], runs=3).networks()
+    streams = [noise.generate_state(2).tolist() for noise in together.ensemble.noise]
+    assert [n.generate_state(2).tolist() for n in together.member(1).ensemble.noise] == streams[1:2]
+
+
 def test_what_is_refused():
     training = nets.Training(MODELS["fused"])
     with pytest.raises(InputError, match="steps must be at least 1, got 0"):
@@ -179,4 +218,17 @@ def test_what_is_refused():
         training.set_rates(weight_decay=-1)
     with pytest.raises(InputError, match="model must be a model"):
         nets.Training("attention")
+    with pytest.raises(InputError, match="engine 'fused' trains models with an architecture .* on cpu; use"):
+        nets.Training(nets.TokenTransformer(5, 4, width=4), engine="fused", device="cpu")
+    with pytest.raises(InputError, match="first_run must be 0 if run_numbers are given, got 1"):
+        nets.Training(MODELS["fused"], first_run=1, run_numbers=[3])
+    with pytest.raises(InputError, match="run_numbers must hold one number for each of 2 runs, got 1"):
+        nets.Training(MODELS["fused"], runs=2, run_numbers=[3])
+    with pytest.raises(InputError, match="chunk must be at least 1, got 0"):
+        nets.Training(MODELS["torch"], chunk=0)
+    shapes = {"embedding": (7, 5)}
+    with pytest.raises(InputError, match="dim of Mine must be a square where embeddings are matrices, got 5"):
+        nets.Architecture("product", (5, 9, 7), "tanh", "cross_entropy").check(
+            "Mine", shapes, (7, 5), 2, "cross_entropy"
+        )
     training.advance(1)

@@ -154,6 +154,22 @@ def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_starts_are_drawn_as_each_system_says():
+    def generator():
+        return np.random.default_rng(3)
+
+    lottery = physics.FourierLottery(7, neurons=2, scale=0.5).start(generator())
+    np.testing.assert_allclose(lottery, 0.5 / 7**0.5 * generator().standard_normal((7, 4)), rtol=1e-15)
+    affine = physics.AffineFlow(np.eye(3), np.ones((3, 2))).start(generator())
+    np.testing.assert_array_equal(affine, generator().standard_normal((3, 2)))
+    for outputs, inputs in ((3, 2), (2, 3)):
+        network = physics.LinearNetwork(np.ones((4, outputs)), inputs=inputs)
+        A, b, x = network.unpack(network.start(generator()))
+        np.testing.assert_array_equal(x, generator().standard_normal((4, inputs)))
+        np.testing.assert_allclose(A.T @ A if outputs > inputs else A @ A.T, np.eye(2), atol=1e-14)
+        assert not b.any()
+
+
 def test_a_trajectory_says_what_was_asked_of_it():
     drawn = physics.simulate(ParticleSystem(5), steps=2, observables="mean_force").parameters
     given = physics.simulate(ParticleSystem(5), steps=2, initial=np.eye(5, 2), runs=3).parameters

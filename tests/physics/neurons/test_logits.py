@@ -86,6 +86,11 @@ def test_restricted_and_excluded_losses_are_the_definition(p, frequencies):
     np.testing.assert_allclose(
         excluded_loss(logits, frequencies, examples=some), naive.cross_entropy(without, some)
     )
+    np.testing.assert_allclose(
+        restricted_loss(logits, frequencies, examples=some), naive.cross_entropy(kept, some)
+    )
+    for k, ablated in enumerate(frequency_ablation(logits, examples=some), 1):
+        np.testing.assert_allclose(ablated, excluded_loss(logits, [k], examples=some))
     stacked = excluded_loss(np.stack([logits, 2 * logits]), frequencies, examples=[some, some[::-1]])
     np.testing.assert_allclose(stacked[0], naive.cross_entropy(without, some))
     assert stacked.shape == (2,)

@@ -364,9 +364,7 @@ def test_times_beyond_a_blow_up_name_the_neuron():
         race.solve(theta[None], xi[None], -1e9)
     with pytest.raises(InputError, match=r"the neuron diverges at t\* = "):
         race.solve(theta[0], xi[0], 1e9)
-    with pytest.raises(
-        SimulationError, match=r"between step 0 and step 1, the state diverges in a step of 1e\+07"
-    ):
+    with pytest.raises(SimulationError, match=r"between step 0 and step 1, .* diverges in a step of 1e\+07"):
         simulate(race, steps=3, step_size=1e7)
 
 
@@ -381,12 +379,13 @@ def test_times_beyond_a_blow_up_name_the_neuron():
             lambda: FourierLottery(7).solve(np.ones(2), np.ones(2), 1),
             r"theta and xi must have the same shape \(..., 3\) for 7 tokens, got \(2,\) and \(2,\)",
         ),
-        (
-            lambda: RACE.solve(*pair(1, 1), np.ones((2, 2))),
-            r"times must be a number or have the shape \(n,\)",
-        ),
+        (lambda: RACE.solve(*pair(1, 1), np.ones((2, 2))), r"times must be a number or have the shape \(n"),
         (lambda: RACE.solve(*pair(np.nan, 1), 0), "theta must be finite, got NaN"),
         (lambda: RACE.solve("a", [1, 1], 0), "theta must be an array of complex numbers, got str"),
+        (
+            lambda: RACE.winners([1, 1e-160], [2, 2]),
+            "theta must be 0 or at least 1e-145 of .*, got 1e-160 be",
+        ),
         (
             lambda: FourierLottery(4).blowup_times([1, 1j], [1, 1]),
             "theta and xi must be real at frequency 2 of 4 tokens",

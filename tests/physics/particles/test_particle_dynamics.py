@@ -247,6 +247,11 @@ def test_positions_of_any_layout_are_moved_in_place():
         ParticleSystem(5).advance(layout, 0.1, 2)
         np.testing.assert_array_equal(layout, expected)
     assert not np.array_equal(x, expected)
+    narrow = x.astype(np.float32)
+    expected = narrow.astype(np.float64)
+    ParticleSystem(5).advance(expected, 0.1, 2)
+    ParticleSystem(5).advance(narrow, 0.1, 2)
+    np.testing.assert_array_equal(narrow, expected.astype(np.float32))
 
 
 def test_bounds_belong_to_what_is_allowed():

@@ -121,10 +121,14 @@ def test_the_fast_sum_uses_the_grid():
     assert error > 1e-13 * np.abs(exact).max()
 
 
-def test_where_no_grid_will_do_the_fast_sum_is_direct():
+def test_where_no_grid_will_do_the_fast_sum_is_direct(monkeypatch):
     for x in (1e-9 * random_positions(20, 2), 1e5 * random_positions(20, 2), np.zeros((20, 2))):
         exact = physics.forces(x, ParticleSystem(20), method="direct")
         np.testing.assert_array_equal(physics.forces(x, ParticleSystem(20), method="fast"), exact)
+    monkeypatch.setattr(convolution, "MEMORY", 1000)  # too few cells for any
+    x = random_positions(20, 2)
+    exact = physics.forces(x, ParticleSystem(20), method="direct")
+    np.testing.assert_array_equal(physics.forces(x, ParticleSystem(20), method="fast"), exact)
 
 
 def test_a_large_system_moves_by_the_fast_sum(monkeypatch):

@@ -65,6 +65,22 @@ def test_imperfections_of_larger_states(tokens, dim):
     )
 
 
+@pytest.mark.parametrize("dim", [1, 2])
+def test_imperfections_of_a_training_set_by_the_product_of_a_group(dim):
+    group = physics.direct_product(physics.cyclic(2), physics.cyclic(3))
+    pairs = [(0, 1), (2, 2), (3, 5), (1, 4), (0, 4), (5, 5), (1, 3), (2, 3), (4, 4)]
+    E = np.random.default_rng(dim).integers(0, 3, (4, 6, dim)) / 2
+    for options, rule in (
+        ({"group": group, "pairs": pairs}, lambda i, j: group.table[i, j]),
+        ({"pairs": pairs, "modulus": 4}, lambda i, j: (i + j) % 4),
+        ({"group": group.table}, lambda i, j: group.table[i, j]),
+    ):
+        training = sorted(options["pairs"]) if "pairs" in options else None
+        expected = [naive.grid_imperfections(one, rule=rule, training=training) for one in E]
+        np.testing.assert_array_equal(physics.grid_imperfections(E, **options), expected)
+        assert len(set(expected)) > 1
+
+
 def test_pair_sums_that_overflow_have_no_neighbour():
     assert physics.grid_imperfections(np.full((4, 2), 1.7e308)) == 10
 

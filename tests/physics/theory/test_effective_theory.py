@@ -114,6 +114,7 @@ def test_grokking_rate():
     assert theory.grokking_rate == theory.spectrum[2] == theory.relaxation_rate
     np.testing.assert_allclose(theory.grokking_rate, 0.6 / 7, rtol=1e-12)
     assert theory.grokking_steps() == 1 / (theory.grokking_rate * 1e-3)
+    assert theory.grokking_steps(0.5) == 2 / theory.grokking_rate
     loose = EffectiveTheory(7, pairs=PAIRS[:4])
     assert loose.ground_state_dimension > 2
     assert loose.grokking_rate == loose.relaxation_rate == 0

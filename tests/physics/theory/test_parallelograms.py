@@ -310,6 +310,8 @@ def test_critical_size_is_where_prefixes_become_complete(operation):
         masks = np.zeros((2, len(order)), bool)
         masks[0, order[: size - 1]] = masks[1, order[:size]] = True
         assert physics.closures(operation, masks).complete.tolist() == [False, True]
+    drawn = physics.critical_sizes(operation, sets=40, seed=5)
+    np.testing.assert_array_equal(drawn, physics.critical_sizes(operation, orders=orders))
 
 
 def test_training_sets_do_not_depend_on_how_many_stand_beside_them():
@@ -519,6 +521,18 @@ LINE = np.arange(5.0)[:, None]
         (
             lambda: physics.representation_quality(np.zeros((6, 2, 2)), EffectiveTheory(group=MATRICES[0])),
             "E must not be zero everywhere",
+        ),
+        (
+            lambda: physics.representation_quality(
+                np.stack([np.ones((6, 2, 2)), np.zeros((6, 2, 2))]), EffectiveTheory(group=MATRICES[0])
+            ),
+            r"E must not be zero everywhere of state \(1,\)$",
+        ),
+        (
+            lambda: physics.representation_quality(
+                Trajectory(np.ones((1, 1, 6, 8)), [0]), EffectiveTheory(group=MATRICES[0])
+            ),
+            "each row of E must hold a square matrix, so its length must be a square number; got 8",
         ),
         (
             lambda: physics.ideal_quality(EffectiveTheory(2)),

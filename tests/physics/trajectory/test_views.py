@@ -211,6 +211,9 @@ def test_a_missing_pandas_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="^to_dataframe needs pandas: pip install pandas$"):
         trajectory().to_dataframe()
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(ImportError, match=r"^to_xarray needs xarray: pip install 'grokphys\[explore\]'$"):
+        trajectory().to_xarray()
 
 
 def test_text_and_page_list_the_observables_without_reading_them(made, tmp_path):

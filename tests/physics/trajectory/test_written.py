@@ -1,15 +1,19 @@
 """What is written where: whose name a file bears, what it replaces, and in which order its points stand."""
 
 import threading
+from importlib import metadata
 
 import h5py
 import numpy as np
 import pytest
 
-from physics import FileFormatError, OutputError, Trajectory
-from physics.trajectory.header import Layout
-from physics.trajectory.provenance import made_with
+from physics import FileFormatError, InputError, OutputError, Trajectory
+from physics.trajectory.header import Header, Layout
+from physics.trajectory.locks import claim
+from physics.trajectory.log import FRAMES, LogWriter
+from physics.trajectory.provenance import code_version, made_with
 from physics.trajectory.recording import MemoryRecorder
+from physics.trajectory.stored import damage
 from physics.trajectory.writer import FileRecorder
 
 
@@ -32,6 +36,23 @@ def test_what_is_saved_takes_the_place_of_a_file_and_of_an_unfinished_run(tmp_pa
     assert Trajectory.open(path).final[0, 2, 1] == 1.0
 
 
+def test_who_waits_for_a_name_gets_it_when_it_is_free(tmp_path):
+    got = []
+
+    def wait():
+        with claim(tmp_path / "t.h5", wait=True) as ours:
+            got.append(ours)
+
+    waiting = threading.Thread(target=wait)
+    with claim(tmp_path / "t.h5") as ours:
+        waiting.start()
+        waiting.join(0.2)
+        assert (ours, waiting.is_alive()) == (True, True)
+    waiting.join(30)
+    assert got == [True]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch):
     path, made = tmp_path / "t.h5", Trajectory(np.ones((1, 1, 3, 2)), [0])
     made.save(path)
@@ -45,6 +66,54 @@ def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch
     with pytest.raises(OutputError, match=r"cannot write .*t\.h5: No space left on device$"):
         made.save(path, overwrite=True)
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("t.h5", before)]
+
+
+def test_what_is_empty_is_refused_before_anything_is_written(tmp_path):
+    for layout in (
+        Layout(1, 3, 1, "float64", 0, {"o": ("<f8", (2, 0))}),
+        Layout(1, 0, 1, "float64"),
+    ):
+        with pytest.raises(InputError, match=r"(o|positions) must not be empty to be stored, got the shape"):
+            FileRecorder(tmp_path / "t.h5", layout, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        (
+            "run_2",
+            np.zeros((2, 3)),
+            r"start\['run_2'\] must have .* names such as run_2 and axis_0_3 are taken",
+        ),
+        ("axis_0_3", np.zeros((2, 3)), "names such as run_2 and axis_0_3 are taken"),
+        ("split", np.zeros((3, 2)), r"the shape \(runs, ...\) with 2 runs and not be empty, got \(3, 2\)"),
+        ("split", np.zeros((2, 0)), r"not be empty, got \(2, 0\)"),
+        ("split", np.array(["a", "b"]), "must be numbers of at most 64 bits each"),
+        ("a/b", np.zeros(2), "must not be empty or contain '/'"),
+    ],
+)
+def test_arrays_that_no_run_begins_with_are_refused(name, values, said):
+    for kept in ("axis_0", "run_", "my_run_2"):
+        made = Trajectory(np.zeros((2, 1, 3, 1)), [0], start={kept: np.zeros((2, 3))})
+        assert list(made.start) == [kept]
+    with pytest.raises(InputError, match=said):
+        Trajectory(np.zeros((2, 1, 3, 1)), [0], start={name: values})
+
+
+def test_every_so_many_frames_are_one_at_least():
+    made = Trajectory(np.zeros((2, 3, 3, 1)), [0, 1, 2])
+    for every in (0, -1, 1.5):
+        with pytest.raises(InputError, match="every must be"):
+            made.run(0, every=every)
+
+
+def test_how_a_trajectory_was_made_may_change_afterwards_elsewhere():
+    said = {"parameters": {"seed": 1}, "made_with": {"numpy": "2"}}
+    made = Trajectory(np.zeros((1, 1, 3, 1)), [0], **said)
+    for given in said.values():
+        given["more"] = 3
+    assert (made.parameters, made.made_with) == ({"seed": 1}, {"numpy": "2"})
 
 
 def test_what_nobody_recorded_was_made_by_physics(tmp_path):
@@ -128,3 +197,92 @@ def test_a_block_is_as_many_frames_as_fit_and_one_at_least(dtype, size, frames, 
     blocks = list(Trajectory(positions, range(7)).blocks(megabytes=frames * 4 * 5 * 2 * size / 2**20))
     assert [(one.start, one.stop) for one, _ in blocks] == [(k, min(k + held, 7)) for k in range(0, 7, held)]
     np.testing.assert_array_equal(np.concatenate([block for _, block in blocks], axis=1), positions)
+
+
+# -- what cannot be read, and why ---------------------------------------------------------------------------
+
+LAYOUT = Layout(1, 3, 1, "float64")
+
+
+def unfinished(path, start=()):
+    """The log of a run of which nothing but the description was written."""
+    log = LogWriter(path.with_name(path.name + ".partial"))
+    log.begin(Header(LAYOUT, {}, {}, start), {})
+    log.append(FRAMES, np.array([0]), np.array([0.0]), np.zeros((1, 1, 3, 1))) if not start else None
+    log.close()
+
+
+def test_an_unfinished_run_is_named_where_its_file_is_asked_for(tmp_path):
+    path = tmp_path / "t.h5"
+    unfinished(path)
+    with pytest.raises(FileNotFoundError, match=r"the run is unfinished; open .*t\.h5\.partial to see its"):
+        Trajectory.open(path)
+    path.with_name("t.h5.partial").unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*t\.h5$"):
+        Trajectory.open(path)
+    unfinished(path, ("split",))
+    with pytest.raises(FileFormatError, match="holds nothing: its process ended before it wrote anything"):
+        Trajectory.open(path.with_name("t.h5.partial"))
+
+
+def test_a_followed_run_does_not_become_another_ones_file(tmp_path):
+    path = tmp_path / "t.h5"
+    unfinished(path)
+    following = Trajectory.open(path.with_name("t.h5.partial"))
+    assert (following.refresh(), following.frames) == (0, 1)
+    path.with_name("t.h5.partial").unlink()
+    Trajectory(np.zeros((1, 2, 3, 1)), [0, 1]).save(path)
+    with pytest.raises(FileFormatError, match=r"partial no longer exists, and .*t\.h5 is another run"):
+        following.refresh()
+
+
+def test_what_was_stored_unfinished_is_not_resumed(tmp_path):
+    made = made_with("physics")
+    for complete in (True, False):
+        path = tmp_path / f"{complete}.h5"
+        Trajectory(np.zeros((1, 1, 3, 1)), [0], complete=complete, made_with=made).save(path)
+    with FileRecorder(tmp_path / "True.h5", LAYOUT, {}, resume=True) as recorder:
+        assert recorder.complete
+    with pytest.raises(OutputError, match=r"False\.h5 was stored unfinished and cannot be resumed"):
+        FileRecorder(tmp_path / "False.h5", LAYOUT, {}, resume=True)
+
+
+def test_a_file_says_by_which_version_it_was_written_and_in_which_schema(tmp_path):
+    path = tmp_path / "t.h5"
+    Trajectory(np.zeros((1, 1, 3, 1)), [0], made_with={"grokphys": "9.9", "numpy": "2"}).save(path)
+    assert Trajectory.open(path).code_version == "9.9"
+    with h5py.File(path, "r+") as file:  # as before libraries were listed
+        del file["parameters"].attrs["libraries"]
+    found = Trajectory.open(path)
+    assert (found.code_version, found.made_with) == ("9.9", {"grokphys": "9.9"})
+    with h5py.File(path, "r+") as file:
+        file["parameters"].attrs["schema"] = np.bytes_("another")
+    with pytest.raises(FileFormatError, match=r"\(schema 'grokphys-trajectory', found 'another'\)"):
+        Trajectory.open(path)
+    assert code_version().startswith(metadata.version("grokphys"))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied"), "cannot be read: no permission"),
+        (MemoryError(), "holds more than this machine's memory"),
+        (ValueError("first\nsecond"), "is damaged: first"),
+        (KeyError(), "is damaged: KeyError"),
+    ],
+)
+def test_errors_of_reading_are_sentences_about_the_file(tmp_path, error, said):
+    with pytest.raises(FileFormatError, match=f"t.h5 {said}$"), damage(tmp_path / "t.h5"):
+        raise error
+
+
+def test_positions_that_are_no_real_numbers_are_refused(tmp_path):
+    path = tmp_path / "t.h5"
+    Trajectory(np.zeros((1, 1, 3, 1)), [0]).save(path)
+    with h5py.File(path, "r+") as file:
+        del file["particles/tokens/position/value"]
+        file["particles/tokens/position/value"] = np.zeros((1, 3, 1), int)
+    with pytest.raises(FileFormatError, match=r"is damaged: positions are int64 \(1, 3, 1\)"):
+        Trajectory.open(path)
+    with pytest.raises(FileFormatError, match="cannot be read: Not a directory"):
+        Trajectory.open(path / "inside.h5")
