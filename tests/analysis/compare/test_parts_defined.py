@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from ensembles import ensemble, noise, ring
 
+import physics
 from analysis import compare
 from analysis.compare import parts
 from analysis.compare.comparison import _plain
+from analysis.compare.ensembles import EnsembleOf
 from analysis.stats.intervals import Interval, difference, mean
 from physics import InputError, Trajectory
 
@@ -159,6 +161,39 @@ def test_accuracies_are_those_of_the_second_ensemble_and_across_only_for_pairs()
     predicted, measured = half["predicted_accuracy"], half["accuracy"]
     assert compare(accuracies(0, **predicted), accuracies(1, **measured)).accuracy is None
     assert compare(accuracies(0, **predicted), accuracies(0, **measured)).accuracy is not None
+
+
+def test_final_values_are_those_of_the_runs_that_are_finite():
+    spoiled = ensemble(noise(3, 5, 2))
+    spoiled.positions[0, -1] = np.nan
+    loss = np.repeat([[9.0], [1.0], [2.0]], 2, axis=1)
+    one = Trajectory(spoiled.positions, spoiled.steps, observables={"train_loss": loss})
+    other = Trajectory(noise(2, 2, 5, 2, seed=1), [0, 1], observables={"train_loss": loss[1:]})
+    assert compare(one, other).distributions["train_loss"].samples[0].tolist() == [1, 2]
+
+
+def test_progress_of_files_with_different_clocks_is_refused():
+    two = [reaching([1, 2]), reaching([3, 4], stretch=2.0)]
+    assert EnsembleOf("both", two).series("validation_accuracy", np.arange(4)) is None
+    values, times = EnsembleOf("both", [two[0]] * 2).series("validation_accuracy", np.array([1, 2]))
+    assert times.tolist() == FRAMES.tolist()
+    assert values.tolist() == two[0].observables["validation_accuracy"][[1, 0]].tolist()
+
+
+def test_the_quality_is_that_of_the_tolerance_and_of_embeddings_that_vary_on_each_axis():
+    final = np.arange(5.0)[:, None] * np.array([1.0, -1.0]) + 0.15 * noise(6, 5, 2)
+    final[2, :, 1] = 3.0
+    plain = physics.Operation(5)
+    found = EnsembleOf("one", [ensemble(final)], delta=0.1, given=plain).last("quality")
+    own, fine = (physics.representation_quality(np.delete(final, 2, axis=0), plain, d) for d in (0.1, 0.01))
+    assert np.isnan(found[2])
+    np.testing.assert_allclose(np.delete(found, 2), own)
+    assert (own != fine).any()
+    coarse = compare(ensemble(final), ensemble(final[:2]), delta=0.1, operation=plain).distributions[
+        "quality"
+    ]
+    assert coarse.first.estimate == pytest.approx(own.mean())
+    assert coarse.second.estimate == pytest.approx(own[:2].mean())
 
 
 # -- which measures ---------------------------------------------------------------------------------------
