@@ -200,6 +200,29 @@ def test_a_factor_between_clocks_is_a_geometric_mean():
     )
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_factor_of_two_ensembles_varies_with_the_runs_of_both(which):
+    steps = np.arange(6)
+    same, apart = np.ones(6), np.linspace(1.0, 1.5, 6)
+    speeds = [(same, apart), (apart, same)][which]
+    both = [
+        Trajectory(walks(k, 6).positions, steps, observables={"age": steps * one[:, None]})
+        for k, one in enumerate(speeds)
+    ]
+    scale = analysis.compare(*both, states=True, paired=False, align="age").motion.scale
+    assert scale.estimate == pytest.approx(speeds[1].mean() / speeds[0].mean())
+    assert scale.high - scale.low > 0.1
+
+
+def test_the_last_frames_are_compared_whatever_the_rounding_of_the_factor():
+    """7 × 0.7 × (7 / (7 × 0.7)) is more than 7 in floating-point numbers."""
+    first, second = (Trajectory(noise(2, 8, 5, 2, seed=k), range(8)) for k in (0, 1))
+    second = Trajectory(second.positions, second.steps, second.steps * 0.7)
+    motion = analysis.compare(first, second, states=True, align="ends").motion
+    assert motion.matched[0, -1] > 7
+    assert np.isfinite(motion.error).all()
+
+
 def test_the_least_of_a_parabola_lies_between_the_places():
     places = np.linspace(0.0, 1.0, 11)
     least = np.array([0.33, 0.5, 0.71])
