@@ -169,13 +169,15 @@ class Parts:
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
         """Return the pairs of runs (n, 2) to compare, and whether the runs of a pair have the same start."""
         first, second = self.first, self.second
-        same = first.runs == second.runs and len(first.sound) == len(second.sound)
+        same = np.array_equal(first.sound, second.sound)
         if paired and not same:
+            others = ", which are not the same runs" if first.runs == second.runs else ""
             raise InputError(
                 f"paired needs as many runs of both that are finite, got {first.runs} and {second.runs}"
+                f"{others}"
             )
         if paired is None:
-            paired = same and bool((first.sound == second.sound).all()) and self._same_starts()
+            paired = same and self._same_starts()
         if paired:
             return np.tile(np.arange(first.runs)[:, None], 2), True
         nearest = self._apart(second.final, shapes).argmin(axis=0)

@@ -1,13 +1,16 @@
 """Two ensembles in motion: clocks, pairs, and what chance gives."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from ensembles import guise, noise
 
 import analysis
 import physics
+from analysis.compare.motion import Motion, _least
 from analysis.compare.progress import monotone, same_progress
-from analysis.stats.intervals import difference
+from analysis.stats.intervals import Interval, difference, mean
 from physics import Trajectory
 
 
@@ -159,3 +162,78 @@ def test_states_are_compared_as_they_are():
     a, b = first.positions[:, 1:, :, 0], swapped.positions[:, 1:, :, 0]
     expected = ((a - b) ** 2).sum(axis=2) / ((b - b.mean(axis=2, keepdims=True)) ** 2).sum(axis=2)
     np.testing.assert_allclose(other.motion.error[:, 1:], expected)
+
+
+# -- clocks ------------------------------------------------------------------------------------------------
+
+
+def test_what_ends_together_is_compared_at_equal_parts_of_its_time():
+    first, second = walks(0, 5), walks(1, 4)
+    second = Trajectory(second.positions, second.steps, second.steps * 0.5)
+    motion = analysis.compare(first, second, states=True, align="ends").motion
+    assert (motion.scale.estimate, motion.alignment) == (2.0, "ends")
+    np.testing.assert_allclose(motion.matched, np.tile(np.arange(6.0), (4, 1)))
+    x = first.positions
+    own = np.array([missed(x[ends_nearest(x, run[-1], without=k)[0]], run) for k, run in enumerate(x)])
+    np.testing.assert_allclose(motion.chance, own)
+
+
+def test_strangers_are_scaled_by_the_factor_that_fits_strangers_best():
+    first, second = walks(0, 5), walks(1, 5)
+    options = {"states": True, "paired": True, "align": "scaling"}
+    motion = analysis.compare(first, second, **options).motion
+    strangers = Trajectory(np.roll(first.positions, 1, axis=0), first.steps)
+    alone = analysis.compare(strangers, second, **options).motion
+    assert alone.scale.estimate != pytest.approx(motion.scale.estimate, rel=0.01)
+    np.testing.assert_allclose(motion.chance, alone.error)
+
+
+def test_a_factor_between_clocks_is_a_geometric_mean():
+    steps = np.arange(6)
+    speeds = np.array([1.0, 1.5, 4.0])
+    first = Trajectory(walks(0, 3).positions, steps, observables={"age": steps * speeds[:, None] * 1.0})
+    second = Trajectory(walks(1, 3).positions, steps, observables={"age": np.tile(steps * 1.0, (3, 1))})
+    motion = analysis.compare(first, second, states=True, paired=True, align="age").motion
+    expected = mean(-np.log(speeds)).map(np.exp)
+    found = motion.scale
+    assert (found.estimate, found.low, found.high) == pytest.approx(
+        (expected.estimate, expected.low, expected.high)
+    )
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_factor_of_two_ensembles_varies_with_the_runs_of_both(which):
+    steps = np.arange(6)
+    same, apart = np.ones(6), np.linspace(1.0, 1.5, 6)
+    speeds = [(same, apart), (apart, same)][which]
+    both = [
+        Trajectory(walks(k, 6).positions, steps, observables={"age": steps * one[:, None]})
+        for k, one in enumerate(speeds)
+    ]
+    scale = analysis.compare(*both, states=True, paired=False, align="age").motion.scale
+    assert scale.estimate == pytest.approx(speeds[1].mean() / speeds[0].mean())
+    assert scale.high - scale.low > 0.1
+
+
+def test_the_last_frames_are_compared_whatever_the_rounding_of_the_factor():
+    """7 × 0.7 × (7 / (7 × 0.7)) is more than 7 in floating-point numbers."""
+    first, second = (Trajectory(noise(2, 8, 5, 2, seed=k), range(8)) for k in (0, 1))
+    second = Trajectory(second.positions, second.steps, second.steps * 0.7)
+    motion = analysis.compare(first, second, states=True, align="ends").motion
+    assert motion.matched[0, -1] > 7
+    assert np.isfinite(motion.error).all()
+
+
+def test_the_least_of_a_parabola_lies_between_the_places():
+    places = np.linspace(0.0, 1.0, 11)
+    least = np.array([0.33, 0.5, 0.71])
+    curves = 2 * (places - least[:, None]) ** 2 + 1
+    np.testing.assert_allclose(_least(curves, places), least)
+    np.testing.assert_allclose(_least(np.stack([places, -places]), places), [0.1, 0.9], atol=0.11)
+
+
+@pytest.mark.parametrize(
+    ("tau", "edge"), [(0.25, True), (0.26, True), (0.28, False), (2.0, False), (7.5, False), (7.8, True)]
+)
+def test_an_edge_is_an_eighth_or_four_times_the_factor_with_which_both_end_together(tau, edge):
+    assert Motion.at_edge(SimpleNamespace(scale=Interval(tau, 0.0, 9.0, 3)), 2.0) is edge

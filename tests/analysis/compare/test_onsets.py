@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.compare.onsets import Onsets, compare_onsets, log_rank, onset_ratio, onsets
+from analysis.compare.onsets import Onsets, _tested, compare_onsets, log_rank, onset_ratio, onsets
 from physics import InputError
 
 
@@ -162,3 +162,22 @@ def test_the_paired_ratio_is_that_of_pairs_of_which_both_reach_it():
     found = compare_onsets("x", first, second, pairs=[(k, k) for k in range(5)]).paired_ratio
     assert found.estimate == pytest.approx(np.exp(np.mean(np.log([2.0, 1.25, 3.0]))))
     assert found.count == 3
+
+
+def test_an_onset_in_the_first_frame_counts_as_half_of_the_earliest_later_one():
+    first, second = (Onsets(np.array(times), np.ones(2, bool)) for times in ([0.0, 2.0], [4.0, 3.0]))
+    found = compare_onsets("x", first, second, pairs=[(0, 0), (1, 1)])
+    assert found.paired_ratio.estimate == pytest.approx(np.sqrt(4 / 1 * 3 / 2))
+    assert onset_ratio(*(Onsets(np.zeros(1), np.ones(1, bool)) for _ in range(2))).estimate == pytest.approx(
+        1
+    )
+
+
+def test_the_error_of_the_clock_counts_around_every_factor_that_is_tried():
+    first, second = weibull(30, limit=9.0), weibull(25, limit=9.0, seed=7)
+    for scale in (0.5, 1.0, 2.0):
+        ends = [log_rank(first, second, scale * factor) for factor in (0.7, 1.4)]
+        error = (ends[0] - ends[1]) / (2 * stats.norm.ppf(0.975))
+        expected = log_rank(first, second, scale) / (1 + error**2) ** 0.5
+        assert _tested(first, second, scale, (0.7, 1.4)) == pytest.approx(expected)
+        assert _tested(first, second, scale, (1.0, 1.0)) == log_rank(first, second, scale)

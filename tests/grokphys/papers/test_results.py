@@ -14,7 +14,7 @@ from grokphys.papers.pages import findings_page, gallery_page, rules_page, score
 from grokphys.papers.publish import stored_replicas, stored_results
 from grokphys.papers.recipe import Statement
 from grokphys.papers.redraw import from_tables
-from grokphys.papers.results import rules_digest
+from grokphys.papers.results import rules_digest, setting_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 RECIPES = recipes()
@@ -54,9 +54,11 @@ def test_every_result_has_a_recipe():
 
 
 @pytest.mark.parametrize("place", EVERY)
-def test_a_stored_result_is_of_todays_rules_and_its_verdicts_follow_from_its_tables(place):
-    about, rules = EVERY[place].about, RECIPES[place.rpartition("/")[2]].rules
+def test_a_stored_result_is_of_todays_setting_and_rules_and_its_verdicts_follow_from_its_tables(place):
+    about, recipe = EVERY[place].about, RECIPES[place.rpartition("/")[2]]
+    rules = recipe.rules
     assert about["budget"] == "paper"
+    assert about["setting"] == setting_of(recipe.settings["paper"])
     assert about["rules"] == rules_digest(rules)
     for claim, stored in zip(judge(rules, EVERY[place].tables), about["claims"], strict=True):
         assert claim.verdict == stored["verdict"]
