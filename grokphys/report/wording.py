@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup, escape
 
-from analysis.stats.intervals import Interval, readable
+from analysis.stats.intervals import Interval, plain, readable
 
 TERMS: Mapping[str, str] = {
     "95 % interval": "The range that contains the true value in 95 of 100 repetitions of the experiment.",
@@ -94,12 +94,6 @@ def terms_of(texts: Iterable[str]) -> dict[str, str]:
     """Return the terms that occur in texts with their explanations, in alphabetical order."""
     found = {term for text in texts for term in _ANY_TERM.findall(text)}
     return {term: TERMS[term] for term in sorted(found, key=str.lower)}
-
-
-def plain(value: float) -> str:
-    """Return a number to three significant digits, without zeros at the end of its decimals."""
-    text, times, power = readable(value).partition(" × ")
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + times + power
 
 
 def rounded(value: Interval, scale: float = 1.0) -> str:
