@@ -15,11 +15,11 @@ class Finding:
 FINDINGS = (
     Finding(
         "The critical training fraction is not a constant",
-        "Liu et al. call the critical fraction $r_c$ a constant near 0.4, from one modulus, p = 10. The "
-        "exact closure of random training sets shows that it falls with p, about as $\\ln p / p$, the law "
-        "of the coupon collector. Up to p = 60 this cannot be distinguished from a power of p. No "
-        "representation is complete while a symbol has no parallelogram, and at p = 60 most of them are "
-        "complete as soon as the last symbol has one, which takes of the order of p ln p samples.",
+        "Liu et al. call the critical fraction $r_c$ a constant near 0.4, from one modulus, $p = 10$. The "
+        "exact closure of random training sets shows that it falls with $p$, about as $\\ln p / p$, the law "
+        "of the coupon collector. Up to $p = 60$ this cannot be distinguished from a power of $p$. No "
+        "representation is complete while a symbol has no parallelogram, and at $p = 60$ most of them are "
+        "complete as soon as the last symbol has one, which takes of the order of $p \\ln p$ samples.",
         ("liu-scaling", "liu-groups"),
     ),
     Finding(
@@ -52,20 +52,20 @@ FINDINGS = (
     ),
     Finding(
         "Two frequencies of which one is twice the other rarely survive together",
-        "The conjecture is that pairs of survivors whose frequencies have the ratio of one to two, modulo p"
+        "The conjecture is that pairs of survivors whose frequencies have the ratio of one to two, modulo $p$"
         " and up to sign, are rarer than pairs with any other ratio.",
         ("octaves",),
     ),
     Finding(
         "The blow-up time of a frequency predicts where a neuron ends better than the best phase",
         "He et al. say that each neuron ends at the frequency with the best phase at the start. Their own "
-        "flow has a closed solution: every frequency diverges at a time t* to which magnitude and phase "
+        "flow has a closed solution: every frequency diverges at a time $t^*$ to which magnitude and phase "
         "both contribute. In two-layer networks more than half of the neurons end at the frequency with "
-        "the smallest t*, and about a fifth at that with the best phase. Only gradient descent may reach "
+        "the smallest $t^*$, and about a fifth at that with the best phase. Only gradient descent may reach "
         "the nine in ten that our rule asks for. In the network of Ding et al., whose neurons share an "
-        "embedding, few neurons end at the frequency with the smallest t*. At p = 31 a vote of the neurons "
-        "predicts the surviving circles no better than the ranking by initial signal; at p = 59 this is "
-        "undecided.",
+        "embedding, few neurons end at the frequency with the smallest $t^*$. At $p = 31$ a vote of the "
+        "neurons predicts the surviving circles no better than the ranking by initial signal; at $p = 59$ "
+        "this is undecided.",
         ("lottery", "votes"),
     ),
     Finding(
