@@ -1,16 +1,17 @@
-"""The explorer in a real browser, against what it must reach: one line a target.
+"""The explorer in a real browser: measurements, each on a line with its target.
 
 Usage: python benchmarks/explore.py [--minutes N]
 
-Measures the first page after the command (warm caches on disk), without a file and with one, frames a second
-of 17 particles at several steps per frame and of 64 in eight dimensions, whether that rate stays over a
-minute, a slider's effect on the screen, a trained run of p = 59, d = 128 and 200 steps from its upload to
-the first frame that the slider chooses, a film of each view, the memory of the server after all this, and
-with --minutes that of server and page over so many minutes of play (the target is ten).
+Measured are the first page after the command (with warm caches on disk), without a file and with one; the
+frames per second of 17 particles at several steps per frame, and of 64 particles in eight dimensions; whether
+that rate is steady over a minute; the time until a slider takes effect on the screen; the time from the
+upload of a trained run (p = 59, d = 128, 200 steps) to the first frame that the slider chooses; a film of
+each view; and the memory of the server after all this. With --minutes, the memory of server and page is
+measured while the page plays for so many minutes (the target is ten).
 
-Behind each time stands what the processor took for it: seconds of the server, and of the page's main thread,
-which work side by side; where it plays in milliseconds a frame. On a machine that does other work, as the
-first line tells, only these mean something.
+Each time is followed by the processor time: seconds of the server and of the main thread of the page, which
+run at the same time, or milliseconds per frame while a view plays. On a machine that does other work, as the
+first line of the output says, only processor times are meaningful.
 """
 
 import argparse
@@ -44,7 +45,7 @@ with socket.socket() as probe:  # one port for all servers: the browser's cache 
     probe.bind(("127.0.0.1", 0))
     PORT = str(probe.getsockname()[1])
 PATIENCE = 300_000
-"""Milliseconds to wait on a machine that does much else."""
+"""Longest time to wait, in milliseconds, on a machine that does other work."""
 BYTECODE = tempfile.TemporaryDirectory()
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 ENVIRONMENT["PYTHONPYCACHEPREFIX"] = BYTECODE.name
@@ -53,7 +54,7 @@ COMMAND = [sys.executable, "-m", "grokphys.cli.main", "explore", "--no-browser",
 
 
 def start(*files: Path) -> tuple[subprocess.Popen[str], str]:
-    """Start a server; return it and its address."""
+    """Start a server, and return it and its address."""
     command = [*COMMAND, *map(str, files)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     atexit.register(server.terminate)
@@ -66,7 +67,7 @@ def start(*files: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 class Busy:
-    """Seconds of the processor that a server and a page have taken since this was made."""
+    """Processor time in seconds that a server and a page have taken since this object was created."""
 
     def __init__(self, page: Page, pid: int) -> None:
         self._page, self._pid = page, pid
@@ -80,18 +81,18 @@ class Busy:
         return server, metrics(self._devtools)["TaskDuration"]
 
     def since(self) -> tuple[float, float]:
-        """Return those of the server, and of the page's main thread."""
+        """Return the seconds of the server, and of the main thread of the page."""
         return tuple(now - before for now, before in zip(self._now(), self._before, strict=True))
 
 
 def metrics(devtools: Any) -> dict[str, float]:
-    """What the browser measures of its page."""
+    """Return what the browser measures of its page."""
     found = devtools.send("Performance.getMetrics")["metrics"]
     return {item["name"]: item["value"] for item in found}
 
 
 def first_page(page: Page, *files: Path) -> tuple[float, float]:
-    """Seconds from the command to the first drawn page, and those of the server's processor."""
+    """Return the seconds from the command to the first drawn page, and the processor time of the server."""
     began = time.perf_counter()
     server, address = start(*files)
     page.goto(address)
@@ -153,7 +154,7 @@ PLAYED = """() => {
 def frames_a_second(
     page: Page, pid: int, speed: int, seconds: float = 8.0, *, reset: bool = True
 ) -> tuple[float, str]:
-    """Frames that the page has drawn, a second, at so many steps per frame, and what they cost."""
+    """Return the frames per second of the page at a number of steps per frame, and their processor time."""
     speeds = page.get_attribute("#speed", "data-speeds").split()
     page.evaluate(f"document.getElementById('speed').value = {speeds.index(str(speed))}")
     page.dispatch_event("#speed", "input")
@@ -172,7 +173,7 @@ def frames_a_second(
 
 
 def latency(page: Page, times: int = 20) -> list[float]:
-    """Milliseconds from a slider's step to particles that have moved on the screen, paint included."""
+    """Return the milliseconds from a step of a slider until the particles have moved on the screen."""
     page.click("#reset")
     slider = page.get_by_role("slider").filter(visible=True).nth(5)  # tokens: another start on each step
     slider.focus()
@@ -204,7 +205,7 @@ WATCH = """() => {
 
 
 def opening(page: Page, file: Path) -> float:
-    """Seconds from the choice of a file to its tokens at another step on the screen."""
+    """Return the seconds from the choice of a file until its tokens are on the screen at another step."""
     page.click("#tab-circles")
     page.wait_for_selector("#status-survivors")
     with page.expect_file_chooser() as found:
@@ -219,7 +220,7 @@ def opening(page: Page, file: Path) -> float:
 
 
 def memory(pid: int) -> float:
-    """Resident MiB of a process."""
+    """Return the resident memory of a process in MiB."""
     return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
 
 
@@ -249,7 +250,7 @@ def _line(name: str, value: str, target: str, met: bool, cost: str = "") -> None
 
 
 def main() -> None:
-    """Measure, and print each against its target."""
+    """Measure all, and print each result next to its target."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

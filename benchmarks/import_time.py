@@ -1,4 +1,4 @@
-"""What `import physics` costs beyond `import numba`: medians of fresh interpreters, taken in turn.
+"""How much longer `import physics` takes than `import numba`: medians over new interpreters, in turn.
 
 Usage: python benchmarks/import_time.py [rounds]
 """
@@ -11,13 +11,13 @@ CODE = "import time; began = time.perf_counter(); import {}; print(time.perf_cou
 
 
 def seconds(module: str) -> float:
-    """Time one import in an interpreter of its own."""
+    """Time one import in a new interpreter."""
     command = [sys.executable, "-c", CODE.format(module)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def main(rounds: int) -> None:
-    """Print the medians and the difference pair by pair."""
+    """Print the medians, and the median and range of the differences of pairs."""
     seconds("physics")  # warm the disk cache
     pairs = [(seconds("numba"), seconds("physics")) for _ in range(rounds)]
     differences = sorted(physics - numba for numba, physics in pairs)

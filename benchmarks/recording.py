@@ -1,7 +1,7 @@
-"""What recording costs on disk: the log of whole records against HDF5's own single-writer mode (SWMR).
+"""The cost of recording on disk: our log of whole records, compared with HDF5's own mode (SWMR).
 
-A slow run flushes after every frame. Printed for each way: bytes written and size at the end, as multiples of
-the data, and the seconds it took. Run as ``python benchmarks/recording.py [frames]``.
+A slow run flushes after every frame. For each method the program prints the bytes that are written and the
+final size, as multiples of the data, and the seconds. Run it as ``python benchmarks/recording.py [frames]``.
 """
 
 import sys
@@ -30,13 +30,13 @@ FILTERS: dict[str, dict[str, Any]] = {
 
 
 def written() -> int:
-    """Bytes that this process has given the system to write."""
+    """Return the bytes that this process has given the system to write."""
     fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(fields["wchar"])
 
 
 def swmr(path: Path, frames: np.ndarray, filters: dict[str, Any]) -> None:
-    """Append frame by frame to chunks of half a megabyte, each flushed."""
+    """Append frame by frame to chunks of half a megabyte, and flush each frame."""
     chunk = (2**19 // frames[0].nbytes, *frames.shape[1:])
     with h5py.File(path, "w", libver=("v110", "v110")) as file:
         value = file.create_dataset(
@@ -54,7 +54,7 @@ def swmr(path: Path, frames: np.ndarray, filters: dict[str, Any]) -> None:
 
 
 def log(path: Path, frames: np.ndarray) -> None:
-    """Record frame by frame, each flushed, and make the file."""
+    """Record frame by frame, flush each frame, and write the file."""
     with FileRecorder(path, Layout(1, TOKENS, DIM, "float64", len(frames)), {}) as recorder:
         for k, frame in enumerate(frames):
             recorder.append(k, float(k), frame[None])
@@ -62,7 +62,7 @@ def log(path: Path, frames: np.ndarray) -> None:
 
 
 def main(count: int) -> None:
-    """Measure each way once."""
+    """Measure each method once."""
     frames = np.random.default_rng(0).standard_normal((count, TOKENS, DIM))
     ways: dict[str, Callable[[Path], None]] = {
         name: lambda path, filters=filters: swmr(path, frames, filters) for name, filters in FILTERS.items()

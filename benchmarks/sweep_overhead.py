@@ -1,13 +1,14 @@
-"""What `grokphys sweep` costs beyond the runs it holds, at about a second a run: serial, processes, Dask.
+"""The overhead of `grokphys sweep` over bare runs of about a second: serial, in processes, with Dask.
 
 Usage: python benchmarks/sweep_overhead.py [runs [rounds]]
 
-The reference is the same packs in as many processes with as many threads, which only run them, in memory, and
-have imported and compiled all they need. A sweep is the command from its start to its end: imports, files,
-index. Every run has a file of its own, which is the hardest case: packs of several runs share the cost of
-one. In each round reference and sweep take turns; the overhead is a ratio of times from the same round. A
-sweep that finds all complete shows the part that does not grow with the runs. Last, what Dask alone costs:
-the same runs in memory, handed to its workers one by one.
+The reference runs the same packs in memory, in as many processes with as many threads, which have already
+imported and compiled all they need. A sweep is timed from the start of the command to its end, with imports,
+files and index. Every run has a separate file, which is the hardest case, because several runs in a pack
+share the cost of a file. Reference and sweep take turns in each round, and the overhead is a ratio of times
+from the same round. A sweep that finds all runs complete shows the part of the overhead that does not grow
+with the runs. The overhead of Dask alone is measured last: the same runs in memory, given to its workers one
+by one.
 """
 
 import json
@@ -33,13 +34,13 @@ SWEEP = [sys.executable, "-m", "grokphys.cli.main", "sweep"]
 
 
 def content(runs: int, steps: int) -> dict[str, object]:
-    """Particles, one run in each file."""
+    """Return a sweep of particles with one run in each file."""
     fixed = {"tokens": 17, "runs": runs, "steps": steps, "record_every": max(1, steps // 100)}
     return {"kind": "simulate", "pack": 1, "fixed": fixed, "grid": {"alignment": [1.0]}}
 
 
 def steps_of_a_second() -> int:
-    """Steps that one run takes a second for, on one thread."""
+    """Return the number of steps for which one run takes a second on one thread."""
     probe = packs(declaration(content(1, 5000)))
     with process(1) as worker:
         worker.submit(warm, probe).result()
@@ -47,12 +48,12 @@ def steps_of_a_second() -> int:
 
 
 def run_in_memory(part: list[Pack]) -> float:
-    """Seconds to run packs, and nothing else."""
+    """Return the seconds to run packs, and to do nothing else."""
     return seconds(lambda: [pack.run(None) for pack in part])
 
 
 def reference(whole: list[Pack], processes: int) -> float:
-    """Seconds for all packs in processes that are ready, from the first beginning to the last end."""
+    """Return the seconds for all packs in processes that are ready, from the first start to the last end."""
     with ExitStack() as stack:
         workers = [stack.enter_context(process(max(1, cores() // processes))) for _ in range(processes)]
         for worker in workers:
@@ -65,13 +66,13 @@ def reference(whole: list[Pack], processes: int) -> float:
 
 
 def sweep(config: Path, out: Path, *options: str) -> float:
-    """Seconds of the command."""
+    """Return the seconds that the command takes."""
     command = [*SWEEP, str(config), "--directory", str(out), *options]
     return seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
 
 
 def dask_alone(whole: list[Pack], address: str) -> float:
-    """Seconds for all packs on workers that are ready, as Dask runs them."""
+    """Return the seconds for all packs on workers that are ready, as Dask runs them."""
     import distributed
 
     with distributed.Client(address, set_as_default=False) as client:
@@ -83,14 +84,14 @@ def dask_alone(whole: list[Pack], address: str) -> float:
 
 
 def run_with_a_share(pack: Pack) -> float:
-    """Seconds to run a pack with the cores of one worker of several."""
+    """Return the seconds to run a pack with the cores of one of several workers."""
     numba.set_num_threads(max(1, cores() // PROCESSES))
     return run_in_memory([pack])
 
 
 @contextmanager
 def cluster(directory: Path) -> Iterator[str]:
-    """Start a scheduler and workers of one thread on this machine, and give the scheduler's address."""
+    """Start a scheduler and workers of one thread on this machine, and yield the address of the scheduler."""
     import distributed
 
     with ExitStack() as stack:
@@ -112,7 +113,7 @@ def cluster(directory: Path) -> Iterator[str]:
 
 
 def main(runs: int, rounds: int) -> None:
-    """Print the overhead of each way to run a sweep."""
+    """Print the overhead of each method to run a sweep."""
     steps = steps_of_a_second()
     declared = declaration(content(runs, steps))
     whole = packs(declared)

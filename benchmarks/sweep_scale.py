@@ -1,9 +1,9 @@
-"""What a sweep of many runs costs: the runs, cutting it into packs, the index; in seconds of a core.
+"""The cost of a sweep of many runs, in seconds of one core: the runs, the division into packs, the index.
 
 Usage: python benchmarks/sweep_scale.py [runs a cell] [cells]
 
-The index holds drawn numbers in place of results, so that nothing need be run. One pack of each kind is run,
-for the seconds and the bytes that a run takes.
+The index holds random numbers in place of results, so that the sweep itself need not run. One pack of each
+kind is run to measure the seconds and the bytes of a run.
 """
 
 import sys
@@ -32,7 +32,7 @@ NETWORKS = {"kind": "train", "fixed": {"steps": 2000}, "grid": {"record": [20, 2
 
 
 def said(what: str, call: Callable[[], Any]) -> Any:
-    """Call and print how long it took a core."""
+    """Call a function, and print how long it took on one core."""
     began = time.process_time()
     result = call()
     print(f"{what}: {time.process_time() - began:.2f} s")
@@ -40,7 +40,7 @@ def said(what: str, call: Callable[[], Any]) -> Any:
 
 
 def drawn(chosen: list[Pack], directory: Path) -> Known:
-    """Results of no run, and files without content, for an index to hold."""
+    """Return invented results and names of files for an index to hold."""
     rng, known = np.random.default_rng(0), Known()
     for pack in chosen:
         (directory / pack.name).touch()
@@ -51,7 +51,7 @@ def drawn(chosen: list[Pack], directory: Path) -> Known:
 
 
 def index_costs(sweep: Declaration, directory: Path) -> None:
-    """Print what cutting, writing and reading cost."""
+    """Print the cost of dividing the sweep into packs, and of writing and reading the index."""
     chosen = said("cells and packs", lambda: packs(sweep))
     known = drawn(chosen, directory)
     path = index_path(directory)
@@ -66,7 +66,7 @@ def index_costs(sweep: Declaration, directory: Path) -> None:
 
 
 def run_costs(content: dict[str, Any], runs: int, directory: Path) -> None:
-    """Print what the runs of a pack cost, for each cell."""
+    """Print the cost of the runs of a pack of each kind."""
     declared = declaration(content | {"fixed": content["fixed"] | {"runs": runs}})
     for pack, cell in zip(packs(declared), declared.cells, strict=True):
         pack.tiny().run(None)

@@ -18,8 +18,10 @@ EXPRESSION = re.compile(r"[\[({].*[\])}]|\d+|None")
 """Defaults that Sphinx can read in a signature: lists, tuples, mappings, numbers and None."""
 ABBREVIATIONS = ("Eq.", "Eqs.", "Fig.", "Figs.")
 """Where a sentence does not end, so that summaries are not cut there."""
-FUNCTION, THIN = re.compile(r"<mi>(?:sin|cos|ln|log|exp)</mi>"), '<mspace width="0.167em"/>'
-"""Functions, between whose names and arguments MathML leaves no space, and such a space."""
+FUNCTION = re.compile(r"(<mi>(?:sin|cos|ln|log|exp)</mi>)(<mo[^>]*>&#x00028;)?")
+"""A function, with the parenthesis behind it if there is one."""
+THIN, SLASH = '<mspace width="0.167em"/>', '<mo lspace="0" rspace="0">&#x0002F;</mo>'
+"""The space that MathML leaves out around functions, and a solidus without the space that it adds."""
 GALLERY = (
     (re.compile(r"\]\(((?:\.\./)?)examples/GALLERY_HEADER\.rst\)"), r"](\1made/examples/index.rst)"),
     (re.compile(r"\]\(((?:\.\./)?)examples/(\w+)\.py\)"), r"](\1made/examples/\2.rst)"),
@@ -28,8 +30,11 @@ GALLERY = (
 
 
 def mathml(formula: str, display: Literal["inline", "block"] = "inline") -> str:
-    """Return a formula as MathML, with a thin space on both sides of functions such as log."""
-    return FUNCTION.sub(rf"{THIN}\g<0>{THIN}", convert(formula, display=display))
+    """Return a formula as MathML, with the spaces that TeX has around functions such as log and around /."""
+    text = FUNCTION.sub(
+        lambda found: f"{THIN}{found[1]}{found[2] or THIN}", convert(formula, display=display)
+    )
+    return text.replace("<mo>&#x0002F;</mo>", SLASH)
 
 
 def inline(translator: Any, node: Any) -> None:

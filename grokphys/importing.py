@@ -258,7 +258,7 @@ def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -
 
 
 def _state_dict(path: Path) -> Mapping[Any, Any]:
-    """Read a state dict that ``torch.save`` has written, and unwrap it."""
+    """Read a state dict that ``torch.save`` has written, alone or within a larger checkpoint."""
     import torch
 
     try:
@@ -335,7 +335,9 @@ def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Return numbers as `dtype`; refuse numbers that are not finite, or would not be in that type."""
     bad = values.size - int(np.count_nonzero(np.isfinite(values)))
     if bad:
-        raise FileFormatError(f"{where}: {bad} of {values.size} values are NaN or infinite")
+        raise FileFormatError(
+            f"{where} must hold finite numbers, but {bad} of {values.size} values are NaN or infinite"
+        )
     with np.errstate(over="ignore"):
         cast = values.astype(dtype)
     large = cast.size - int(np.count_nonzero(np.isfinite(cast)))
@@ -373,10 +375,10 @@ def _only(
     if wanted is not None:
         if wanted not in shapes:
             place = "" if where is None else f" ({where})"
-            raise InputError(f"{option} must be one of: {listed or 'none there'}; got {wanted!r}{place}")
+            raise InputError(f"{option} must be one of {listed or 'no arrays'}, got {wanted!r}{place}")
         return wanted
     if not shapes:
         raise FileFormatError(none)
     if len(shapes) > 1:
-        raise InputError(f"{option} must say which is meant: {listed}")
+        raise InputError(f"{option} must name one of several arrays, {listed}, got none")
     return next(iter(shapes))

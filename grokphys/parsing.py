@@ -10,6 +10,7 @@ import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
@@ -40,6 +41,28 @@ RENAMED: dict[str, dict[str, str]] = {
 SPELLED: dict[str, dict[str, str]] = {"fit-ode": {"kind": "--form"}}
 """Options that have another name than the argument of the library that they are for."""
 KINDS = {"INT": "a whole number", "FLOAT": "a number"}
+REWORDED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (
+        r"^(?i:invalid) choice (.+) for argument '(.+)'\. Expected one of \((.+?),?\)$",
+        r"\2 must be one of \3, got \1",
+    ),
+    (r"^Missing value for argument '(.+)'\. Expected 1 values$", r"\1 needs a value"),
+    (r"^Missing value for argument '(.+)'\. Expected (\d+) values$", r"\1 needs \2 values"),
+    (
+        r"^Missing from (grokphys [\w-]+): (\S+(?: [A-Z]+)?) (.)(.*?)(?:\. .*)?$",
+        lambda found: f"{found[1]} needs {found[2]}, the {found[3].lower()}{found[4]}",
+    ),
+    (
+        r"^(\S+): Could not parse arguments \[(.+)\] into tuple type \S+\[(.+)\]$",
+        lambda found: (
+            f"{found[1]} must be "
+            + ", ".join({"str": "a word", "float": "a number"}.get(one, one) for one in found[3].split(", "))
+            + f", got {found[2]}"
+        ),
+    ),
+    (r"^Unrecognized options: (?!-)", "unrecognized arguments: "),
+)
+"""Messages of the parser, and the same in the form of the other messages."""
 
 
 def parsed(
@@ -68,6 +91,10 @@ def parsed(
                 named = f"grokphys {words[0]}"
                 call = tyro.cli(_later(commands[words[0]]), prog=named, args=words[1:], **options)
             else:  # help of all, or a sentence
+                if words and not words[0].startswith("-"):
+                    near = get_close_matches(words[0], commands, 1)
+                    advice = f"; did you mean {near[0]}?" if near else ""
+                    raise InputError(f"there is no command {words[0]!r}{advice}; see grokphys --help")
                 others = {name: _stand_in(name, commands) for name in commands}
                 options |= {"prog": named, "description": description}
                 call = tyro.extras.subcommand_cli_from_dict(others, args=words, **options)
@@ -183,7 +210,7 @@ def in_options(text: str, name: str, command: Command) -> str:
 
 
 def _options(command: Command) -> dict[str, str]:
-    """Return the options of a command by the names of their arguments, also those of its objects."""
+    """Return the options of a command by the names of arguments, including the fields of its dataclasses."""
     found: dict[str, str] = {}
     hints = get_type_hints(command, include_extras=True)
     for name in signature(command).parameters:
@@ -277,6 +304,8 @@ def _sentence(box: str) -> str:
         lambda found: f"{found[1]} must be {KINDS[(found[2] or found[3]).upper()]}, got {found[4]}",
         text,
     )
+    for pattern, better in REWORDED:
+        text = re.sub(pattern, better, text)
     advice = next((part for part in parts[1:] if part.startswith("Perhaps you meant:")), "")
     meant = re.search(r"--[a-z-]+", advice)
     return f"{text[:1].lower()}{text[1:]}" + (f"; did you mean {meant[0]}?" if meant else "")

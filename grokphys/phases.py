@@ -172,7 +172,8 @@ def is_whole(model: Any, name: str) -> bool:
         numbers["hidden"] = model.hidden[0]
     if name not in SETTINGS and name not in numbers:
         raise InputError(
-            f"hyperparameters of {type(model).__name__} are {', '.join([*SETTINGS, *numbers])}, got {name!r}"
+            f"an axis must have one of the hyperparameters of {type(model).__name__}, "
+            f"{', '.join([*SETTINGS, *numbers])}, got {name!r}"
         )
     return name == "batch_size" or isinstance(numbers.get(name), int)
 

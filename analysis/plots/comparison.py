@@ -19,7 +19,7 @@ from analysis.plots.palette import FIRST, INK, REFERENCE, SECOND
 from analysis.plots.signals import show_lines
 from analysis.plots.style import Panels, axes_of, legend_below, panels, styled
 from analysis.stats.calibration import Calibration
-from analysis.stats.intervals import readable
+from analysis.stats.intervals import plain
 from physics.trajectory import Trajectory
 
 Trajectories = Sequence[Trajectory]
@@ -299,8 +299,8 @@ def _snapshots(
     axes = panels(2, len(places), 2.4, 2.65)
     for column, k in zip(axes.T, places, strict=True):
         moved = _planar(aligned(left[k], right[k]), right[-1])
-        show_embedding(moved, column[0], title=f"time {readable(matched[k])}")
-        title = f"time {readable(times[k])}: {errors[k]:.2f}"
+        show_embedding(moved, column[0], title=f"time {plain(matched[k])}")
+        title = f"time {plain(times[k])}: {errors[k]:.2f}"
         show_embedding(_planar(right[k], right[-1]), column[1], title=title)
     for ax, name in zip(axes[:, 0], comparison.names, strict=True):
         ax.set_ylabel(name)

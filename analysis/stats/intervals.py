@@ -128,6 +128,12 @@ def readable(value: float, digits: int = 3) -> str:
     return f"{mantissa} × 10{raised}"
 
 
+def plain(value: float) -> str:
+    """Return a number to three significant digits, without zeros at the end of its decimals."""
+    text, times, power = readable(value).partition(" × ")
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + times + power
+
+
 def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Interval:
     """Return the fraction of trials that succeeded, with Wilson's score interval.
 

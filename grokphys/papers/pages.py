@@ -40,10 +40,11 @@ was corrected after the run, or its words were made clear, a note in italics say
   range of a statement of equality has two sides.
 * **Intervals** resample what was drawn independently: embeddings, networks or training sets. All claims of an
   item are decided together by Holm's procedure, so that the probability of any wrong *holds*, *does not hold*
-  or *not covered* among them is at most 5 %. *Covered* is weaker: nothing speaks against the number.
+  or *not covered* among them is at most 5 %. *Covered* is weaker: nothing contradicts the number.
 * **A correction of the method.** An audit found, after the first runs, that *covered* had counted as a
   decision in Holm's procedure, which made later ones easier, and that the interval of the paper had not been
-  widened with ours. All results were judged again from their tables; git's history has the verdicts before.
+  widened with ours. All results were judged again from their tables; the history of the repository has the
+  earlier verdicts.
 * **Chance** describes data for which a statement is not true. A test shuffles stored results in this way:
   the statement may hold for at most one shuffle in twenty.
 * **Fitted** marks a row whose setting was chosen to reproduce this number.
@@ -57,16 +58,15 @@ This page lists the rules by which the claims of the papers are judged. It is ge
 `grokphys reproduce --publish docs` from the recipes."""
 VERDICTS = {
     "holds": "A statement of the paper. The whole interval of our effect lies in the range of its rule.",
-    "does not hold": "A statement of the paper. The whole interval lies outside of that range.",
-    "covered": "A number of the paper. Ours agrees with it, and our interval is narrow enough to tell.",
+    "does not hold": "A statement of the paper. The whole interval lies outside the range of its rule.",
+    "covered": "A number of the paper. Ours agrees with it, and our interval is narrow enough to decide.",
     "not covered": "A number of the paper. The interval of the difference from ours excludes zero.",
     "inconclusive": "The interval is too wide to decide, so more runs would be needed.",
 }
 HOW_TO_SEE = """\
 Every picture was made at the setting of the paper, by the command below it. The title of an embedding gives
 the number of its run or network, and then its structure: a *circle* with the ratio of its largest norm to
-its smallest, or the number of grid imperfections (*imperf.*). The validation accuracy of a
-network follows."""
+its smallest, or the number of its grid *imperfections*. The validation accuracy of a network follows."""
 HOW_TO_READ = """\
 *Here* is our estimate with its interval in brackets, or *undefined* where too few runs reach what is
 measured. The interval has the level at which the claim was decided or left open, which is at least 95 %,
@@ -74,7 +74,7 @@ because all claims of an item are decided together. Where the data set no upper 
 least*. *Exact* marks a count or a proof, which has no error, and *all the same* a sample without any spread.
 The *sample* counts what was drawn independently. *Fitted* marks a setting that the paper leaves open and that
 was chosen to reproduce this number. The *rule* of a statement is the range in which the whole interval must
-lie. [The rules](rules.md) also say in italics what was corrected or made clear after a run."""
+lie. [The rules](rules.md) also say in italics what was corrected or clarified after a run."""
 
 
 AGAIN = (
@@ -164,7 +164,7 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
     lines = [
         "# Findings",
         "",
-        "What GrokPhys has found that is not in the papers. Every number below is read from",
+        "This page lists what GrokPhys has found beyond the papers. Every number below is read from",
         "[the results](results/README.md) and judged by [the rules](rules.md). As long as no recipe of a",
         "finding has run at its full setting, its title says that it is a conjecture.",
         "",
@@ -186,7 +186,7 @@ def typeset(text: str) -> str:
     """Return text with subscripts, such as those of f_a and P_0(D), and with minus signs before numbers."""
     parts = text.split("`")
     for k in range(0, len(parts), 2):  # what is not code
-        parts[k] = re.sub(r"(?<![\w$\\])(\w)_(\w)(?!\w)", r"\1<sub>\2</sub>", parts[k])
+        parts[k] = re.sub(r"(?<![\w$\\])(\w)_(\w)(?!\w)", r"<i>\1</i><sub>\2</sub>", parts[k])
         parts[k] = re.sub(r"(?<![\w.)\]])-(?=\d)", "−", parts[k])
     return "`".join(parts)
 
@@ -200,7 +200,7 @@ def _judged(
     waiting = [one for one in chosen if one.name not in results]
     lines = [*table(("item", "claim", told, "here", "sample", "verdict"), rows), ""] if rows else []
     if waiting:
-        header = ("not run yet", "what it shows", "cost on two cores")
+        header = ("not run yet", "what it tests", "cost on two cores")
         lines += table(header, ((f"{one.item} `{one.name}`", one.shows, one.cost) for one in waiting))
         lines.append("")
     return lines
@@ -244,7 +244,7 @@ def _rows(recipe: Recipe, stored: Stored) -> Iterable[Sequence[str]]:
     name, said = f"{recipe.item} `{recipe.name}`", ""
     claims = stored.about["claims"]
     if not claims:
-        yield name, recipe.shows, "", "", "", "made; nothing to judge"
+        yield name, recipe.shows, "", "", "", "no claim to judge"
     for claim in claims:
         paper, measured = claim.get("printed"), claim["name"]
         if paper is None:

@@ -12,8 +12,8 @@ from analysis.laws.ode import PUBLISHED, ODEFit
 from analysis.laws.scores import Law
 from analysis.plots.signals import show_coefficients, show_rollouts
 from analysis.plots.style import panels
+from analysis.stats.intervals import plain
 from grokphys.report.page import Picture, Section, Table
-from grokphys.report.wording import plain
 from physics.trajectory import Trajectory
 
 __all__ = [
@@ -69,7 +69,7 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
 
 
 def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture:
-    """Return the heat map of the matrix A of a linear law."""
+    """Return a picture of the matrix A of a linear law, as a heat map."""
     ax = panels(1, 1, 7.2, 6.2)[0, 0]
     show_coefficients(fit.A, ax, marked=survivors, title=f"Increment map A, {name}")
     return Picture(
@@ -80,7 +80,7 @@ def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture
 
 
 def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
-    """Return the measured signals with those that each law predicts from the first frame."""
+    """Return a picture of the measured signals, and of those that each law predicts from the first frame."""
     figure = show_rollouts(signals, laws)[0, 0].figure
     return Picture(
         "Measured Fourier signals (pale lines), and those that each law predicts from the first frame alone "

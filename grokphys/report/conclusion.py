@@ -79,7 +79,7 @@ def _onsets_or_accuracy(comparison: Comparison) -> str:
         )
     if comparison.onsets:
         return f"No difference is shown in when the {first} and the {second} runs reach their thresholds."
-    return f"This rests on {comparison.runs[0]} {first} and {comparison.runs[1]} {second} runs."
+    return f"The comparison has {comparison.runs[0]} {first} and {comparison.runs[1]} {second} runs."
 
 
 def by_chance(comparison: Comparison) -> str:

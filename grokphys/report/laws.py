@@ -70,7 +70,7 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
         runs += [(run_columns(path, trajectory, k), one) for k, one in enumerate(found)]
     if len(sizes) > 1:
         named = ", ".join(f"p = {p} ({path})" for p, path in sizes.items())
-        raise InputError(f"files must agree in the number of tokens p, got {named}; fit them apart")
+        raise InputError(f"files must agree in the number of tokens p, got {named}; fit them separately")
     return runs
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup, escape
 
-from analysis.stats.intervals import Interval, readable
+from analysis.stats.intervals import Interval, plain, readable
 
 TERMS: Mapping[str, str] = {
     "95 % interval": "The range that contains the true value in 95 of 100 repetitions of the experiment.",
@@ -18,7 +18,7 @@ TERMS: Mapping[str, str] = {
     "Procrustes disparity": (
         "Squared distance of two shapes after the best shift, rotation, reflection and scaling: 0 is the "
         "same "
-        "shape, 1 is no likeness."
+        "shape, 1 is no similarity."
     ),
     "adjusted p": (
         "Probability of a difference at least this large by chance, corrected by Holm's method for the "
@@ -29,7 +29,7 @@ TERMS: Mapping[str, str] = {
         "Fraction of the variance that a prediction explains: 1 is perfect, 0 is as good as the mean, and "
         "negative values are worse."
     ),
-    "RQI": "Representation quality index: the part of the possible parallelograms that an embedding forms.",
+    "RQI": "Representation quality index: the fraction of possible parallelograms that an embedding forms.",
     "grid imperfections": (
         "Pairs of tokens whose sum has a sum of another class as its nearest neighbor: 0 is a perfect grid."
     ),
@@ -41,14 +41,14 @@ TERMS: Mapping[str, str] = {
         "Alignment constant: how strongly particles whose pairs have the same sum turn into one direction."
     ),
     "quality": (
-        "Representation quality index: the part of the possible parallelograms that an embedding forms. It "
+        "Representation quality index: the fraction of possible parallelograms that an embedding forms. It "
         "is 1 for evenly spaced tokens."
     ),
     "survivors": (
         "Frequencies of the Fourier transform of an embedding whose final signal is above twice the mean of "
         "all; in tables, their number."
     ),
-    "lasting circle": "A circle that stays one until the run ends; its time is when it becomes one for good.",
+    "lasting circle": "A circle that remains one until the run ends; its time is that at which it forms.",
     "rollout": "Prediction of all later steps from the first one, in which errors add up.",
     "τ": "Time of the first ensemble that passes in one unit of time of the second.",
     "Lasso": "Least squares with a penalty that sets small coefficients to zero.",
@@ -94,12 +94,6 @@ def terms_of(texts: Iterable[str]) -> dict[str, str]:
     """Return the terms that occur in texts with their explanations, in alphabetical order."""
     found = {term for text in texts for term in _ANY_TERM.findall(text)}
     return {term: TERMS[term] for term in sorted(found, key=str.lower)}
-
-
-def plain(value: float) -> str:
-    """Return a number to three significant digits, without zeros at the end of its decimals."""
-    text, times, power = readable(value).partition(" × ")
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + times + power
 
 
 def rounded(value: Interval, scale: float = 1.0) -> str:

@@ -170,7 +170,7 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
     for name in grid:
         if name in fixed or any(name in table for table in tables):
             raise InputError(
-                f"{name} must be in only one of fixed, grid and list, got it in grid and another"
+                f"{name} must be in only one of fixed, grid and list, got it in grid and elsewhere"
             )
     for name in itertools.chain(*tables):
         if name in fixed:
@@ -289,5 +289,5 @@ def _values(name: str, values: Any) -> list[Any]:
     texts = [canonical(value) for value in values]
     for k, text in enumerate(texts):
         if text in texts[:k]:
-            raise InputError(f"the grid lists {text} for {name} more than once")
+            raise InputError(f"{name} of the grid must list each value once, got {text} more than once")
     return values

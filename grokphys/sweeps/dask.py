@@ -100,7 +100,7 @@ class DaskCluster:
 
     @property
     def _threads(self) -> int:
-        """Return the threads for one pack: the cores of a machine, divided among all packs on it."""
+        """Return the number of threads for a pack: the cores of a machine, divided among all packs on it."""
         hosts: Counter[str] = Counter()
         threads = self._slots()
         for worker, count in threads.items():

@@ -226,7 +226,7 @@ def _read(path: Path) -> Stored:
         If there is no index, or the file is damaged or of another program.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"there is no index {path}; grokphys sweep makes it")
+        raise FileNotFoundError(f"there is no index {path}; grokphys sweep writes it")
     try:
         with h5py.File(path, "r") as file:
             attributes = dict(file.attrs)
@@ -242,7 +242,7 @@ def _read(path: Path) -> Stored:
             names, stamps = _values(file["file_name"]), file["files/stamp"][:].tolist()
             outcomes = map(json.loads, _values(file["files/outcomes"]))
     except (OSError, KeyError, RuntimeError) as error:
-        raise FileFormatError(f"{path} is damaged ({error})") from None
+        raise FileFormatError(f"{path} is damaged ({error}); grokphys sweep writes it again") from None
     if _digest(columns) != attributes.get("digest"):
         raise FileFormatError(f"{path} is damaged: its content is not what was written")
     found = [None if stamp == list(ABSENT) else (stamp[0], stamp[1]) for stamp in stamps]

@@ -331,7 +331,7 @@ def test_fit_ode_refuses_files_of_different_p_by_name(grokphys, particle_files):
     status, _, err = grokphys("fit-ode", particle_files / "*.h5", "--penalty", "least-squares", "--last", 30)
     assert status == 2
     assert "files must agree in the number of tokens p, got p = 9 (" in err
-    assert f"p = 7 ({particle_files / 'particles_0.h5'}); fit them apart" in err
+    assert f"p = 7 ({particle_files / 'particles_0.h5'}); fit them separately" in err
 
 
 def test_fit_ode_says_when_alpha_kills_everything(grokphys):
@@ -570,7 +570,7 @@ def import_cases(tmp_path):
     E = torch.zeros(4, 2)
     yield "nothing.npy", [], 1, "there is no file"
     yield "flat.npy", [], 1, "holds no array (steps, tokens, dim) of real numbers"
-    yield "nan.npy", [], 1, "'nan': 6 of 6 values are NaN or infinite"
+    yield "nan.npy", [], 1, "'nan' must hold finite numbers, but 6 of 6 values are NaN or infinite"
     yield "few.npy", [], 1, "must have at least 3 tokens and 1 dimension"
     yield (
         "objects.npy",
@@ -579,8 +579,8 @@ def import_cases(tmp_path):
         "holds no array (steps, tokens, dim) of real numbers, but objects (1,) of object",
     )
     yield "text.npz", [], 1, "is not a readable .npy or .npz file"
-    yield "two.npz", [], 2, "array must say which is meant: a (5, 4, 3), b (5, 4, 3)"
-    yield "two.npz", ["--array", "c"], 2, "array must be one of: a (5, 4, 3), b (5, 4, 3); got 'c'"
+    yield "two.npz", [], 2, "array must name one of several arrays, a (5, 4, 3), b (5, 4, 3), got none"
+    yield "two.npz", ["--array", "c"], 2, "array must be one of a (5, 4, 3), b (5, 4, 3), got 'c'"
     yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "--steps-array must name an array of"
     yield "back.npz", [], 2, "steps must increase, got 2 followed by 1"
     yield "empty", [], 2, "holds no checkpoint (.pt, .pth, .ckpt, .safetensors)"
@@ -589,7 +589,7 @@ def import_cases(tmp_path):
     checkpoints(tmp_path / "none", step_1={"head.weight": E})
     yield "none", [], 1, "holds no embedding matrix (tokens, dim); name one"
     checkpoints(tmp_path / "several", step_1={"embed_a": E, "embed_b": E})
-    yield "several", [], 2, "array must say which is meant: embed_a (4, 2), embed_b (4, 2)"
+    yield "several", [], 2, "array must name one of several arrays, embed_a (4, 2), embed_b (4, 2), got none"
     checkpoints(tmp_path / "twice", step_1={"emb": E}, again_1={"emb": E})
     yield "twice", [], 2, "holds two checkpoints of step 1"
     checkpoints(tmp_path / "change", step_1={"emb": E}, step_2={"emb": torch.zeros(5, 2)})

@@ -302,7 +302,7 @@ def test_wrong_use(tmp_path, refused):
     (tmp_path / "x.txt").write_text("0 1 2")
     assert refused(tmp_path / "step_1.pt", "--steps-array", "s")[0] == 2
     assert refused(tmp_path / "x.txt")[0] == 2
-    assert "array must be one of: emb (4, 3); got 'body'" in refused(tmp_path, "--array", "body")[1]
+    assert "array must be one of emb (4, 3), got 'body'" in refused(tmp_path, "--array", "body")[1]
     torch.save({"emb": torch.zeros(4, 3)}, tmp_path / f"step_{10**30}.pt")
     assert "steps must be below 2^63" in refused(tmp_path)[1]
 

@@ -188,7 +188,9 @@ def test_scales_are_logarithmic_over_a_decade():
 
 
 def test_planes_that_are_none_are_refused():
-    with pytest.raises(InputError, match="hyperparameters of ToyAddition are learning_rate, .*, got 'kind'"):
+    with pytest.raises(
+        InputError, match="one of the hyperparameters of ToyAddition, learning_rate, .*, got 'kind'"
+    ):
         axis(MODEL, "kind", 0, 1)
     with pytest.raises(InputError, match="dim takes whole numbers, got an axis without whole=True"):
         sides = (dataclasses.replace(axis(MODEL, name, 1, 3, 1), whole=False) for name in ("dim", "scale"))
@@ -260,7 +262,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--x joy 0 1", "hyperparameters of ToyAddition are learning_rate"),
+        ("--x joy 0 1", "an axis must have one of the hyperparameters of ToyAddition, learning_rate"),
         ("--x learning_rate 1 1", "learning_rate must go from a lower to a higher value, got 1 to 1"),
         ("--x learning_rate 0 1 --scales log auto", "learning_rate must begin above 0 on a logarithmic"),
         ("--x weight_decay 0 1", "x and y must be two different hyperparameters, got weight_decay twice"),
@@ -270,7 +272,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         ("--certain 1", "certain must be less than 1, got 1"),
         ("--delay 0", "delay must be a finite number greater than 0, got 0"),
         ("--steps 0", "steps must be at least 1, got 0"),
-        ("--options joy=3", "toy-addition has no option joy; it has tokens, dim"),
+        ("--options joy=3", "joy is no option of toy-addition, which has tokens, dim"),
         ("--options kind", "options must be NAME=VALUE, such as kind=classification, got 'kind'"),
         ("--options hidden=a", "hidden must be a whole number"),
         ("--options group=X2", "group must be Zn"),

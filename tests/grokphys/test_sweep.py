@@ -152,7 +152,7 @@ def test_names_of_files_hash_what_is_run_and_nothing_else():
         ({"kind": "train", "list": []}, "list must name at least one parameter with its values, got none"),
         ({"kind": "train", "grid": {"seed": []}}, "seed of the grid must list at least one value, got []"),
         ({"kind": "train", "grid": {"seed": 1}}, "seed of the grid must list at least one value, got 1"),
-        ({"kind": "train", "grid": {"seed": [1, 1]}}, "the grid lists 1 for seed more than once"),
+        ({"kind": "train", "grid": {"seed": [1, 1]}}, "seed of the grid must list each value once, got 1"),
         ({"kind": "train", "fixed": [1]}, "fixed must be a table of parameters, got list"),
         ({"kind": "train", "list": {"seed": 1}}, "list must hold tables, each under [[list]], got dict"),
         ({"kind": "train", "fixed": {"seed": 1}, "grid": {"seed": [2]}}, "seed must be in only one of fixed"),
@@ -420,7 +420,7 @@ def test_runs_of_another_program_are_not_mixed_with_new_ones(copy, monkeypatch):
 
 
 def test_a_sweep_without_an_index(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no index .*index.h5; grokphys sweep makes it"):
+    with pytest.raises(FileNotFoundError, match="there is no index .*index.h5; grokphys sweep writes it"):
         open_sweep(tmp_path)
 
 

@@ -278,7 +278,7 @@ COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), K
     "octaves",
     paper="beyond",
     item="octaves: survivors k and 2k",
-    shows="Pairs of survivors (k, 2k) are rarer than pairs with any other ratio.",
+    shows="Pairs of survivors of frequencies k and 2k are rarer than pairs with any other ratio.",
     quick=Setting(COMPETING[:2], (Place(23, 48, 300),), 4),
     paper_setting=Setting(COMPETING, MODULI, 200),
     cost="two to four hours",

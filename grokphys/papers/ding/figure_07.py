@@ -99,7 +99,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     "ding-7",
     paper="Ding",
     item="Figure 7",
-    shows="Frequencies survive if their initial signal is strong and at first shrinks slowly.",
+    shows="Frequencies survive more often if their initial signal is strong and shrinks slowly at first.",
     quick=QUICK,
     paper_setting=PAPER,
     cost="half an hour to two hours; nothing beyond ding-6, whose networks it shares",

@@ -257,10 +257,10 @@ def equations(run: Run) -> Result:
     return Result({"fits": fits}, {"ding-9": figure})
 
 
-def _show_matrix(ax: Axes, law: Law, x: Array) -> None:
+def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
     assert isinstance(law, ODEFit)
     alive = (1 + np.flatnonzero(x[-1] > 2 * x[-1].mean())).tolist()
-    title = f"Lasso: {np.count_nonzero(law.A)} of {law.A.size}"
+    title = f"{named}Lasso: {np.count_nonzero(law.A)} of {law.A.size}"
     show_coefficients(law.A, ax, marked=alive, title=title)
 
 
@@ -312,6 +312,18 @@ def fits_by_size(run: Run) -> Result:
     return Result({"fits": fits}, {"ding-9a": figure})
 
 
+MATRIX = """\
+The titles say how many coefficients
+of the Lasso fit are not zero.
+
+Red: the frequency that acts
+strengthens the one that changes.
+Blue: it weakens it.
+
+Bold numbers: survivors."""
+"""Explanation of the matrices, next to them."""
+
+
 @recipe(
     "ding-15",
     paper="Ding",
@@ -325,10 +337,13 @@ def fits_by_size(run: Run) -> Result:
 def three_fits(run: Run) -> Result:
     """Show the matrices of the Lasso fit for three networks."""
     fits, signals = fit_networks(run)
-    with style(11.4):
-        figure = Figure(figsize=(11.4, 4.2))
-        for ax, x in zip(figure.subplots(1, 3), signals[:3], strict=True):
-            _show_matrix(ax, law_of(LASSO, x), x)
+    with style(8.4):
+        figure = Figure(figsize=(8.4, 7.0))
+        axes = figure.subplots(2, 2).ravel()
+        axes[3].axis("off")
+        for n, x in enumerate(signals[:3]):
+            _show_matrix(axes[n], law_of(LASSO, x), x, f"network {n}, ")
+        axes[3].text(0, 0.9, MATRIX, va="top")
     return Result({"fits": fits}, {"ding-15": figure})
 
 

@@ -28,7 +28,7 @@ SHARD = 100
 
 @dataclass(frozen=True)
 class Size:
-    """Modulus p, embedding dimension d, and steps of a run of full length."""
+    """Modulus p, embedding dimension d, and number of steps of a full run."""
 
     tokens: int
     dim: int
@@ -54,7 +54,7 @@ def gathered(
 
 
 class UntilDecided:
-    """The `stop` of `nets.train`: a run ends once `StoppingRule` finds its survivors decided.
+    """A `stop` for `nets.train`, which ends a run once `StoppingRule` has decided its survivors.
 
     Parameters
     ----------
@@ -64,6 +64,7 @@ class UntilDecided:
     Attributes
     ----------
     steps : list of int
+        Recorded steps.
     signals : list of ndarray (runs, K)
         Signals at these steps; zero for a run that has diverged.
     """

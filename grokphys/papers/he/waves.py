@@ -147,7 +147,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
     "he-waves",
     paper="He",
     item="Figures 9, 12 and 13",
-    shows="A neuron that starts as a wave stays one, and its phases align, as the exact flow predicts.",
+    shows="Neurons that start as waves keep their frequency and follow the exact flow; most align.",
     quick=Setting(
         (Descent("quadratic", 0.05, 0.2, 400), Descent("relu", 0.01, 0.05, 400)), hidden=44, runs=3, frames=40
     ),

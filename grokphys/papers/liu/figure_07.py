@@ -167,7 +167,7 @@ def _speeds_up(tables: Tables, level: float) -> Interval:
 
 
 def _grokking_left(tables: Tables, level: float) -> Interval:
-    """Return the share of networks that generalize 1000 steps or more after they fit, at dropout ≥ 0.2."""
+    """Return the share of networks that generalize at least 1000 steps after they fit, at dropout ≥ 0.2."""
     rows = tables["networks"]
     much = rows["dropout"] >= 0.2
     train_steps, validation = rows["train_steps"][much], rows["validation_steps"][much]

@@ -139,7 +139,7 @@ def said(setting: Fractions) -> str:
 
 
 def _beyond_the_set(tables: Tables, level: float) -> Interval:
-    """Return the correlation of real and predicted accuracy, each less the training fraction in both."""
+    """Return the correlation of real and predicted accuracy, minus the training fraction in both."""
     rows = tables["networks"]
     real, predicted = (rows[name] - rows["fraction"] for name in ("accuracy", "predicted_accuracy"))
     return correlation(predicted, real, level)

@@ -158,7 +158,7 @@ def _linear(tables: Tables, level: float) -> Interval:
     "liu-4d",
     paper="Liu",
     item="Figure 4 (d)",
-    shows="The embeddings of a trained network move onto a line like those of the effective theory.",
+    shows="The embeddings of trained networks move towards a line, like those of the effective theory.",
     quick=Paths(ToyAddition(TOKENS, hidden=(50, 50)), 4, 1000, 3e-4),
     paper_setting=Paths(ToyAddition(TOKENS), 50, 5000),
     cost="a few minutes",

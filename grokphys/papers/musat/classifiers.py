@@ -229,7 +229,7 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> d
     grid, bounds = maps.plane(sums)
     side = round(len(grid) ** 0.5)
     accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
-    shape = what(E).replace("imperf.", "grid imperfections")
+    shape = what(E).replace("imperfections", "grid imperfections")
     show_embedding(E, left, title=f"network {run}: {shape}; accuracy {accuracy:.0f} %")
     maps.show_classifier(
         alone.classify(grid)[0].reshape(side, side),

@@ -145,7 +145,7 @@ def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
     """Draw final positions (runs, tokens, 2) in four rows, each with its structure."""
     columns = -(-len(final) // 4)
     with style(2.1 * columns):
-        figure = Figure(figsize=(2.1 * columns, 9.2))
+        figure = Figure(figsize=(2.1 * columns, 9.2 if accuracy is None else 10.0))
         figure.suptitle(title)
         axes = figure.subplots(4, columns, squeeze=False).flat
         for k, ax in enumerate(axes):
@@ -160,5 +160,7 @@ def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
 def what(E: Any, accuracy: float | None = None) -> str:
     """Return the structure of an embedding in words, with the validation accuracy of its network in %."""
     ratio = float(circle_ratio(E))
-    kind = f"circle, {ratio:.2f}" if ratio < 1.2 else f"{int(grid_imperfections(E[None])[0])} imperf."
-    return kind if accuracy is None else f"{kind}, {accuracy:.0f} %"
+    kind = f"circle, ratio {ratio:.2f}"
+    if ratio >= 1.2:
+        kind = f"{int(grid_imperfections(E[None])[0])} imperfections"
+    return kind if accuracy is None else f"{kind},\naccuracy {accuracy:.0f} %"

@@ -1,4 +1,4 @@
-"""Figures 1, 2 and 5, Appendices D, E and G: which structures embeddings and particles end in."""
+"""Figures 1, 2 and 5, Appendices D, E and G: the final structures of embeddings and particles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -177,7 +177,7 @@ def _disordered(dim: int) -> Measure:
     "musat-G",
     paper="Musat",
     item="Appendix G",
-    shows="Embeddings in three and four dimensions are structured as well.",
+    shows="Embeddings in three dimensions are ordered as well, and those in four dimensions less so.",
     quick=Setting(8, 8, 300),
     paper_setting=Setting(100, 8, EPOCHS),
     cost="five minutes",
@@ -211,7 +211,7 @@ def higher(run: Run) -> Result:
 def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, dim: int) -> Figure:
     count = SHOWN_HIGHER[dim]
     with style(2.1 * count):
-        figure = Figure(figsize=(2.1 * count, 6.9))
+        figure = Figure(figsize=(2.1 * count, 7.3))
         figure.suptitle(f"D = {dim}, weight decay 1")
         axes = figure.subplots(len(planes), count)
         for n in range(count):
@@ -219,5 +219,6 @@ def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, d
                 show_embedding(final[n][:, plane], ax)
                 if n == 0:
                     ax.set_ylabel(f"dimensions {plane[0] + 1}, {plane[1] + 1}")
-            axes[0, n].set_title(f"{n}: " + ",\n".join(what(final[n], accuracy[n]).rsplit(", ", 1)))
+            lines = what(final[n], accuracy[n]).replace(" imperfections", "\nimperfections")
+            axes[0, n].set_title(f"{n}: {lines}")
     return figure
