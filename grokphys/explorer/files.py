@@ -96,7 +96,10 @@ class FileChooser:
         self._path, self._name = Path(), ""
 
         def opened(path: Path, name: str) -> None:
-            self.trajectory, self._path, self._name = Trajectory.open(path), path, name
+            self.trajectory, self._path, self._name = found, path, name = Trajectory.open(path), path, name
+            with view.filling():
+                for field, count in ((self._run, found.runs), (self._frame, found.frames)):
+                    field.update(high=count - 1, value=min(field.value, count - 1))
             chosen()
 
         def other(_new: int) -> None:
@@ -104,8 +107,8 @@ class FileChooser:
                 chosen()
 
         self.files = FileList(view, opened, prompt="choose …")
-        self._run = theme.number("run", 0, 0)
-        self._frame = theme.number("frame (-1: last)", 0, -1)
+        self._run = theme.number("run", 0, 0, 0)
+        self._frame = theme.number("frame (-1: last)", 0, -1, 0)
         self.panel = theme.column(*self.files.panel, self._run, self._frame, visible=False)
         view.connect(other, self._run, self._frame)
 

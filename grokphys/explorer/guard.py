@@ -53,12 +53,20 @@ def guard(document: Document, refuse: Callable[[Exception], None]) -> None:
             except Ignored:
                 continue
             except InputError as error:
+                _return(document, event)
                 refuse(error)
                 continue
             apply({"events": [found]}, setter=setter)
 
     document.apply_json_patch = apply_allowed
     document.replace_with_json = lambda _json: None  # a page may not replace the document
+
+
+def _return(document: Document, event: Any) -> None:
+    """Send the value of a property back to a page that may not change it as it has."""
+    model, name = document.get_model_by_id(event["model"]["id"]), event["attr"]
+    shown = getattr(model, name)
+    document.callbacks.notify_change(model, name, shown, shown)
 
 
 def allowed(document: Document, event: Any) -> dict[str, Any]:
@@ -123,7 +131,7 @@ def _typed(spinner: Any, value: Any) -> float:
     whole = spinner.mode == "int"
     low = -LARGEST_NUMBER if spinner.low is None else spinner.low
     high = LARGEST_NUMBER if spinner.high is None else spinner.high
-    allowed = f"{'a whole number' if whole else 'a number'} from {low:g} to {high:g}"
+    allowed = f"{'a whole number' if whole else 'a number'} from {low:.12g} to {high:.12g}"
     if not _is_number(value, whole=whole) or not low <= value <= high:
         raise _wrong(spinner.title, allowed, value)
     return int(value) if whole else value

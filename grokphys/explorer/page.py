@@ -37,6 +37,8 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
             re.findall(r"^\[(\w+)\]\n(.*?)(?=\n\[|\Z)", _read("about.txt"), re.DOTALL | re.MULTILINE)
         ),
         "speeds": SPEEDS,
+        "opening": f"Opening {paths[0].name} …" if paths else "Loading the first figures …",
+        "plays": 0 if paths else 1,
         "largest_upload": LARGEST_UPLOAD,
     }
 

@@ -19,7 +19,7 @@ import tyro
 from tyro.conf import Positional
 
 from grokphys.files import resolve
-from grokphys.options import Files, sentence
+from grokphys.options import sentence
 from physics.checks import whole_number
 from physics.errors import InputError, OutputError
 
@@ -28,6 +28,9 @@ UNUSED_SECONDS = 8
 LARGEST_BODY = 2**16
 """Largest size in bytes of a request that is not an upload."""
 PREFIX = "grokphys-explore-"
+OptionalFiles = Annotated[
+    tuple[str, ...], tyro.conf.arg(metavar="[FILE|'PATTERN' ...]", help_behavior_hint="(default: none)")
+]
 WARNING = (
     "other machines reach port {port} of this one, as {names}. Without the link they are turned away. "
     "Whoever has it can see the given files, upload others and run simulations here, and whoever can read "
@@ -36,7 +39,7 @@ WARNING = (
 
 
 def explore(
-    files: Positional[Files] = (),
+    files: Positional[OptionalFiles] = (),
     *,
     port: int = 5006,
     host: str = "127.0.0.1",

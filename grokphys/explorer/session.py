@@ -1,6 +1,5 @@
 """A session: one browser tab, its views, and the loop that plays the visible one."""
 
-import json
 import sys
 import traceback
 from collections import deque
@@ -11,18 +10,16 @@ from functools import wraps
 from pathlib import Path
 from time import monotonic
 from typing import Any
-from urllib.parse import quote, unquote
 
 from bokeh.document import Document
 from tornado.ioloop import IOLoop
 
-from grokphys.explorer import theme
+from grokphys.explorer import links, theme
 from grokphys.explorer.bridge import Bridge
 from grokphys.explorer.exports import Canceled, Exports
 from grokphys.explorer.uploads import Uploads, unused
-from grokphys.explorer.views.view import View
+from grokphys.explorer.views.view import PREPARED, Preset, View, prepared
 from grokphys.options import sentence
-from physics.checks import choice, whole_number
 from physics.errors import FileFormatError, InputError, SimulationError
 
 SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
@@ -33,8 +30,6 @@ IN_FLIGHT = 3
 """Number of frames in flight: one is painted and one waits, while the next is computed."""
 WHOLE_EVERY = 0.3
 """Seconds between complete updates during play."""
-LONGEST_REPLAY = 20_000
-"""Largest number of steps that a link may request, which takes some seconds."""
 EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
 """Exceptions that are shown as plain sentences; all others are shown as errors of the program."""
 
@@ -42,8 +37,6 @@ WORK = ThreadPoolExecutor(1, "explore-work")
 """Worker that advances all sessions in turn, so that the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
 """Worker that draws exports (matplotlib needs a single thread) and prepares views."""
-PREPARED: set[type[View]] = set()
-"""Kinds of views that are prepared, so that one can be made at once."""
 
 
 class Session:
@@ -95,6 +88,8 @@ class Session:
         self._began = self._whole = 0.0
         self._waiting = self._held = self.closed = self._ready = False
         self._view: View | None = None
+        self._wanted = ""  # the view that was chosen last, which may still load
+        self._hints: dict[str, Preset] = {}
         self._exports = Exports(self)
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
         self.bridge.on_change("shown", self._shown)
@@ -108,9 +103,9 @@ class Session:
         kinds = list(self._kinds.values())
         reader = next((kind for kind in kinds if kind.reads_files and self.files), kinds[0])
         try:
-            self.choose(_prepare(reader).slug)
+            self.choose(prepared(reader).slug)
         except EXPECTED as error:  # not a trajectory file
-            self.choose(_prepare(kinds[0]).slug)
+            self.choose(prepared(kinds[0]).slug)
             self.fail(error)
 
     # -- interface for views -------------------------------------------------------------------------------
@@ -132,6 +127,11 @@ class Session:
         """Show a sentence on the page; an empty one removes the last."""
         if text or self.bridge.message[2]:
             self.bridge.send("message", kind, text)
+
+    def accepted(self) -> None:
+        """Remove the error of an earlier value: another one is allowed."""
+        if self.bridge.message[1] == "error":
+            self.say("")
 
     def soon(self, function: Callable[[], Any]) -> None:
         """Call a function after all parts of a change have arrived; workers may ask for this too."""
@@ -179,33 +179,32 @@ class Session:
     def _first(self) -> None:
         """Begin a page without a link: play, unless there are files to show."""
         if not self.files and self.view.presets:
-            self._preset(self.view.presets[0].name)
+            self._begin_preset(self.view.presets[0])
 
-    def _preset(self, name: str) -> None:
-        """Show a preset."""
-        names = {preset.name: preset for preset in self.view.presets}
-        preset = names[choice("preset", name, tuple(names))]
-        self._pause()
+    def _preset(self, text: str) -> None:
+        """Show a preset, "view/name" or a name of the chosen view, once its view is there; ignore others."""
+        slug, _, name = text.rpartition("/")
+        slug = slug or self._wanted
+        named = {preset.name: preset for preset in self._kinds[slug].presets} if slug in self._kinds else {}
+        if name in named:
+            self.choose(slug, then=lambda: self._begin_preset(named[name]))
+
+    def _begin_preset(self, preset: Preset) -> None:
+        self.bridge.playing = 0
         self.view.restore(preset.settings)
         self._set_speed(preset.speed)
-        self.bridge.watch = preset.watch
+        self._hints[self.view.slug] = preset
         self._play()
 
     def _open_link(self, text: str) -> None:
         """Restore the state that a link describes; refuse a link that this program has not made."""
-        try:
-            state = json.loads(unquote(text))
-            slug, speed, settings = state["view"], state.get("speed", 1), dict(state.get("state", {}))
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise InputError("link must be one that this page has made") from None
-        self.choose(str(slug), then=lambda: self._restore(speed, settings))
+        slug, speed, settings = links.read(text)
+        self.choose(slug, then=lambda: self._restore(speed, settings))
 
     def _restore(self, speed: Any, settings: dict[str, Any]) -> None:
         self._set_speed(speed)
         self.view.restore(settings)
-        if whole_number("step", steps := settings.get("step", 0), 0) > LONGEST_REPLAY:
-            raise InputError(f"step must be at most {LONGEST_REPLAY} in a link, got {steps}")
-        if steps:
+        if steps := links.replayed(settings):
             self._run(lambda: self._move(steps, self.bridge.speed))
 
     @property
@@ -218,11 +217,18 @@ class Session:
         """Show a view, which is made when it is first chosen, and call `then`."""
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
+        self._wanted = slug
         if (kind := self._kinds[slug]) not in PREPARED:
+
+            def come(_nothing: Any) -> None:
+                if self._wanted == slug:  # no other view was chosen in the meantime
+                    self.choose(slug, then)
+
             self.say(f"Loading {kind.name} …")
-            self.later(_prepare, kind, then=lambda _nothing: self.choose(slug, then))
+            self.later(prepared, kind, then=come)
             return
         if self._view is not None and self._view.slug == slug:
+            self.say("")
             then()
             return
         if self._view is not None:
@@ -240,7 +246,7 @@ class Session:
         self._view.show(whole=self._ready)
         if new:
             self.stage.children = [*self.stage.children, self._views[slug][1]]
-        self.bridge.update(view=slug, watch="")
+        self.bridge.view = slug
         self._drawn.clear()
         then()
         if self._ready:
@@ -249,6 +255,7 @@ class Session:
     def _set_speed(self, value: Any) -> None:
         if value not in SPEEDS:
             raise InputError(f"steps per frame must be one of {', '.join(map(str, SPEEDS))}, got {value!r}")
+        self.accepted()
         self.bridge.speed = SPEEDS[SPEEDS.index(value)]
 
     def _take(self, key: str) -> None:
@@ -354,11 +361,11 @@ class Session:
     # -- output --------------------------------------------------------------------------------------------
 
     def _say_status(self) -> None:
-        words = {**self.view.status(), "fps": f"{self.frames_a_second:.0f}"}
-        self.bridge.update(status=[list(item) for item in words.items()], verdict=self.view.verdict())
-        if not self.playing:
-            state = {"view": self.view.slug, "speed": self.bridge.speed, "state": self.view.state()}
-            self.bridge.link = quote(json.dumps(state, separators=(",", ":"), ensure_ascii=False))
+        view, hint = self.view, self._hints.get(self.view.slug)
+        words = {**view.status(), "fps": f"{self.frames_a_second:.0f}"}
+        watch = hint.watch if hint is not None and view.has(hint.settings) else ""
+        self.bridge.update(status=[list(item) for item in words.items()], verdict=view.verdict(), watch=watch)
+        self.bridge.link = links.written(view.slug, self.bridge.speed, view.state())
 
     def fail(self, error: Exception) -> None:
         """Show an error, and pause; the server continues."""
@@ -390,10 +397,3 @@ class Session:
         for path in self._uploaded:
             assert self._uploads is not None
             self._uploads.drop(path)
-
-
-def _prepare(kind: type[View]) -> type[View]:
-    if kind not in PREPARED:
-        kind.prepare()
-        PREPARED.add(kind)
-    return kind

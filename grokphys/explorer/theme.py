@@ -5,14 +5,28 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.property.descriptors import UnsetValueError
-from bokeh.models import Button, Checkbox, Column, CustomJS, Div, Plot, Range1d, Select, Slider, Spinner
+from bokeh.models import (
+    Button,
+    Checkbox,
+    Column,
+    CustomJS,
+    CustomJSTickFormatter,
+    Div,
+    FixedTicker,
+    Plot,
+    Range1d,
+    Select,
+    Slider,
+    Spinner,
+)
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from analysis.plots import palette
+from grokphys.explorer.runs.ticks import log_ticks
 
 INK, SOFT, LINE, PAPER = "#1d2733", "#5c6773", "#dcd7cc", "#fbfaf7"
-ACCENT, WARM = "#0b6e99", "#c2502f"
+WARM = "#c2502f"
 SERIES = palette.SERIES
 """Colors of curves, as in the figures of the library."""
 DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", "solid")
@@ -26,6 +40,12 @@ if (plot.inner_height > 0) {
 }
 """
 """Script that keeps units equal on both axes for every size of the page."""
+
+LARGEST_SEED = 10**6
+LARGEST_MODULUS = 200
+"""Beyond all sums of the tokens that a page offers."""
+WRITTEN = "return String(Number(tick.toPrecision(6)))"
+"""Script that writes a number without an exponent, unless it is very large or small."""
 
 NARROWEST = 0.25
 """Smallest ratio of width to height of a figure for which ranges are chosen; others are still laid out."""
@@ -156,6 +176,21 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
     return made
 
 
+def tick(axis: Any, values: Any) -> None:
+    """Let a logarithmic axis, which shows some values and a little more, have round ticks with labels."""
+    seen = np.asarray(values)
+    seen = seen[np.isfinite(seen) & (seen > 0)]
+    if not len(seen):
+        return
+    low, high = float(seen.min()), float(seen.max())
+    beyond = 10.0 if low == high else (high / low) ** 0.05  # as Bokeh chooses the ends of the axis
+    ticks = log_ticks(low / beyond, high * beyond)
+    if not isinstance(axis.ticker, FixedTicker):
+        axis.ticker, axis.formatter = FixedTicker(), CustomJSTickFormatter(code=WRITTEN)
+    if axis.ticker.ticks != ticks:
+        axis.ticker.ticks = ticks
+
+
 def bounds(plane: Any) -> tuple[float, float, float, float]:
     """Return left, right, bottom and top of the range of a square figure."""
     top = float(plane.y_range.end)
@@ -192,7 +227,7 @@ def zoom(plane: Any, extent: float | None = None) -> None:
 
     Without an extent, the figure has changed its shape and keeps its range.
     """
-    extent = plane.tags[0] if extent is None else extent
+    extent = plane.tags[0] if extent is None else float(extent) or 1.0
     plane.tags = [extent]
     right, shown = bounds(plane)[1], plane.y_range.end
     extent *= max(1.0, shown / right)  # a figure that is taller than wide shows more above and below
@@ -250,6 +285,18 @@ def number(
 ) -> Any:
     """Return a field for a number in the design; for a whole one, unless `mode` is "float"."""
     return control(Spinner, name, value=value, low=low, high=high, **({"mode": "int"} | options))
+
+
+def modulus(name: str) -> Any:
+    """Return a field for a modulus, or 0 for none; its arrows skip 1, which is no modulus."""
+    field = number(name, 0, 0, LARGEST_MODULUS)
+
+    def skip(_name: str, old: float, new: float) -> None:
+        if new == 1 and old in (0, 2):
+            field.value = 2 - old
+
+    field.on_change("value", skip)
+    return field
 
 
 def chooser(name: str, options: Sequence[str] | Mapping[str, Any], **more: Any) -> Any:

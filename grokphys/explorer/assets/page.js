@@ -83,13 +83,22 @@ window.grokphys = (() => {
       return line
     }))
     box.showPopover()
-    const {left, bottom} = button.getBoundingClientRect()
+    const [left, top] = beside(button, box.offsetWidth, box.offsetHeight)
     box.style.left = Math.max(8, Math.min(left, innerWidth - box.offsetWidth - 8)) + "px"
-    box.style.top = Math.max(8, Math.min(bottom + 6, innerHeight - box.offsetHeight - 8)) + "px"
+    box.style.top = Math.max(8, Math.min(top, innerHeight - box.offsetHeight - 8)) + "px"
+  }
+
+  // Where a box of some size does not cover the values that it explains: below the readouts; beside the controls
+  // if there is room, else above their heading.
+  function beside(button, width, height) {
+    const {left, top} = button.getBoundingClientRect(), readouts = button.closest("#status")
+    if (readouts !== null) return [left, readouts.getBoundingClientRect().bottom + 8]
+    const {right} = (button.getRootNode().host ?? button).getBoundingClientRect()
+    return right + 24 + width < innerWidth ? [right + 24, top] : [left, top - height - 8]
   }
 
   function seen() {
-    at("verdict").textContent = bridge.verdict
+    if (bridge.verdict !== "") at("verdict").textContent = bridge.verdict  // until then, what the page came with
     at("verdict").setAttribute("aria-live", bridge.playing === 1 ? "off" : "polite")
     at("watch").textContent = bridge.watch
   }
@@ -176,6 +185,19 @@ window.grokphys = (() => {
     }, () => {}), 1000)
   }
 
+  // Write the state into the address, except while it changes all the time.
+  function address() {
+    const state = "#" + bridge.link
+    if (bridge.playing !== 1 && state !== "#" && location.hash !== state) history.replaceState(null, "", state)
+  }
+
+  // Begin as a new page does: playing, which the button says at once.
+  function begin() {
+    const play = at("play")
+    command("first")
+    if (play.dataset.plays === "1") Object.assign(play, {textContent: "Pause"}).dataset.command = "pause"
+  }
+
   function connect(model) {
     bridge = model
     const listen = (name, react) => {
@@ -190,8 +212,13 @@ window.grokphys = (() => {
     listen("download", download)
     listen("verdict", seen)
     listen("watch", seen)
-    listen("link", () => { if (location.hash !== "#" + bridge.link) history.replaceState(null, "", "#" + bridge.link) })
-    listen("message", () => say(bridge.message[1], bridge.message[2]))
+    listen("link", address)
+    listen("playing", address)
+    listen("message", () => {
+      say(bridge.message[1], bridge.message[2])
+      if (bridge.message[1] === "error") transport()
+    })
+    at("play").disabled = false
     readouts()
     transport()
     tabs()
@@ -200,7 +227,8 @@ window.grokphys = (() => {
     setInterval(nameControls, 1000)  // they come with their views, and are made anew when their ends change
     seen()
     if (location.hash.length > 1) command("open", location.hash.slice(1))
-    else if (!matchMedia("(prefers-reduced-motion: reduce)").matches) command("first")
+    else if (!matchMedia("(prefers-reduced-motion: reduce)").matches) begin()
+    addEventListener("hashchange", () => { if (location.hash !== "#" + bridge?.link) command("open", location.hash.slice(1)) })
     document.body.classList.add("ready")
   }
 
@@ -222,13 +250,15 @@ window.grokphys = (() => {
       tab.click()
     })
     for (const button of document.querySelectorAll("[data-preset]")) {
-      button.addEventListener("click", () => command("preset", button.dataset.preset))
+      const name = `${button.closest("[data-of]").dataset.of}/${button.dataset.preset}`
+      button.addEventListener("click", () => command("preset", name))
     }
     for (const button of document.querySelectorAll("[data-upload]")) button.addEventListener("click", upload)
     at("link").addEventListener("click", () => {
-      const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject()
-      copied.then(() => say("note", "The link is copied. It opens this state as long as this server runs."),
-                  () => say("note", "Copy the address of this page: it contains this state."))
+      const state = "#" + bridge.link, shared = "no access token. It opens this state in any explorer, at the end of its address."
+      const copied = navigator.clipboard?.writeText(state) ?? Promise.reject()
+      copied.then(() => say("note", `The state is copied; it contains ${shared}`),
+                  () => say("note", `Copy the address of this page from its # on: that part contains ${shared}`))
     })
     at("stage").addEventListener("keydown", event => {
       if (event.target !== at("stage") || event.ctrlKey || event.metaKey || event.altKey) return

@@ -89,11 +89,14 @@ def show_signals(
             name = "linear ODE, rolled out" if n == len(survivors) - 1 else None
             ax.plot(fitted.steps + 1, fitted.rollout[:, k - 1], color="black", linewidth=0.8, label=name)
     ax.axhline(limit, color=EDGE, linestyle=":", linewidth=1, label=f"survives above {limit:.3g}")
-    ax.set(xscale="log", yscale="log", xlabel="step + 1", ylabel=r"Fourier signal $\Vert F_k\Vert$")
+    ax.set(xscale="log", xlabel="step + 1", ylabel=r"Fourier signal $\Vert F_k\Vert$")
+    ax.set_xlim(1, max(steps[-1], 1) + 1)
+    parts.plain_ticks(ax.xaxis)
     positive = values[values > 0]
     if len(positive):
+        ax.set_yscale("log")
         ax.set_ylim(max(positive.min(), 1e-4 * positive.max()) / 1.5, 2.5 * positive.max())
-    ax.set_xlim(1, steps[-1] + 1)
+        parts.plain_ticks(ax.yaxis)
     parts.legend(ax, 4)
 
 

@@ -53,7 +53,7 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
                 moves.append(parts.grown(ax, steps, curve, color, linestyle=style, label=part))
             ax.set(title=what, xlabel="step", yscale="log" if what == "loss" else "linear", label=what)
             if what == "loss":
-                parts.plain_ticks(ax)
+                parts.plain_ticks(ax.yaxis)
             parts.legend(ax)
         return parts.together(*moves)
 
@@ -61,23 +61,31 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
 
 
 def _map(ax: "Axes", kept: list[dict[str, np.ndarray]], count: int) -> Move:
-    """Draw the map of the classifier, for the frames in which it was computed."""
+    """Draw the map of the classifier, and let the axes show no more than it covers.
+
+    Axes whose limits a `Film` has set, for a picture of the screen, keep them.
+    """
     from matplotlib.colors import ListedColormap
 
     from analysis.plots.palette import class_colors
 
-    limits = ax.get_xlim(), ax.get_ylim()
+    limits = own = ax.get_xlim(), ax.get_ylim()
     look: Any = {"vmin": -0.5, "vmax": count - 0.5, "alpha": 0.55, "interpolation": "nearest"}
     shades = ListedColormap(class_colors(count))
     seen = parts.moving(ax.imshow(np.zeros((2, 2)), cmap=shades, origin="lower", **look))
     ax.set(xlim=limits[0], ylim=limits[1])
 
     def move(frame: int) -> None:
+        nonlocal own
         seen.set_visible("map" in kept[frame])
         if "map" in kept[frame]:
-            shown = ax.get_xlim(), ax.get_ylim()  # an image takes its extent for the limits
+            shown = ax.get_xlim(), ax.get_ylim()
+            left, right, bottom, top = map(float, kept[frame]["bounds"])
             seen.set_data(kept[frame]["map"])
-            seen.set_extent(tuple(kept[frame]["bounds"]))
+            seen.set_extent((left, right, bottom, top))  # which the axes take for their limits
+            if shown == own:
+                side = min(right, top)
+                shown = own = (-side, side), (-side, side)
             ax.set(xlim=shown[0], ylim=shown[1])
 
     return move

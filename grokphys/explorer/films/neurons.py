@@ -38,6 +38,7 @@ def neuron_film(run: NeuronRun, neuron: int) -> Film:
             if exact is not None:
                 middle.plot(exact[0], exact[1][:, k], color=color, linestyle="--", linewidth=0.8)
         middle.set(title=f"race of neuron {neuron}; dashed: exact flow", xlabel="step", label="race")
+        middle.set_ylim(0, 1.15 * magnitude[:, neuron].max())  # the exact flow diverges
         right.set(title="accuracy", xlabel="step", label="accuracy")
         return parts.together(*moves)
 

@@ -42,7 +42,7 @@ def particle_film(
     second : Trajectory, optional
         Run from another start, whose particles are drawn beside the others at the same steps.
     arrows : callable, optional
-        Function that returns the forces (tokens, dim) of a frame, which arrows show.
+        Function that returns the motion (tokens, dim) of each frame, which arrows show.
     """
     positions, steps = trajectory.positions[run].astype(np.float64), trajectory.steps
     operation = ParticleSystem(trajectory.tokens, trajectory.dim, modulus=modulus).operation
@@ -56,8 +56,8 @@ def particle_film(
     side = parts.extent(paths)
     beside = None
     if second is not None:
-        places = second.positions[0].astype(np.float64)
-        places = places[np.searchsorted(second.steps, steps).clip(max=len(places) - 1)]
+        found = np.searchsorted(second.steps, steps).clip(max=len(second.steps) - 1)
+        places = second.positions[0, found].astype(np.float64)
         beside = places @ plane_axes(places[-1], plane).T
 
     def begin(figure: "Figure") -> Move:
@@ -91,8 +91,15 @@ def particle_film(
             ax.set(title=name, xlabel="step", yscale="log" if "ratio" in name else "linear")
             if "ratio" in name:
                 ax.axhline(CIRCLE, color="#c2502f", linestyle="--", linewidth=1)
-                parts.plain_ticks(ax)
-            moves.append(parts.grown(ax, steps, np.where(np.isfinite(values), values, np.nan), "#0b6e99"))
+                parts.plain_ticks(ax.yaxis)
+            curves = [(values, {"color": "#0b6e99", "label": "left"})]
+            if second is not None:
+                other = second.observables[name.replace(" ", "_")][0][found]
+                curves.append((other, {"color": "#c2502f", "label": "right", "linestyle": "--"}))
+            for curve, look in curves:
+                moves.append(parts.grown(ax, steps, np.where(np.isfinite(curve), curve, np.nan), **look))
+            if second is not None:
+                parts.legend(ax)
         return parts.together(*moves)
 
     width = 8.0 if beside is None else 11.0

@@ -7,10 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokphys.explorer.films.export import Move
+from grokphys.explorer.runs.planes import shortened
+from grokphys.explorer.runs.ticks import log_ticks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 Array = NDArray[np.float64]
 TRAIL = 12
@@ -19,7 +22,7 @@ NUMBERED = 31
 """Largest number of tokens that are drawn with their numbers."""
 MARKERS = "osD^v"
 """Markers: classes k, k + 5, … have the k-th one, so that they can be distinguished without color."""
-EDGE, FAINT = "#444444", "#d8d3c7"
+EDGE = "#444444"
 Moving = TypeVar("Moving", bound="Artist")
 
 
@@ -105,7 +108,7 @@ def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) ->
 
 
 def arrows(ax: "Axes", paths: Array, vectors: Callable[[int], Array]) -> Move:
-    """Draw `vectors(frame)` (n, 2) at points of `paths` (frames, n, 2), the longest a sixth of the width."""
+    """Draw `vectors(frame)` (n, 2) at points of `paths` (frames, n, 2), shortened as on the page."""
     drawn = moving(
         ax.quiver(
             *paths[0].T, *paths[0].T, color="#c2502f", angles="xy", scale_units="xy", scale=1.0, zorder=4
@@ -113,9 +116,7 @@ def arrows(ax: "Axes", paths: Array, vectors: Callable[[int], Array]) -> Move:
     )
 
     def move(frame: int) -> None:
-        found = vectors(frame)
-        longest = float(np.hypot(*found.T).max(initial=0.0))
-        shown = found * (ax.get_ylim()[1] / 3 / longest if longest > 0 else 0.0)
+        shown = shortened(vectors(frame), ax.get_ylim()[1])
         drawn.set_offsets(paths[frame])
         drawn.set_UVC(*shown.T)
 
@@ -171,13 +172,22 @@ def curves(ax: "Axes", x: Any, named: Sequence[tuple[str, Array]], label: str) -
     return now(ax, x)
 
 
-def plain_ticks(ax: "Axes") -> None:
-    """Write 1, 2, 5, 10, … along a logarithmic axis, not powers of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+def plain_ticks(*axes: "Axis") -> None:
+    """Write round numbers along logarithmic axes, within a decade too, and no powers of ten."""
+    from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    class Round(FixedLocator):
+        def tick_values(self, vmin: float, vmax: float) -> list[float]:
+            return log_ticks(min(vmin, vmax), max(vmin, vmax), 5)
+
+        def __call__(self) -> list[float]:
+            axis: Any = self.axis
+            return self.tick_values(*axis.get_view_interval())
+
+    for axis in axes:
+        axis.set_major_locator(Round([]))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_locator(NullLocator())
 
 
 def legend(ax: "Axes", columns: int = 2) -> None:

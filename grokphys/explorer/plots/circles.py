@@ -31,8 +31,6 @@ class SignalPlot:
             x_axis_type="log", y_axis_type="log", x_axis_label="step + 1",
             y_axis_label="Fourier signal ‖Fₖ‖",
         )  # fmt: skip
-        # Left to itself Bokeh writes 50 and 100 where an axis goes from 8 to 110.
-        self.figure.yaxis.ticker = [digit * 10.0**power for power in range(-6, 6) for digit in (1, 2, 5)]
         empty: dict[str, list[Any]] = {"xs": [], "ys": [], "name": []}
         self._dead, self._rollouts = ColumnDataSource(empty), ColumnDataSource(empty)
         self._alive = ColumnDataSource(empty | {"line": [], "dash": []})
@@ -65,6 +63,8 @@ class SignalPlot:
             "line": [theme.SERIES[n % len(theme.SERIES)] for n in range(count)],
             "dash": [theme.DASHES[n % len(theme.DASHES)] for n in range(count)],
         }
+        theme.tick(self.figure.xaxis[0], x)
+        theme.tick(self.figure.yaxis[0], curves)
         line = curves[chosen - 1] if chosen is not None else np.empty(0)
         self._chosen.data = {"x": x[: len(line)], "y": line}
         self._limit.location = limit

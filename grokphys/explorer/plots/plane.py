@@ -9,6 +9,7 @@ from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, DataRange1d, H
 from numpy.typing import NDArray
 
 from grokphys.explorer import theme
+from grokphys.explorer.runs.planes import shortened
 
 Array = NDArray[np.float64]
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
@@ -69,9 +70,8 @@ class TokenPlot:
         self._ring.data = {"x": chosen[:, 0], "y": chosen[:, 1]}
 
     def arrows(self, points: Array, vectors: Array) -> None:
-        """Draw vectors (n, 2) at points (n, 2), the longest a third of the distance to the edge; or none."""
-        longest = float(np.hypot(*vectors.T).max(initial=0.0))
-        ends = points + vectors * (self.figure.y_range.end / 3 / longest if longest > 0 else 0.0)
+        """Draw vectors (n, 2) at points (n, 2), all shortened if one is longer than a third of the frame."""
+        ends = points + shortened(vectors, self.figure.y_range.end)
         (x0, y0), (x1, y1) = points.T, ends.T
         turned = np.arctan2(y1 - y0, x1 - x0) - np.pi / 2
         self._arrows.data = {"x0": x0, "y0": y0, "x1": x1, "y1": y1, "angle": turned}
@@ -194,27 +194,41 @@ class SumPlot:
 class Curves:
     """Curves of values against the step, each with its own color and dash.
 
+    `starts` names the curve of the run, and that of a second one, which `show_beside` adds.
+
     Attributes
     ----------
     figure : bokeh figure
     """
 
-    def __init__(self, title: str, names: Sequence[str], *, height: int = 170, **options: Any) -> None:
+    def __init__(
+        self,
+        title: str,
+        names: Sequence[str],
+        *,
+        height: int = 170,
+        starts: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        self._names, self._logarithmic = names, options.get("y_axis_type") == "log"
         steps = DataRange1d(start=0, default_span=20)  # a single step must not give an axis from -1 to 1
         self.figure = theme.plot(title, height=height, x_axis_label="step", x_range=steps, **options)
         self.figure.xaxis.ticker = BasicTicker(min_interval=1)
         self._source = ColumnDataSource({"step": [0], **{name: [1.0] for name in names}})
         self._now = ColumnDataSource({"step": [], **{name: [] for name in names}})
-        several = len(names) > 1
-        for k, name in enumerate(names):
-            legend = {"legend_label": name} if several else {}
-            self.figure.line(
-                "step", name, source=self._source, line_width=1.8, color=theme.SERIES[k],
-                line_dash=theme.DASHES[k], **legend,
-            )  # fmt: skip
-            self.figure.scatter("step", name, source=self._now, size=7, color=theme.SERIES[k])
-        if several:
+        self._beside = ColumnDataSource({"step": [], **{name: [] for name in names}})
+        lines = [(name, self._source, name if len(names) > 1 else "") for name in names]
+        if starts:
+            lines = [(names[0], self._source, starts[0]), (names[0], self._beside, starts[1])]
+        for k, (name, source, label) in enumerate(lines):
+            legend = {"legend_label": label} if label else {}
+            look = {"color": theme.SERIES[k], "line_dash": theme.DASHES[k]}
+            self.figure.line("step", name, source=source, line_width=1.8, **look, **legend)
+            if source is self._source:
+                self.figure.scatter("step", name, source=self._now, size=7, color=theme.SERIES[k])
+        if any(label for _, _, label in lines):
             theme.quiet_legend(self.figure)
+            self.figure.legend.visible = not starts
         self.figure.add_tools(HoverTool(mode="vline", tooltips=[(name, f"@{{{name}}}") for name in names]))
 
     def mark(self, level: float) -> None:
@@ -224,13 +238,28 @@ class Curves:
 
     def show(self, steps: Any, **values: Any) -> None:
         """Show curves over steps, and dots at their ends; infinite values leave a gap."""
-        kept = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), MOST_POINTS)).round().astype(int))
-        shown = {name: np.where(np.isfinite(curve), curve, np.nan)[kept] for name, curve in values.items()}
-        self._source.data = {"step": steps[kept], **shown}
-        self._now.data = {
-            "step": steps[-1:].tolist(),
-            **{name: row[-1:].tolist() for name, row in shown.items()},
-        }
+        self._source.data = shown = _thinned(steps, values)
+        self._now.data = {name: column[-1:].tolist() for name, column in shown.items()}
+        self._tick()
+
+    def show_beside(self, steps: Any, **values: Any) -> None:
+        """Show the curve of the second start, and which curve is which; without steps, remove it."""
+        self._beside.data = _thinned(steps, values)
+        self.figure.legend.visible = len(steps) > 0
+        self._tick()
+
+    def _tick(self) -> None:
+        """Choose the ticks of a logarithmic axis."""
+        if self._logarithmic:
+            both = [source.data[name] for source in (self._source, self._beside) for name in self._names]
+            theme.tick(self.figure.yaxis[0], np.concatenate(both))
+
+
+def _thinned(steps: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of curves at not too many steps; infinite values become gaps."""
+    kept = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), MOST_POINTS)).round().astype(int))
+    shown = {name: np.where(np.isfinite(curve), curve, np.nan)[kept] for name, curve in values.items()}
+    return {"step": steps[kept], **shown}
 
 
 def _segments(past: Array) -> dict[str, Any]:

@@ -242,8 +242,11 @@ class CircleRun:
 
     # -- export ---------------------------------------------------------------------------------------
 
-    def python(self, plane: str, frame: int, fitted: Fitted | None = None) -> str:
-        """Return code that reproduces `E`, its `points` on a plane, and the fitted law, bit for bit."""
+    def python(self, plane: str, frame: int, fitted: Fitted | None = None, **rule: float) -> str:
+        """Return code that reproduces `E`, its `points` on a plane, and the fitted law, bit for bit.
+
+        It prints which circles survive by a `rule` of `survivors`, and how well the law fits.
+        """
         kind, numbers = plane.split(" ", 1)
         thinned = f", every={self.every}" if self.every > 1 else ""
         chosen = "[" + ", ".join(str(int(number) - 1) for number in numbers.split(", ")) + "]"
@@ -264,7 +267,11 @@ class CircleRun:
             f"E = positions[{frame}]  # step {self.steps[frame]}",
             "points = (E - E.mean(axis=0)) @ axes.T",
         ]
-        return "\n".join([*lines, *(self._python_of(fitted) if fitted else []), ""])
+        lines += self._python_of(fitted) if fitted else []
+        by = "".join(f", {name}={value!r}" for name, value in rule.items())
+        lines.append(f'print("survivors", analysis.surviving_frequencies(positions[-1]{by}))')
+        lines += ['print(f"rollout R² {law.score(signals, times).rollout:.4f}")'] if fitted else []
+        return "\n".join([*lines, ""])
 
     def _python_of(self, fitted: Fitted) -> list[str]:
         from analysis.circles.signals import OBSERVABLE
@@ -286,7 +293,8 @@ class CircleRun:
             f"inside = (steps >= {fitted.steps[0]}) & (steps <= {fitted.steps[-1]})",
             "steps, signals = steps[inside], signals[inside]",
             f"law = analysis.fit_trajectories(signals, steps, kind={fitted.kind!r}{recipe})",
-            f"rollout = law.predict(signals[0], {times})",
+            f"times = {times}",
+            "rollout = law.predict(signals[0], times)",
         ]
 
 

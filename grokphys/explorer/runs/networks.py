@@ -155,6 +155,11 @@ class NetworkRun:
         self.map = seen.reshape(RESOLUTION, RESOLUTION).astype(np.uint8)
         self.map_bounds = bounds
 
+    def look_again(self, bounds: Bounds) -> None:
+        """Map the plane of the present step within other bounds."""
+        self.look(bounds)
+        self.history.last.update(map=self.map, bounds=self.map_bounds, axes=self.axes)
+
     def change(self, learning_rate: float, weight_decay: float) -> None:
         """Continue the training with other rates."""
         self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
@@ -181,7 +186,11 @@ class NetworkRun:
                 lines.append(f"training.set_rates({arguments(**rates_of(stretch))})")
             if stretch.steps:
                 lines.append(f"training.advance({stretch.steps})")
-        return "\n".join([*lines, "E = training.embeddings[0]", *moves]) + "\n"
+        said = [
+            "(train,), (held_out,) = training.losses('train')[1], training.losses('validation')[1]",
+            'print(f"train accuracy {train:.3f}, validation accuracy {held_out:.3f}")',
+        ]
+        return "\n".join([*lines, "E = training.embeddings[0]", *moves, *said]) + "\n"
 
     def trajectory(self) -> Trajectory:
         """Return the kept frames of the network, with its losses and the parameters to reproduce the run."""

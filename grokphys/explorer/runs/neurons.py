@@ -131,13 +131,20 @@ class NeuronRun:
 
     # -- export ---------------------------------------------------------------------------------------
 
-    def python(self) -> str:
-        """Return a program that reproduces this network; `E` is W_in."""
+    def python(self, neuron: int = 0) -> str:
+        """Return a program that reproduces this network and prints what a neuron does; `E` is W_in."""
         made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**self.settings)}"
         lines = ["import analysis", "import nets", "", f"training = nets.Training({made})"]
         lines += [f"training.advance({self.step})"] if self.step else []
         lines += ["weights = training.networks().neuron_weights()", "E = training.embeddings[0]"]
-        return "\n".join([*lines, "neurons = analysis.neuron_spectrum(**weights)"]) + "\n"
+        lines += [
+            "neurons = analysis.neuron_spectrum(**weights)",
+            "(loss,), (accuracy,) = training.losses('train')",
+            f"frequency, purity = neurons.frequency[0, {neuron}], neurons.purity[0, {neuron}]",
+            'print(f"train loss {loss:.4f}, accuracy {accuracy:.3f}; '
+            f'neuron {neuron}: frequency {{frequency}}, purity {{purity:.3f}}")',
+        ]
+        return "\n".join(lines) + "\n"
 
     def trajectory(self) -> Trajectory:
         """Return the kept frames of W_in, with losses and the parameters to reproduce the run."""

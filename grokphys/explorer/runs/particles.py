@@ -80,6 +80,11 @@ class ParticleRun:
         """Total number of steps taken."""
         return sum(segment.steps for segment in self.segments)
 
+    @property
+    def since(self) -> int:
+        """Step at which the current law began, or the last particle was moved."""
+        return self.step - self.segments[-1].steps
+
     def reset(self) -> None:
         """Go back to the start, with the current law."""
         self.segments = [Segment(self.system, self.step_size)]
@@ -116,6 +121,10 @@ class ParticleRun:
         if keep:
             self._measure()
 
+    def velocity(self, positions: Array) -> Array:
+        """Return where the forces lead at some positions (tokens, dim), in units of length and time."""
+        return np.asarray(self.system.velocity(np.asarray(positions, np.float64)[None])[0])
+
     def change(self, system: ParticleSystem, step_size: float) -> None:
         """Change the law from now on; the number of particles stays the same."""
         if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
@@ -133,7 +142,11 @@ class ParticleRun:
     def python(self) -> str:
         """Return a program that reproduces this run; `E` is its present state."""
         imports = ["import numpy as np"] if self.first.lines else []
-        return "\n".join([*imports, "import physics", "", *self.calls()]) + "\n"
+        name, modulus = self.first.name, self.system.modulus
+        apart = "" if modulus is None else f", modulus={modulus}"
+        shown = f"physics.circle_ratio({name}), physics.grid_imperfections({name}{apart})"
+        said = f'print("circle ratio {{:.3f}}, imperfections {{}}".format({shown}))'
+        return "\n".join([*imports, "import physics", "", *self.calls(), said]) + "\n"
 
     def calls(self) -> list[str]:
         """Return the lines after which the start's variable, usually `E`, is the present state."""

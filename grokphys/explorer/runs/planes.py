@@ -10,6 +10,8 @@ Array = NDArray[np.float64]
 MOST_AXES = 5
 """Number of axes of which all pairs are offered."""
 MOST_COMPONENTS = 6
+LONGEST = 1 / 3
+"""Largest length of an arrow, relative to the distance from the middle of its figure to the edge."""
 
 
 def planes(dim: int) -> list[str]:
@@ -39,3 +41,9 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
         return rows
     left, _, right = np.linalg.svd(before @ rows.T)  # the rotation within the plane with the smallest change
     return np.asarray(left @ right @ rows)
+
+
+def shortened(vectors: Array, edge: float) -> Array:
+    """Return vectors (n, 2), all made shorter by one factor if the longest would not fit in a figure."""
+    longest = float(np.hypot(*vectors.T).max(initial=0.0))
+    return vectors * min(1.0, LONGEST * edge / longest) if longest > 0 else vectors

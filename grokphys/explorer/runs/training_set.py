@@ -241,6 +241,10 @@ class TrainingSet:
                 f"child = np.random.SeedSequence({self.seed}).spawn(1)[0]",
                 "start = theory.start(np.random.default_rng(child))",
                 f"E = theory.solve(start, [{float(self.times[frame])!r}])[0]",
+                "quality = physics.representation_quality(E, theory)",
+                "reached = physics.predicted_accuracy(E, theory)",
+                'print(f"{n_0} ground states, grokking rate {lambda_3:.6g}, ideal accuracy {accuracy:.2%}")',
+                'print(f"RQI {quality:.4f}, accuracy {reached:.2%}")',
                 "",
             ]
         )

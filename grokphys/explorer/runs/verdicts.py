@@ -17,6 +17,10 @@ AT_REST = 1e-4
 """Largest motion of settled tokens in a step, relative to their extent."""
 LOOK_BACK = 10
 """Smallest number of steps over which this motion is measured."""
+TREMBLE = 3e-3
+"""Largest single step of settled tokens, relative to their extent: about a pixel."""
+LINE = 0.05
+"""Largest ratio of the two widths of a grid that has collapsed to a line."""
 LEARNED = 0.9
 """Smallest accuracy at which a set of pairs counts as learned (Liu et al., Appendix A)."""
 
@@ -50,20 +54,39 @@ def shape(E: Array, imperfections: int) -> tuple[str, str]:
     sums = tokens * (tokens + 1) // 2
     if imperfections > GRID * sums:
         return "", "No shape yet: neither a circle nor a grid."
+    widths = np.linalg.svd(E - E.mean(axis=0), compute_uv=False)
+    place = " on a line" if len(widths) > 1 and widths[1] < LINE * widths[0] else ""
     if imperfections == 0:
-        return "grid", "Perfect grid: pair sums that lie together are of one class."
-    return "grid", f"Grid, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
+        return "grid", f"Perfect grid{place}: pair sums that lie together are of one class."
+    return "grid", f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
 
 
-def motion(history: History, name: str) -> str:
-    """Return a sentence on whether tokens have settled, from the frames of a run."""
+def motion(history: History, name: str, *, since: int = 0, stride: float = 0.0) -> str:
+    """Return a sentence on whether tokens have settled.
+
+    Parameters
+    ----------
+    history : History
+        Frames of the run.
+    name : str
+        Name of the positions in a frame.
+    since : int, default 0
+        Step at which the present law began; earlier frames say nothing about it.
+    stride : float, default 0.0
+        Largest change of a coordinate in the next step. Tokens that jump back and forth come back to where
+        they were, so that frames alone would call them settled.
+    """
     frames = history.frames()
     step, last = frames[-1]
     before = next((row for row in reversed(frames) if step - row[0] >= LOOK_BACK), None)
-    if before is None:
+    if before is None or before[0] < since:
         return ""
-    moved = np.abs(last[name] - before[1][name]).max() / (step - before[0])
-    return "Settled." if moved < AT_REST * np.abs(last[name]).max() else "Still moving."
+    extent = np.abs(last[name]).max()
+    if np.abs(last[name] - before[1][name]).max() / (step - before[0]) >= AT_REST * extent:
+        return "Still moving."
+    if stride >= TREMBLE * extent:
+        return "Jumps back and forth: take a smaller step η."
+    return "Settled."
 
 
 def learning(steps: Sequence[int], train: Sequence[float], held_out: Sequence[float] | None) -> str:
@@ -83,7 +106,7 @@ def learning(steps: Sequence[int], train: Sequence[float], held_out: Sequence[fl
     return f"Learning: {100 * now:.0f} % of the training pairs, {100 * apart:.0f} % of the held-out pairs."
 
 
-def flow(pairs: int, free: int, ideal: float, quality: float) -> str:
+def flow(pairs: int, free: int, ideal: float, quality: float, accuracy: float) -> str:
     """Describe what a training set permits, and the progress of its flow.
 
     Parameters
@@ -95,7 +118,9 @@ def flow(pairs: int, free: int, ideal: float, quality: float) -> str:
     ideal : float
         Accuracy that an ideal model reaches.
     quality : float
-        Fraction of the parallelograms that the embeddings satisfy.
+        Fraction of all parallelograms that the embeddings satisfy.
+    accuracy : float
+        Fraction of all pairs that follow from the satisfied parallelograms and the trained pairs.
     """
     if not pairs:
         return "No pair is trained: nothing moves."
@@ -109,8 +134,11 @@ def flow(pairs: int, free: int, ideal: float, quality: float) -> str:
         return (
             f"It groks: the unique representation is reached, which answers {100 * ideal:.0f} % of all pairs."
         )
-    satisfied = f"{100 * quality:.0f} % of its parallelograms are satisfied"
-    return f"These pairs determine one representation; {satisfied}."
+    return (
+        f"Not there yet: these pairs determine one representation, which answers {100 * ideal:.0f} % of all "
+        f"pairs, but {100 * quality:.0f} % of all parallelograms are satisfied and {100 * accuracy:.0f} % of "
+        "all pairs are answered so far."
+    )
 
 
 def octave(frequency: int, tokens: int) -> tuple[int, int]:

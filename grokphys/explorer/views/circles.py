@@ -20,11 +20,12 @@ from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run
 from grokphys.explorer.session import Session
 from grokphys.explorer.uploads import named
-from grokphys.explorer.views.view import FrameView, Preset
+from grokphys.explorer.views import presets
+from grokphys.explorer.views.view import FrameView
 from grokphys.files import embedded_trajectory
 from grokphys.options import sentence
 from physics.checks import whole_number
-from physics.errors import FileFormatError
+from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 
 FOLLOW_MILLISECONDS = 1000
@@ -38,33 +39,20 @@ class CirclesView(FrameView):
     needs = ("analysis.circles.signals", "analysis.circles.geometry")
     reads_files = True
     terms = ("signal", "survivors", "limit", "plane", "linear ODE", "rollout R²", "step")
-    presets = (
-        Preset(
-            "circles survive",
-            "Watch a cloud of tokens turn into the strongest circle, while most other circles die out.",
-            {},
-            3,
-        ),
-        Preset(
-            "an octave is lost",
-            "Circle 22 is among the strongest at first, yet it dies out; circle 11, its octave, survives.",
-            {"plane": "frequency 22"},
-            3,
-        ),
-    )
+    presets = presets.CIRCLES
 
     def __init__(self, session: Session) -> None:
         super().__init__(session, theme.slider("frame", 0, 1, 0))
         real = embedded_trajectory()
         files = {**session.files, real: str(real)}
         self._file = FileList(self, lambda path, name: self._open(path, name, 0), {real: str(real)})
-        self._index = theme.number("run", 0, 0)
+        self._index = theme.number("run", 0, 0, 0)
         self._plane = theme.chooser("plane", ["-"])
         self._rule = theme.chooser("survival limit given as", [FACTOR, THRESHOLD])
-        self._limit = theme.number("limit", 2.0, mode="float", step=0.5)
+        self._limit = theme.number("limit", 2.0, 0.0, 1e6, mode="float", step=0.5)
         self._recipe = theme.chooser("fit", list(RECIPES))
-        self._first = theme.number("from step", 0, 0)
-        self._last = theme.number("to step", 1000, 1)
+        self._first = theme.number("from step", 0, 0, 0)
+        self._last = theme.number("to step", 1000, 0, 1000)
         self._fit = theme.control(Button, "Fit the linear ODE")
         self._rollout = theme.control(Checkbox, "show the rollout", active=True)
         self._tokens = TokenPlot("Tokens, projected on a plane", height=400)
@@ -81,7 +69,7 @@ class CirclesView(FrameView):
         self._watching: Any = None
         self._reading = False
         self._fitted: Fitted | None = None
-        self._open(*next(iter(files.items())), 0)
+        self._open_first(files)
         self.connect(self._reopen, self._index)
         self.connect(lambda _: self._look(), self._plane)
         self.connect(self._change_rule, self._rule)
@@ -160,7 +148,7 @@ class CirclesView(FrameView):
 
     def python(self) -> str:
         """Return the calls that read the file, project the tokens and fit the law."""
-        return self._run.python(self._plane.value, self._frame, self._fitted)
+        return self._run.python(self._plane.value, self._frame, self._fitted, **self._rules)
 
     def trajectory(self) -> Trajectory:
         """Return the run as it was read."""
@@ -177,7 +165,7 @@ class CirclesView(FrameView):
         file = checked(self._file.list, "value", state.get("file", self._usual["file"]))
         found = next(item for item in self._file.files.items() if str(item[0]) == file)
         self._open(*found, whole_number("run", state.get("run", 0), 0))
-        self._usual |= {"plane": self._plane.value, "time": 0}
+        self._usual |= {"plane": self._plane.value, "time": 0, "first": 0, "last": min(1000, self._last.high)}
         super().restore({**state, "file": file})
 
     def renew(self, state: Mapping[str, Any]) -> None:
@@ -195,13 +183,28 @@ class CirclesView(FrameView):
 
     # -- interaction ---------------------------------------------------------------------------------------
 
+    def _open_first(self, files: Mapping[Path, str]) -> None:
+        """Open the first of some files that can be read, and say what is wrong with those before it."""
+        errors: list[Exception] = []
+        for item in files.items():
+            try:
+                self._open(*item, 0)
+                break
+            except (InputError, FileFormatError, OSError) as error:
+                errors.append(error)
+        if errors:
+            self._file.show(self._path or Path())
+            self.session.fail(errors[0])
+
     def _open(self, path: Path, name: str, index: int) -> None:
         """Read a run; if that fails, the previous one stays."""
         try:
             run = open_run(path, index, name=name)
-        except Exception:
+        except Exception as error:
             if self._path is not None:
                 self._file.show(self._path)
+            if isinstance(error, InputError) and not {str(path), name} & set(str(error).split()):
+                raise InputError(f"{name} cannot be shown: {error}") from None
             raise
         self._stored = Trajectory.open(path)
         self._run, self._path, self._runs = run, path, self._stored.runs
@@ -209,7 +212,8 @@ class CirclesView(FrameView):
         self._end, self._frame, self._fitted = len(run.steps) - 1, 0, None
         self._seen = run.seen(run.planes()[0])
         with self.filling():
-            self._index.value = index
+            self._index.update(high=self._runs - 1, value=index)
+            self._limit_window()
             self._plane.update(options=run.planes(), value=run.planes()[0])
             self._time.update(value=0, end=max(self._end, 1))
         self._show_signals()
@@ -272,15 +276,23 @@ class CirclesView(FrameView):
         if isinstance(found, Exception):
             raise found
         plane, at_end = self._plane.value, self._frame == self._end
-        self._run, self._end = found, len(found.steps) - 1
+        end = len(found.steps) - 1
+        self._frame = end if at_end else min(self._frame, end)
+        self._run, self._end = found, end
         names = found.planes()
         plane = plane if plane in names else names[0]
         self._seen = found.seen(plane)
         with self.filling():
             self._plane.update(options=names, value=plane)
             self._time.update(end=max(self._end, 1))
-        self._frame = self._end if at_end else min(self._frame, self._end)
+            self._limit_window()
         self._look()
+
+    def _limit_window(self) -> None:
+        """Let the steps to fit be those of the run."""
+        for field in (self._first, self._last):
+            field.high = int(self._run.signals[0][-1])
+            field.value = min(field.value, field.high)
 
     def _look(self) -> None:
         """Show another plane."""

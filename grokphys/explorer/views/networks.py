@@ -12,7 +12,8 @@ from grokphys.explorer.plots.plane import Curves, SumPlot, TokenPlot
 from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
-from grokphys.explorer.views.view import Preset, View
+from grokphys.explorer.views import presets
+from grokphys.explorer.views.view import View
 from physics.particles.system import ParticleSystem
 
 ATTENTION, ADDITION = "constant attention", "toy addition"
@@ -26,9 +27,6 @@ PUBLISHED = {
 TOY = {"embedding_learning_rate": 0.001, "embedding_weight_decay": 0.0, "train_fraction": 45 / 55}
 """Liu et al. train the embedding with a separate optimizer; the page sets the rates of the decoder."""
 
-TOY_SETTING = {"kind": ADDITION, "tokens": 10, "dim": 1, "hidden": 64, "rate": "0.001"}
-"""Setting of the toy network, which is small enough to grok within a minute."""
-
 
 class NetworksView(View):
     """A network's embedding, its pair sums over the map of the classifier, and curves; particles in step."""
@@ -40,32 +38,7 @@ class NetworksView(View):
         *("train loss", "train accuracy", "validation accuracy", "circle ratio", "imperfections"),
         *("alignment fₐ", "particle step"),
     )
-    presets = (
-        Preset(
-            "a circle forms",
-            "Watch the network place its 17 numbers on a circle (above). The particles (below) are faster.",
-            {"seed": 0},
-            8,
-        ),
-        Preset(
-            "an imperfect grid",
-            "Another start: the embedding of this network ends as a grid with imperfections.",
-            {"seed": 1},
-            8,
-        ),
-        Preset(
-            "it groks",
-            "It has learned its training pairs by step 750, and the held-out ones some hundred steps later.",
-            TOY_SETTING | {"seed": 1, "decay": 2.0},
-            8,
-        ),
-        Preset(
-            "memorizes only",
-            "Without weight decay it memorizes its training pairs and never learns the held-out ones.",
-            TOY_SETTING | {"seed": 0, "decay": 0.0},
-            8,
-        ),
-    )
+    presets = presets.NETWORKS
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -73,7 +46,7 @@ class NetworksView(View):
         self._tokens = theme.slider("tokens N", 3, 41, 17)
         self._dim = theme.slider("dimensions D", 1, 4, 2)
         self._hidden = theme.slider("hidden units", 4, 256, 32, 4)
-        self._seed = theme.number("seed", 0, 0, 10**6)
+        self._seed = theme.number("seed", 0, 0, theme.LARGEST_SEED)
         self._rate = theme.control(CategoricalSlider, "learning rate", categories=RATES, value="0.01")
         self._decay = theme.slider("weight decay", 0, 5, 1.0, 0.05)
         self._alignment = theme.slider("alignment fₐ", 0, 4, 1.0, 0.05)
@@ -171,7 +144,7 @@ class NetworksView(View):
             self._colors.update(palette=colors, high=run.classes - 0.5)
         bounds = theme.bounds(self._sums.figure)
         if self._fresh or bounds != run.map_bounds:  # the figure has zoomed
-            run.look(bounds)
+            run.look_again(bounds)
         self._fresh = False
         self._show_map()
         if whole:

@@ -14,10 +14,13 @@ from grokphys.explorer.plots.neurons import Bars, HeatMap
 from grokphys.explorer.plots.plane import Curves, TokenPlot
 from grokphys.explorer.plots.theory import FlowCurves
 from grokphys.explorer.session import Session
-from grokphys.explorer.views.view import Preset, View
+from grokphys.explorer.views import presets
+from grokphys.explorer.views.view import View
 
 Array = NDArray[np.float64]
 HEIGHT = 250
+ABOVE = 1.5
+"""Multiple of the largest trained magnitude up to which the exact flow, which diverges, is shown."""
 RATES = {"gradient descent": ("sgd", 2.0), "AdamW": ("adamw", 0.005)}
 """Optimizers, with their default learning rates."""
 
@@ -28,20 +31,7 @@ class NeuronsView(View):
     slug, name = "neurons", "Neurons"
     needs = ("nets", "grokphys.explorer.runs.neurons", "grokphys.explorer.films.neurons")
     terms = ("neuron", "phase misalignment", "purity", "blow-up time", "train loss", "train accuracy")
-    presets = (
-        Preset(
-            "neurons choose",
-            "Watch the race of one neuron: the frequency that diverges first in the exact flow wins.",
-            {},
-            5,
-        ),
-        Preset(
-            "pure waves",
-            "With ReLU and AdamW, each neuron ends with one frequency, and their contributions add up.",
-            {"activation": "relu", "optimizer": "AdamW", "rate": 0.005},
-            5,
-        ),
-    )
+    presets = presets.NEURONS
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -51,7 +41,7 @@ class NeuronsView(View):
         self._optimizer = theme.chooser("optimizer", list(RATES))
         self._rate = theme.number("learning rate", 2.0, 0.0001, 100.0, mode="float", step=0.5)
         self._scale = theme.slider("scale of the start", 0.02, 0.5, 0.1, 0.02)
-        self._seed = theme.number("seed", 0, 0, 10**6)
+        self._seed = theme.number("seed", 0, 0, theme.LARGEST_SEED)
         self._neuron = theme.number("selected neuron", 0, 0, 47)
         self._count = theme.slider("neurons summed", 1, 48, 48)
 
@@ -62,7 +52,7 @@ class NeuronsView(View):
         )
         self._place.figure.select_one(Span).visible = False  # the axis of this figure is the token, not time
         self._bars = Bars("Weights of the selected neuron, by frequency")
-        self._race = FlowCurves("Race of its frequencies (dashed: exact flow)", x_axis_label="step")
+        self._race = FlowCurves("Race of its frequencies (dashed: exact flow, cut off)", x_axis_label="step")
         self._logits = HeatMap("Logits (rows: a + b, columns: answers)", HEIGHT)
         self._accuracy = Curves("Accuracy", ["accuracy"], height=210, y_range=(-0.04, 1.04))
         self.figures = {
@@ -120,8 +110,10 @@ class NeuronsView(View):
         inside, outside = run.weights()
         self._place.show(np.arange(run.model.tokens), [inside[:, chosen], outside[chosen]])
         self._bars.show(run.spectrum.magnitude[chosen])
-        self._race.show(history.steps, list(history["magnitude"][:, chosen].T))
-        self._race.show_beside(*(run.flow(chosen) if run.flows else (np.empty(0), np.empty((0, 0)))))
+        trained = history["magnitude"][:, chosen]
+        steps, exact = run.flow(chosen) if run.flows else (np.empty(0), np.empty((0, 0)))
+        self._race.show(history.steps, list(trained.T))
+        self._race.show_beside(steps, np.where(exact <= ABOVE * trained.max(), exact, np.nan))
         self._race.point_at(run.step)
         self._logits.show(run.summed(min(self._count.value, run.model.hidden)))
         self._accuracy.show(history.steps, accuracy=history["train_accuracy"])
@@ -148,6 +140,10 @@ class NeuronsView(View):
             "phase misalignment": f"{spectrum.misalignment[chosen]:+.2f}",
             **({"blow-up time": f"{run.blowup[chosen].min():.0f}"} if run.flows else {}),
         }
+
+    def python(self) -> str:
+        """Return the calls of `nets.Training`, and what they say of the chosen neuron."""
+        return str(self._run.python(self._chosen))
 
     def verdict(self) -> str:
         """Describe the neurons, and the fate of the chosen one."""

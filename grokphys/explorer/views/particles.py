@@ -17,14 +17,17 @@ from grokphys.explorer.runs import starts, verdicts
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
-from grokphys.explorer.views.view import Preset, View
+from grokphys.explorer.views import presets
+from grokphys.explorer.views.view import View
 from physics.errors import InputError
-from physics.particles.forces import forces
 from physics.particles.structures import circle_ratio
 from physics.particles.system import ParticleSystem
 
 Array = NDArray[np.float64]
 FROM_FILE, TWIN = "file", "second start"
+SIDES, MEASURES = ("left", "right"), ("circle_ratio", "imperfections")
+AHEAD = 0.2
+"""Time for which arrows show the motion of particles."""
 MANY = 600
 """Number of pair sums above which only every third frame is shown, and kept, during play."""
 NUDGE = 0.06
@@ -39,26 +42,9 @@ class ParticlesView(View):
     slug, name = "particles", "Particles"
     terms = (
         *("tokens N", "dimensions D", "pair sum", "alignment fₐ", "attraction gₐ", "repulsion gᵣ"),
-        *("softening ε", "step η", "modulus", "circle ratio", "imperfections"),
+        *("softening ε", "step η", "modulus", "circle ratio", "imperfections", "arrows"),
     )
-    presets = (
-        Preset("a circle forms", "Watch 17 particles form a circle: the circle ratio falls below 1.2.", {}),
-        Preset(
-            "an imperfect grid",
-            "Another start, the same forces: pair sums gather on a lattice, some of them in the wrong place.",
-            {"seed": 7},
-        ),
-        Preset(
-            "two starts, one law",
-            "Only the starts differ: the left one ends as a circle, the right one as a grid.",
-            {"twin": True, "twin_seed": 7},
-        ),
-        Preset(
-            "pull it apart",
-            "Drag a particle off the circle, or select it with the arrow keys. Arrows show the forces.",
-            {"kind": "circle", "noise": 0.05, "arrows": True},
-        ),
-    )
+    presets = presets.PARTICLES
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -72,27 +58,26 @@ class ParticlesView(View):
         self._sweep = theme.chooser("sweep during play", sweeps)
         self._upwards, self._beat, self._turn = True, 0, 0
         self._step_size = theme.slider("step η", 0.001, 0.1, 0.02, 0.001, format="0.000")
-        self._modulus = theme.number("modulus (0: tokens N)", 0, 0, 200)
+        self._modulus = theme.modulus("modulus (0: tokens N)")
         self._tokens = theme.slider("tokens N", 3, 64, 17)
         self._dim = theme.slider("dimensions D", 1, 8, 2)
         kinds = {kind: kind for kind in starts.KINDS} | {"from a file": FROM_FILE}
         self._kind = theme.chooser("start", kinds)
-        self._seed = theme.number("seed", 0, 0, 10**6)
+        self._seed = theme.number("seed", 0, 0, theme.LARGEST_SEED)
         self._noise = theme.slider("noise added to the start", 0, 1, 0.1, 0.01, visible=False)
         self._file = FileChooser(self, self._renew)
         self._with_twin = theme.control(Checkbox, "show a second start", active=False)
-        self._twin_seed = theme.number("seed of the second start", 7, 0, 10**6, visible=False)
+        self._twin_seed = theme.number("seed of the second start", 7, 0, theme.LARGEST_SEED, visible=False)
         self._plane = theme.chooser("plane", planes(2))
         self._numbers = theme.chooser("show classes as", ["markers", "numbers"])
-        self._with_arrows = theme.control(Checkbox, "show forces as arrows", active=False)
+        self._with_arrows = theme.control(Checkbox, "show motion as arrows", active=False)
 
         self._particles = TokenPlot("Particles (drag to move)")
         self._sums = SumPlot("Pair sums, by class")
         self._twins: Any = None
-        self._ratio = Curves("Circle ratio (circle below 1.2)", ["ratio"], y_axis_type="log")
+        self._ratio = Curves("Circle ratio (circle below 1.2)", ["ratio"], starts=SIDES, y_axis_type="log")
         self._ratio.mark(1.2)
-        self._ratio.figure.yaxis.ticker = [1, 2, 5, 10, 20, 50, 100, 1000, 10_000]
-        self._imperfections = Curves("Grid imperfections", ["imperfections"])
+        self._imperfections = Curves("Grid imperfections", ["imperfections"], starts=SIDES)
         self._imperfections.figure.yaxis.ticker = BasicTicker(min_interval=1)
         self.figures = {
             "tokens": self._particles.figure,
@@ -139,7 +124,7 @@ class ParticlesView(View):
             theme.heading("Start", terms=("tokens N", "dimensions D")),
             *(self._tokens, self._dim, self._kind, self._file.panel, self._seed, self._noise),
             *(self._with_twin, self._twin_seed),
-            theme.heading("Display", terms=("plane", "pair sum")),
+            theme.heading("Display", terms=("plane", "pair sum", "arrows")),
             *(self._plane, self._numbers, self._with_arrows),
         ]
         self._cards = [theme.card(self._particles.figure), theme.card(self._sums.figure)]
@@ -182,11 +167,19 @@ class ParticlesView(View):
         if self._chosen is not None:
             self._particles.ring(self._chosen)
         if whole:
-            history = self._run.history
-            self._ratio.show(history.steps, ratio=history["circle_ratio"])
-            self._imperfections.show(history.steps, imperfections=history["imperfections"].astype(float))
+            self._show_measures()
             if self.session.playing and self._sweep.value:
                 self._sweep_on(self._law[self._sweep.value])
+
+    def _show_measures(self) -> None:
+        """Show the curves of the run, and those of a second start."""
+        for kind, run in (("show", self._run), ("show_beside", self._twin)):
+            steps: Any = np.empty(0)
+            ratio, count = np.empty((2, 0))
+            if run is not None:
+                steps, ratio, count = run.history.steps, *map(run.history.__getitem__, MEASURES)
+            getattr(self._ratio, kind)(steps, ratio=ratio)
+            getattr(self._imperfections, kind)(steps, imperfections=count.astype(float))
 
     def reset(self) -> None:
         """Go back to the start."""
@@ -216,7 +209,9 @@ class ParticlesView(View):
 
     def _sentence(self, run: ParticleRun, E: Array) -> str:
         history = run.history
-        moves = "" if self._held is not None else verdicts.motion(history, "positions")
+        stride = run.step_size * float(np.abs(run.velocity(E)).max())
+        moves = verdicts.motion(history, "positions", since=run.since, stride=stride)
+        moves = "" if self._held is not None else moves
         return f"{verdicts.shape(E, history.last['imperfections'])[1]} {moves}".strip()
 
     def film(self) -> Film:
@@ -228,7 +223,7 @@ class ParticlesView(View):
             modulus=run.system.modulus,
             plane=self._plane.value,
             second=None if self._twin is None else self._twin.trajectory(),
-            arrows=(lambda frame: forces(kept.positions[0, frame], laws[frame]))
+            arrows=(lambda frame: AHEAD * laws[frame].velocity(kept.positions[:, frame])[0])
             if self._with_arrows.active
             else None,
         )
@@ -274,7 +269,7 @@ class ParticlesView(View):
 
     def _show_arrows(self, points: Array) -> None:
         if self._with_arrows.active and self._axes is not None:
-            self._particles.arrows(points, forces(self._positions, self._run.system) @ self._axes.T)
+            self._particles.arrows(points, AHEAD * self._run.velocity(self._positions) @ self._axes.T)
 
     def _sweep_on(self, slider: Any) -> None:
         """Move a constant back and forth between the ends of its slider."""
@@ -308,7 +303,7 @@ class ParticlesView(View):
         self.show(whole=False)
 
     def _point(self) -> None:
-        """Show the forces as arrows, or remove the arrows."""
+        """Show the motion as arrows, or remove the arrows."""
         self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))
         self.show()
 
@@ -323,6 +318,8 @@ class ParticlesView(View):
             self.session.say("Choose a trajectory file to start from.")
             return
         begin = self._begin()
+        if from_file:
+            self.session.say("")
         self._run = ParticleRun(self._system(), self._step_size.value, begin)
         self._twin = self._second() if self._with_twin.active else None
         self._twin_seed.visible = self._twin is not None

@@ -15,7 +15,8 @@ from grokphys.explorer.plots.theory import FlowCurves, PairGrid, ParallelogramPl
 from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.training_set import FRAMES, LARGEST, TrainingSet
 from grokphys.explorer.session import Session
-from grokphys.explorer.views.view import FrameView, Preset
+from grokphys.explorer.views import presets
+from grokphys.explorer.views.view import FrameView
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -28,23 +29,7 @@ class TheoryView(FrameView):
         *("pairs", "modulus", "parallelograms", "ground states", "grokking rate", "ideal accuracy"),
         *("RQI", "accuracy", "time"),
     )
-    presets = (
-        Preset(
-            "it groks",
-            "Watch the ten numbers become evenly spaced: 45 of the 55 pairs are enough for that.",
-            {},
-        ),
-        Preset(
-            "memorizes only",
-            "16 pairs leave six degrees of freedom: at the end, few parallelograms are satisfied.",
-            {"size": 16},
-        ),
-        Preset(
-            "in the plane",
-            "The same pairs, with embeddings in the plane: the numbers still end on a line.",
-            {"dim": 2},
-        ),
-    )
+    presets = presets.THEORY
 
     @classmethod
     def prepare(cls) -> None:
@@ -56,10 +41,10 @@ class TheoryView(FrameView):
     def __init__(self, session: Session) -> None:
         super().__init__(session, theme.slider("frame", 0, FRAMES - 1, 0))
         self._tokens = theme.slider("symbols p", 3, LARGEST, 10)
-        self._modulus = theme.number("modulus (0: plain addition)", 0, 0)
+        self._modulus = theme.modulus("modulus (0: plain addition)")
         self._dim = theme.chooser("embeddings", {"on a line": 1, "in the plane": 2})
         self._size = theme.slider("pairs drawn at random", 0, 55, 45)
-        self._seed = theme.number("seed", 3, 0, 10**6)
+        self._seed = theme.number("seed", 3, 0, theme.LARGEST_SEED)
         self._pair = theme.control(TextInput, "add or remove a pair", placeholder="i, j, then Enter")
         self._all, self._none = theme.control(Button, "All pairs"), theme.control(Button, "No pairs")
         react = session.reaction
@@ -157,8 +142,8 @@ class TheoryView(FrameView):
     def verdict(self) -> str:
         """Describe what these pairs permit, and the progress of the flow."""
         found = self._chosen.measures
-        quality = float(self._chosen.quality[self._frame])
-        return verdicts.flow(found.pairs, found.ground_state_dimension, found.ideal_accuracy, quality)
+        reached = float(self._chosen.quality[self._frame]), float(self._chosen.accuracy[self._frame])
+        return verdicts.flow(found.pairs, found.ground_state_dimension, found.ideal_accuracy, *reached)
 
     def state(self) -> dict[str, Any]:
         """Return the task, the time, and the pairs if the user has chosen them."""

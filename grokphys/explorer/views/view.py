@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bokeh.models import Checkbox
+from bokeh.models import Checkbox, TextInput
 
 from grokphys.explorer import theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.guard import checked
 from grokphys.explorer.runs.planes import planes
+from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 REPLAYED = 300
 """Frames of a replay, at most."""
+ASIDE = ("time", "step", "plane", "numbers", "arrows", "rollout")
+"""Parts of a state that only change what is shown: where a preset does not name them, its hint stays."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,11 @@ class View(ABC):
         values = {name: _value(widget) for name, widget in self.widgets.items()}
         return {name: value for name, value in values.items() if value != self._usual[name]}
 
+    def has(self, settings: Mapping[str, Any]) -> bool:
+        """Return whether the controls are still those of a preset."""
+        shown = {name: value for name, value in self.state().items() if name in settings or name not in ASIDE}
+        return shown == {name: value for name, value in settings.items() if value != self._usual.get(name)}
+
     def restore(self, state: Mapping[str, Any]) -> None:
         """Set all widgets to a state, and start again.
 
@@ -124,14 +132,29 @@ class View(ABC):
         """React to a key such as "ArrowLeft", "Shift+ArrowLeft" or "Enter"."""
 
     def connect(self, function: Callable[[Any], Any], *widgets: Any, attribute: str = "value") -> None:
-        """Call a function with the new value whenever the page changes a widget."""
+        """Call a function with the new value whenever the page changes a widget.
 
-        def changed(_name: str, _old: Any, new: Any) -> None:
-            if not self._filling:
-                function(new)
+        A widget whose value the function refuses returns to the previous one, which is still in force; only
+        what was written by hand stays, to be mended.
+        """
+
+        def connected(widget: Any) -> None:
+            def changed(_name: str, old: Any, new: Any) -> None:
+                if self._filling or new != getattr(widget, attribute):  # it was changed again since
+                    return
+                self.session.accepted()
+                try:
+                    function(new)
+                except InputError:
+                    if not isinstance(widget, TextInput):
+                        with self.filling():
+                            setattr(widget, attribute, old)
+                    raise
+
+            widget.on_change(attribute, self.session.reaction(changed))
 
         for widget in widgets:
-            widget.on_change(attribute, self.session.reaction(changed))
+            connected(widget)
 
     @contextlib.contextmanager
     def filling(self) -> Iterator[None]:
@@ -219,6 +242,18 @@ class View(ABC):
         limits = {name: theme.limits(shown) for name, shown in self.figures.items()}
         numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
         return replace(self.film(), limits=limits, caption=f"{self.verdict()}\n{numbers}")
+
+
+PREPARED: set[type[View]] = set()
+"""Kinds of views that are prepared, so that one can be made at once."""
+
+
+def prepared(kind: type[View]) -> type[View]:
+    """Prepare a kind of view, unless this is done."""
+    if kind not in PREPARED:
+        kind.prepare()
+        PREPARED.add(kind)
+    return kind
 
 
 def _value(widget: Any) -> Any:

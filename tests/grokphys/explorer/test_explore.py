@@ -123,7 +123,9 @@ def test_an_undisturbed_run_is_one_call_of_simulate():
     for steps in (1, 3, 8, 8):
         run.advance(steps)
     call = "physics.simulate(physics.ParticleSystem(alignment=2.0), steps=20, seed=5)"
-    assert run.python() == f"import physics\n\nE = {call}.final[0].copy()\n"
+    said = 'print("circle ratio {:.3f}, imperfections {}".format('
+    said += "physics.circle_ratio(E), physics.grid_imperfections(E)))"
+    assert run.python() == f"import physics\n\nE = {call}.final[0].copy()\n{said}\n"
     expected = physics.simulate(ParticleSystem(alignment=2.0), steps=20, seed=5, observables="circle_ratio")
     np.testing.assert_array_equal(run.positions, expected.final[0])
     kept = run.trajectory()
@@ -411,6 +413,7 @@ def page():
 
 def test_a_session_says_what_is_wrong_and_lives_on(page):
     view = page.view
+    view._modulus.value = 17
     view._modulus.value = 1
     assert page.bridge.message[1:] == ["error", "modulus must be at least 2, got 1"]
     view._modulus.value = 5

@@ -350,12 +350,12 @@ def test_a_shape_is_a_circle_or_a_grid_up_to_a_third_of_its_pair_sums():
 
 
 def test_a_flow_groks_where_one_representation_is_left():
-    assert verdicts.flow(0, 2, 0.0, 0.0).startswith("No pair")
-    assert "leave 1 more degree of freedom" in verdicts.flow(3, 3, 0.5, 1.0)
-    assert "leave 2 more degrees of freedom" in verdicts.flow(3, 4, 0.5, 1.0)
+    assert verdicts.flow(0, 2, 0.0, 0.0, 0.0).startswith("No pair")
+    assert "leave 1 more degree of freedom" in verdicts.flow(3, 3, 0.5, 1.0, 0.5)
+    assert "leave 2 more degrees of freedom" in verdicts.flow(3, 4, 0.5, 1.0, 0.5)
     groks = "It groks: the unique representation is reached, which answers 90 % of all pairs."
-    assert verdicts.flow(3, 2, 0.9, 1.0) == groks
-    assert verdicts.flow(3, 2, 0.9, 0.99).endswith("99 % of its parallelograms are satisfied.")
+    assert verdicts.flow(3, 2, 0.9, 1.0, 0.9) == groks
+    assert "99 % of all parallelograms are satisfied and 70 %" in verdicts.flow(3, 2, 0.9, 0.99, 0.7)
 
 
 def test_the_fate_of_a_circle_is_told_with_its_octave():

@@ -232,6 +232,9 @@ def test_what_is_not_allowed_is_said_on_the_page_and_nothing_changes(session):
     ]:
         view._pair.value = text
         assert session.bridge.message[1:] == ["error", sentence]
+    assert view._chosen is before
+    view._modulus.value = 17
+    before = view._chosen
     view._modulus.value = 1
     assert session.bridge.message[1:] == ["error", "modulus must be at least 2, got 1"]
     assert view._chosen is before

@@ -1,0 +1,102 @@
+"""The presets of all views: named states, each with what to watch for."""
+
+from grokphys.explorer.views.view import Preset
+
+TOY = {"kind": "toy addition", "tokens": 10, "dim": 1, "hidden": 64, "rate": "0.001"}
+"""Setting of the toy network, which is small enough to grok within a minute."""
+
+PARTICLES = (
+    Preset("a circle forms", "Watch 17 particles form a circle: the circle ratio falls below 1.2.", {}),
+    Preset(
+        "an imperfect grid",
+        "Weaker alignment: pair sums gather on a lattice, where some have neighbors of another class.",
+        {"alignment": 1.0, "step_size": 0.01, "seed": 89},
+        2,
+    ),
+    Preset(
+        "two starts, one law",
+        "Only the starts differ: the left one ends as a circle, the right one as a grid.",
+        {"alignment": 1.0, "step_size": 0.01, "seed": 20, "twin": True, "twin_seed": 89},
+        2,
+    ),
+    Preset(
+        "pull it apart",
+        "Drag a particle off the circle, or select it with the arrow keys. Arrows show where it would go.",
+        {"kind": "circle", "noise": 0.05, "arrows": True},
+    ),
+)
+
+NETWORKS = (
+    Preset(
+        "a circle forms",
+        "Watch the network place its 17 numbers on a circle (above). The particles (below) are faster.",
+        {"seed": 0},
+        8,
+    ),
+    Preset(
+        "an imperfect grid",
+        "Another start: the embedding of this network ends as a grid with imperfections.",
+        {"seed": 1},
+        8,
+    ),
+    Preset(
+        "it groks",
+        "It has learned its training pairs by step 750, and the held-out ones some hundred steps later.",
+        TOY | {"seed": 1, "decay": 2.0},
+        8,
+    ),
+    Preset(
+        "memorizes only",
+        "Without weight decay it memorizes its training pairs and never learns the held-out ones.",
+        TOY | {"seed": 0, "decay": 0.0},
+        8,
+    ),
+)
+
+THEORY = (
+    Preset(
+        "it groks",
+        "Watch the ten numbers become evenly spaced: 45 of the 55 pairs are enough for that.",
+        {},
+    ),
+    Preset(
+        "memorizes only",
+        "16 pairs leave six degrees of freedom: at the end, few parallelograms are satisfied.",
+        {"size": 16},
+    ),
+    Preset(
+        "in the plane",
+        "The same pairs, with embeddings in the plane: the numbers still end on a line.",
+        {"dim": 2},
+    ),
+)
+
+CIRCLES = (
+    Preset(
+        "circles survive",
+        "Watch a cloud of tokens turn into the strongest circle, while most other circles die out.",
+        {},
+        3,
+    ),
+    Preset(
+        "an octave is lost",
+        "Circle 22 is among the strongest at first, yet it dies out; circle 11, its octave, survives.",
+        {"plane": "frequency 22"},
+        3,
+    ),
+)
+
+NEURONS = (
+    Preset(
+        "neurons choose",
+        "Watch the race of one neuron: the frequency that diverges first in the exact flow wins.",
+        {},
+        5,
+    ),
+    Preset(
+        "pure waves",
+        "With ReLU and AdamW, each neuron ends with one frequency, and their contributions add up.",
+        {"activation": "relu", "optimizer": "AdamW", "rate": 0.005},
+        5,
+    ),
+)

@@ -1,0 +1,221 @@
+"""Ticks, curves, sentences and scripts: what the explorer answers agrees with what it shows."""
+
+import contextlib
+import io
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("bokeh", reason="bokeh is not installed")
+
+from bokeh.document import Document
+from sessions import drawn, followed, opened
+
+from grokphys.cli.main import main
+from grokphys.explorer.page import page as page_of
+from grokphys.explorer.runs import verdicts
+from grokphys.explorer.runs.history import History
+from grokphys.explorer.runs.ticks import log_ticks
+from grokphys.explorer.uploads import Uploads
+from grokphys.explorer.views.tabs import VIEWS
+
+PARTICLES, NETWORKS, THEORY, CIRCLES, NEURONS = VIEWS
+
+
+# -- axes ------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(-12, 12), st.floats(-4, 1.3))
+def test_a_logarithmic_axis_has_round_ticks_that_do_not_touch(begin, span):
+    low = 10.0**begin
+    high = low * 10 ** (10**span)
+    ticks = log_ticks(low, high)
+    assert ticks == sorted(set(ticks))
+    assert 2 <= len(ticks) <= 8
+    assert all(low * (1 - 1e-3) <= tick <= high * (1 + 1e-3) for tick in ticks)
+    apart = np.diff(np.log(ticks)) / np.log(high / low)
+    assert apart.min() > 0.1
+
+
+def test_ticks_of_known_axes():
+    assert log_ticks(1.02, 1.31) == [1.1, 1.2, 1.3]
+    assert log_ticks(2.1, 4.8) == [3.0, 4.0]
+    assert log_ticks(1, 30) == [1.0, 2.0, 5.0, 10.0, 20.0]
+    assert log_ticks(1e-6, 1e3) == [1e-6, 1e-4, 1e-2, 1.0, 100.0]
+    assert log_ticks(3, 3) == [3.0]
+    assert log_ticks(0, 3) == log_ticks(np.nan, 3) == []
+
+
+def test_the_circle_ratio_has_labels_within_a_decade_on_the_page_and_in_films():
+    page = opened(PARTICLES)
+    view = followed(page, "pull it apart", 30)
+    ratio = view._run.history["circle_ratio"]
+    assert ratio.max() < 1.5
+    for ticks in (view._ratio.figure.yaxis[0].ticker.ticks, drawn(view.film())["circle ratio"].get_yticks()):
+        assert sum(ratio.min() * 0.99 <= tick <= ratio.max() * 1.01 for tick in ticks) >= 2
+
+
+def test_the_race_is_seen_beside_the_flow_that_diverges():
+    page = opened(NEURONS)
+    view = followed(page, "neurons choose", 30)
+    trained = view._run.history["magnitude"][:, 0].max()
+    _, exact = view._run.flow(0)
+    assert exact.max() > 10 * trained, "the flow would hide it"
+    beside = np.array(view._race._beside.data["ys"])
+    assert trained <= np.nanmax(beside) <= 1.5 * trained
+    np.testing.assert_array_equal(beside[np.isfinite(beside)], exact.T[np.isfinite(beside)])
+    assert drawn(view.film())["race"].get_ylim()[1] < 1.5 * trained
+
+
+# -- what is said ----------------------------------------------------------------------------------------
+
+
+def test_the_imperfect_grid_is_a_lattice_that_has_settled():
+    view = followed(opened(PARTICLES), "an imperfect grid", 220)
+    assert view.verdict() == "Grid, 16 imperfections. Settled."
+    widths = np.linalg.svd(view._run.positions, compute_uv=False)
+    assert widths[1] > 0.7 * widths[0], "no line"
+    view = followed(opened(PARTICLES), "two starts, one law", 220)
+    assert re.fullmatch(r"Left: Circle, .* Settled\. Right: Grid, 16 .* Settled\.", view.verdict())
+
+
+def test_a_grid_on_a_line_is_called_so():
+    line = np.stack([np.arange(9.0), 0.01 * np.arange(9.0) ** 2], axis=1)
+    assert verdicts.shape(line - line.mean(axis=0), 2) == ("grid", "Grid on a line, 2 imperfections.")
+    assert verdicts.shape(line[:, :1] - 4, 0)[1].startswith("Perfect grid: ")
+
+
+def test_particles_that_jump_back_and_forth_have_not_settled():
+    history = History()
+    for step in range(21):
+        history.append(step, E=np.ones((3, 2)) * (1 + 0.05 * (step % 2)))
+    assert verdicts.motion(history, "E", stride=0.05) == "Jumps back and forth: take a smaller step η."
+    assert verdicts.motion(history, "E", stride=1e-3) == "Settled."
+    assert verdicts.motion(history, "E", since=15) == ""
+    page = opened(PARTICLES)
+    page.view.restore({"alignment": 1.0, "seed": 89})
+    for _ in range(200):
+        page.view.advance(1)
+    assert page.view.verdict() == "Grid, 16 imperfections. Jumps back and forth: take a smaller step η."
+
+
+def test_arrows_are_short_where_it_has_settled():
+    view = followed(opened(PARTICLES), "pull it apart", 0)
+    view._law["alignment"].value = 4.0
+
+    def longest():
+        view.show()
+        data = view._particles._arrows.data
+        return np.hypot(data["x1"] - data["x0"], data["y1"] - data["y0"]).max()
+
+    moving = longest()
+    for _ in range(10):
+        view.advance(10)
+    assert view.verdict().endswith("Settled.")
+    assert longest() < 0.02 < 0.1 < moving
+
+
+def test_the_theory_s_sentence_agrees_with_its_numbers():
+    page = opened(THEORY)
+    assert page.bridge.verdict == (
+        "Not there yet: these pairs determine one representation, which answers 98 % of all pairs, but "
+        "0 % of all parallelograms are satisfied and 82 % of all pairs are answered so far."
+    )
+    numbers = dict(page.bridge.status)
+    assert (numbers["ideal accuracy"], numbers["RQI"], numbers["accuracy"]) == (
+        "98.18 %",
+        "0.0000",
+        "81.82 %",
+    )
+
+
+def test_both_starts_have_their_curves():
+    view = followed(opened(PARTICLES), "two starts, one law", 10)
+    for curves, name, column in (
+        (view._ratio, "circle_ratio", "ratio"),
+        (view._imperfections, "imperfections", "imperfections"),
+    ):
+        beside = curves._beside.data
+        np.testing.assert_array_equal(beside["step"], view._twin.history.steps)
+        np.testing.assert_array_equal(beside[column], view._twin.history[name])
+        assert curves.figure.legend[0].visible
+        assert [item.label.value for item in curves.figure.legend[0].items] == ["left", "right"]
+    axes = drawn(view.film())
+    for name in ("circle ratio", "grid imperfections"):
+        curves = {line.get_label(): line.get_ydata() for line in axes[name].lines}
+        assert {"left", "right"} <= set(curves)
+        kept = view._twin.trajectory().observables[name.replace(" ", "_")][0]
+        np.testing.assert_array_equal(curves["right"], kept)
+    view.restore({})
+    view.show()
+    assert not view._ratio.figure.legend[0].visible
+    assert len(view._ratio._beside.data["step"]) == 0
+
+
+def test_the_map_of_the_classifier_fills_its_axes_in_every_frame():
+    page = opened(NETWORKS)
+    view = page.view
+    for _ in range(60):
+        view.advance(20)
+        view.show()
+    film = view.film()
+    for frame in (0, 1, film.frames // 2, -1):
+        ax = drawn(film, frame)["embedding sums"]
+        (image,) = ax.images
+        assert image.get_visible()
+        left, right, bottom, top = image.get_extent()
+        assert left <= ax.get_xlim()[0] < ax.get_xlim()[1] <= right
+        assert bottom <= ax.get_ylim()[0] < ax.get_ylim()[1] <= top
+
+
+# -- scripts, help ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (PARTICLES, ("circle ratio", "imperfections")),
+        (NETWORKS, ("train accuracy", "validation accuracy")),
+        (THEORY, ("ground states", "grokking rate", "ideal accuracy", "RQI", "accuracy")),
+        (CIRCLES, ("survivors", "rollout R²")),
+        (NEURONS, ("train loss", "train accuracy", "purity")),
+    ],
+)
+def test_a_script_prints_what_the_page_shows(kind, names):
+    page = opened(kind)
+    view = page.view
+    view.advance(3)
+    if kind is CIRCLES:
+        view._fitted = view._run.fit("least squares", last=100)
+    view.show()
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(view.python(), {})
+    shown = view.status()
+    for name in names:
+        for word in shown[name].replace(" %", "%").split():
+            assert word in said.getvalue(), (name, said.getvalue())
+
+
+def test_the_help_says_that_files_are_optional(capsys):
+    with pytest.raises(SystemExit):
+        main(["explore", "--help"])
+    said = capsys.readouterr().out
+    assert "[FILE|'PATTERN' ...]" in said.splitlines()[0]
+    assert "(default: none)" in said
+
+
+def test_a_new_page_has_a_sentence_before_its_session_begins(tmp_path):
+    for paths, words in (([], "Loading the first figures …"), ([tmp_path / "mine.h5"], "Opening mine.h5 …")):
+        document = Document()
+        page_of(VIEWS, paths, Uploads(tmp_path))(document)
+        given = document.template_variables
+        body = document.template.blocks["contents"](
+            document.template.new_context(given | {"roots": given, "embed": str})
+        )
+        html = "".join(body)
+        assert f'<p id="verdict" aria-live="polite">{words}</p>' in html
+        assert f'data-plays="{0 if paths else 1}" disabled>Play</button>' in html
