@@ -60,9 +60,9 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
         Name of the argument, for the message.
     value : object
         What was given; anything that ``float`` accepts.
-    minimum : float, default -inf
+    minimum : float, default -math.inf
         Smallest number that is allowed.
-    above : float, default -inf
+    above : float, default -math.inf
         Bound that the number must exceed.
 
     Returns
