@@ -183,7 +183,7 @@ def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **opti
     """Return an estimator with all terms up to second order in the components (Ding et al. 2024, Eq. 2).
 
     The terms are a constant, the components, and their products. Fit it with `fit_law`. It is nearly perfect
-    in sample, but its rollouts diverge; `Score.reached` says when.
+    in sample, but its rollouts diverge; `Score.reached` says how far they get.
 
     Parameters
     ----------
