@@ -61,8 +61,8 @@ class Motion:
     pairs : ndarray of int64, shape (n, 2)
         Run of the first ensemble and run of the second.
     paired : bool
-        Whether run k of the first ensemble is compared with run k of the second. Otherwise the run of the first
-        ensemble is the one whose final shape is nearest to the final shape of the run of the second.
+        Whether run k of the first ensemble is compared with run k of the second. Otherwise the run of the
+        first is the one whose final shape is nearest to the final shape of the run of the second.
     relabelling : ndarray of int64, shape (n, tokens)
         Token i of the second is token ``relabelling[k, i]`` of the first, the same in all frames.
     alignment : str

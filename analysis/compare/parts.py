@@ -167,7 +167,7 @@ class Parts:
         )
 
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
-        """Return the pairs of runs (n, 2) to compare, and whether run k of one belongs to run k of the other."""
+        """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number."""
         first, second = self.first, self.second
         same = first.runs == second.runs and len(first.sound) == len(second.sound)
         if paired and not same:
