@@ -26,9 +26,10 @@ NINE: tuple[Term, ...] = (
 class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Regression in which every component obeys one law of itself and of averages over all components.
 
-    It fits `dx_k = f(x_k; m₁, m₂, …)` with the same f for all k and ``m_p = mean_j x_j^p``. Relabeling tokens
-    by a unit of Z_p permutes the frequencies and changes nothing else, so a law that holds for all runs
-    commutes with permutations. This is the simplest such law: components compete for shared resources.
+    It fits `dx_k = f(x_k; m₁, m₂, …)` with the same f for all k and ``m_p = mean_j x_j^p``. Multiplying all
+    tokens by a number that has an inverse modulo p permutes the frequencies and changes nothing else. A law
+    that holds for all runs therefore commutes with permutations. This is the simplest such law: components
+    compete for shared resources.
 
     Parameters
     ----------
