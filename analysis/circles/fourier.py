@@ -24,8 +24,8 @@ def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (..., p // 2)
-        Signals of the frequencies k = 1 … ⌊p/2⌋, so that entry k-1 belongs to frequency k. They are the norms
-        of ``F_k = Σ_n exp(-2πi k n / p) E_n``. For even p the last frequency is its own conjugate.
+        Signals of the frequencies k = 1 … ⌊p/2⌋, so that entry k-1 belongs to frequency k. They are computed
+        from ``F_k = Σ_n exp(-2πi k n / p) E_n``. For even p the last frequency is its own conjugate.
 
     Raises
     ------

@@ -42,7 +42,7 @@ class Structures:
 
 
 def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> Structures:
-    """Return which final embeddings are circles, and the grid imperfections of all of them (Musat §3).
+    """Return which final embeddings are circles, and their grid imperfections (Musat, Algorithms 1 and 2).
 
     Parameters
     ----------

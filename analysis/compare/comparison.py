@@ -164,8 +164,8 @@ def compare(
     ----------
     simulated, trained : Trajectory, ndarray (runs, frames, tokens, dim), or sequence of these
         The two ensembles. Several trajectories count as one ensemble, and the frames of an array are steps 0,
-        1, 2, …. Runs whose first or last frame is not finite are left out, and `notes` says so. Shapes are
-        compared only if the numbers of tokens are equal.
+        1, 2, …. Runs whose first or last frame is not finite are left out, which `Comparison.notes` reports.
+        Shapes are compared only if the numbers of tokens are equal.
     names : pair of str, default ("simulated", "trained")
         Names of the ensembles in results and messages.
     align : str, default "auto"
@@ -181,7 +181,7 @@ def compare(
     symmetry : Symmetry, optional
         Relabelings of the tokens that do not change the problem. By default they are those that both problems
         allow and that map a fixed training set onto itself. In many dimensions, where the search would take
-        long, no relabelings are used, and `notes` says so.
+        long, no relabelings are used, which `Comparison.notes` reports.
     operation : Operation, optional
         Operation that is learned. By default it is what the trajectories record, or addition modulo the
         number of tokens.

@@ -61,8 +61,8 @@ class Motion:
     pairs : ndarray of int64, shape (n, 2)
         Run of the first ensemble and run of the second.
     paired : bool
-        Whether the runs of a pair start from the same shape. Otherwise the run of the first ensemble is the
-        one whose final shape is nearest to that of the run of the second.
+        Whether run k of the first ensemble is compared with run k of the second. Otherwise the run of the
+        first is the one whose final shape is nearest to the final shape of the run of the second.
     relabelling : ndarray of int64, shape (n, tokens)
         Token i of the second is token ``relabelling[k, i]`` of the first, the same in all frames.
     alignment : str
@@ -162,7 +162,7 @@ def compare_motion(
     symmetry : Symmetry
         Relabelings of the tokens to search.
     paired : bool
-        Whether the runs of a pair start from the same shape.
+        Whether run k of one ensemble belongs to run k of the other. The start then does not count in means.
     align : str
         "scaling" takes the factor τ with the least mean error, "ends" the factor with which both end
         together, and "none" leaves times as they are. Any other word names the observable in `progress`.

@@ -155,8 +155,8 @@ class OnsetDifference:
     p_value : float
         Two-sided p-value of the log-rank test that both reach it at the same times; NaN if no run reaches it.
     ratio : Interval
-        Ratio of the onset time of the second ensemble to that of the first, also for runs that never reach
-        the threshold. A bound is infinite or 0 if the data do not limit it.
+        Ratio of the onset time of the second ensemble to the onset time of the first. Runs that never reach
+        the threshold count as censored. A bound is infinite or 0 if the data do not limit it.
     paired_ratio : Interval
         Geometric mean of second over first over the pairs of runs that both reach it; NaN if runs are not
         paired.
@@ -183,8 +183,8 @@ class OnsetDifference:
     def differs(self) -> bool:
         """Whether the two ensembles reach the threshold at significantly different times.
 
-        The p-value must be below 0.05, which is Holm's in a comparison and otherwise that of the test, and
-        the interval of the ratio must not contain 1.
+        The p-value must be below 0.05; in a comparison it is Holm's, and otherwise the p-value of the test.
+        In addition, the interval of the ratio must not contain 1.
         """
         return is_shown(self.adjusted_p_value, self.p_value) and not self.ratio.covers(1.0)
 

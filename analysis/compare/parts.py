@@ -167,7 +167,7 @@ class Parts:
         )
 
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
-        """Return the pairs of runs (n, 2) to compare, and whether the runs of a pair have the same start."""
+        """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number."""
         first, second = self.first, self.second
         same = np.array_equal(first.sound, second.sound)
         if paired and not same:

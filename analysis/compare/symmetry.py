@@ -91,6 +91,8 @@ def no_relabelling(tokens: int) -> Symmetry:
 def affine_maps(tokens: int) -> Symmetry:
     """Return the maps i → u i + c (mod tokens) with a unit u, which permute the classes of modular sums.
 
+    A unit is a number from 1 to `tokens` that has no factor in common with `tokens`.
+
     Parameters
     ----------
     tokens : int

@@ -35,7 +35,7 @@ class Recipe:
     alpha : float or {"aic", "bic", "cv"}, default 0.01
         Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`.
     l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net, from 0 to 1; it must be greater than 0 if it is used.
+        Fraction of the L1 norm in the elastic net, from 0 to 1. The linear and the quadratic law refuse 0.
     max_iter : int, default 100_000
         Largest number of sweeps of coordinate descent for each target.
     kind : {"increment", "generator"}, default "increment"
@@ -184,8 +184,8 @@ def fit_batch(
     Returns
     -------
     HonestScores
-        Scores and the law. `Law.missed` lists the components whose fits have not converged; there is no
-        warning.
+        Scores and the law. `Law.missed` lists the components whose fits have not converged, in place of a
+        `ConvergenceWarning`.
 
     Raises
     ------

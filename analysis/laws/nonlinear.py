@@ -26,9 +26,10 @@ NINE: tuple[Term, ...] = (
 class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Regression in which every component obeys one law of itself and of averages over all components.
 
-    It fits `dx_k = f(x_k; m₁, m₂, …)` with the same f for all k and ``m_p = mean_j x_j^p``. Relabeling tokens
-    by a unit of Z_p permutes the frequencies and changes nothing else, so a law that holds for all runs
-    commutes with permutations. This is the simplest such law: components compete for shared resources.
+    It fits `dx_k = f(x_k; m₁, m₂, …)` with the same f for all k and ``m_p = mean_j x_j^p``. Multiplying all
+    tokens by a number that has an inverse modulo p permutes the frequencies and changes nothing else. A law
+    that holds for all runs therefore commutes with permutations. This is the simplest such law: components
+    compete for shared resources.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **opti
     """Return an estimator with all terms up to second order in the components (Ding et al. 2024, Eq. 2).
 
     The terms are a constant, the components, and their products. Fit it with `fit_law`. It is nearly perfect
-    in sample, but its rollouts diverge; `Score.reached` says when.
+    in sample, but its rollouts diverge; `Score.reached` says how far they get.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ class Axis:
     scale : {"linear", "log"}, default "linear"
         Whether cells have equal width, or an equal ratio of their ends; "log" needs a `low` greater than 0.
     whole : bool, default False
-        Whether only whole numbers are allowed. A cell then reaches half a unit beyond `low` and `high`, and
-        is not halved if a half would hold no whole number.
+        Whether only whole numbers are allowed. The axis then reaches half a unit beyond `low` and `high`, and
+        a cell is not halved if a half would hold no whole number.
     label : str, optional
         Label in figures, by default the name.
 

@@ -60,8 +60,8 @@ class Difference:
     def differs(self) -> bool:
         """Whether the two ensembles differ significantly in this quantity.
 
-        The p-value must be below 0.05, which is Holm's in a comparison and otherwise that of the test, and no
-        interval of the difference or of an effect size may contain 0.
+        The p-value must be below 0.05; in a comparison it is Holm's, and otherwise the p-value of the test.
+        In addition, no interval of the difference or of an effect size may contain 0.
         """
         intervals = (self.difference, *self.effects.values())
         return is_shown(self.adjusted_p_value, self.p_value) and not any(one.covers(0.0) for one in intervals)
