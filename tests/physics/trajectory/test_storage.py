@@ -181,6 +181,8 @@ def test_layout_and_filters(stored):
         assert file["observables/loss/step"] == file["particles/tokens/position/step"], "a hard link"
         assert file["observables/signals/step"] != file["particles/tokens/position/step"]
         assert all(len(axis) == 1 for axis in value.dims), "a scale on every axis"
+        for name in ("particle", "axis"):
+            assert file[f"particles/tokens/{name}"].attrs["NAME"] == name.encode()
         assert file["parameters"].attrs["schema"] == b"grokphys-trajectory"
         assert file["parameters"].attrs["seed"] == b"3"
 

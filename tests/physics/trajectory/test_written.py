@@ -1,6 +1,7 @@
 """What is written where: whose name a file bears, what it replaces, and in which order its points stand."""
 
 import threading
+import time
 from importlib import metadata
 
 import h5py
@@ -10,7 +11,7 @@ import pytest
 from physics import FileFormatError, InputError, OutputError, Trajectory
 from physics.trajectory.header import Header, Layout
 from physics.trajectory.locks import claim
-from physics.trajectory.log import FRAMES, LogWriter
+from physics.trajectory.log import FRAMES, Log, LogWriter
 from physics.trajectory.provenance import code_version, made_with
 from physics.trajectory.recording import MemoryRecorder
 from physics.trajectory.stored import damage
@@ -132,6 +133,16 @@ def test_a_flush_that_fails_says_so(tmp_path, monkeypatch):
             recorder.append(0, 0.0, np.ones((1, 3, 1)))
             with pytest.raises(OutputError, match="No space left on device"):
                 recorder.flush()
+
+
+def test_a_frame_is_written_without_another_one_to_push_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("physics.trajectory.writer.FLUSH_SECONDS", 0.02)
+    path, begun = tmp_path / "t.h5", time.monotonic()
+    with FileRecorder(path, Layout(1, 3, 1, "float64"), {}) as recorder:
+        recorder.append(0, 0.0, np.ones((1, 3, 1)))
+        while not (found := Log(path.with_name("t.h5.partial")).frames) and time.monotonic() - begun < 20:
+            time.sleep(0.01)
+    assert found == 1
 
 
 def test_nothing_is_taken_by_a_recorder_whose_thread_has_ended(tmp_path):
