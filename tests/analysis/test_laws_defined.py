@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import analysis
-from analysis.laws.ode import ODEFit
+from analysis.laws.ode import FitWarning, ODEFit, fit_each, fit_trajectories
+from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.resampling import resample_coefficients
 from analysis.laws.scores import honest_scores
 
@@ -84,3 +85,52 @@ def test_a_resample_of_a_recipe_is_of_its_seed_and_its_window():
         )
         np.testing.assert_array_equal(found.A_low, expected.A_low)
         np.testing.assert_array_equal(found.inclusion, expected.inclusion)
+
+
+def test_cross_validation_leaves_out_trajectories_of_any_length():
+    rng = np.random.default_rng(2)
+    runs = [np.cumsum(rng.standard_normal((n, 3)), axis=0) * k for k, n in enumerate((12, 25, 9, 17), 1)]
+    found = fit_trajectories(runs, alpha="cv", cv=4)
+    states, changes = (
+        np.concatenate(part) for part in zip(*((x[:-1], np.diff(x, axis=0)) for x in runs), strict=True)
+    )
+    names = [name for name, x in zip("cadb", runs, strict=True) for _ in x[1:]]
+    grouped = LinearODERegressor("lasso", "cv", cv=4).fit(states, changes, names)
+    np.testing.assert_allclose(found.alpha, grouped.alpha_)
+    plain = LinearODERegressor("lasso", "cv", cv=4).fit(states, changes)
+    assert (plain.alpha_ != grouped.alpha_).any()
+
+
+@pytest.mark.parametrize(("penalty", "l1_ratio"), [("lasso", 0.5), ("elastic-net", 0.25)])
+def test_the_warning_says_below_which_penalty_coefficients_appear(penalty, l1_ratio):
+    x = np.cumsum(np.random.default_rng(3).standard_normal((30, 2)), axis=0)
+
+    def fitted(alpha):
+        return fit_trajectories(x, penalty=penalty, alpha=alpha, l1_ratio=l1_ratio)
+
+    with pytest.warns(FitWarning, match="leaves no coefficient") as caught:
+        assert not fitted(1e6).A.any()
+    limit = float(str(caught[0].message).rpartition("below ")[2])
+    assert fitted(0.98 * limit).A.any()
+    with pytest.warns(FitWarning, match="leaves no coefficient"):
+        fitted(1.02 * limit)
+
+
+def test_the_score_of_each_trajectory_is_that_of_the_components_that_vary():
+    x = np.cumsum(np.random.default_rng(4).standard_normal((2, 20, 3)), axis=1)
+    x[1, :, 2] = 7.0
+    found = fit_each(x, alpha=0.05)
+    for k, parts in enumerate(([0, 1, 2], [0, 1])):
+        changes = np.diff(x[k], axis=0)
+        rest = changes - (x[k, :-1] @ found.A[k].T + found.b[k])
+        r2 = 1 - (rest**2).sum(axis=0)[parts] / ((changes - changes.mean(axis=0)) ** 2).sum(axis=0)[parts]
+        assert found.r2_in_sample[k] == pytest.approx(r2.mean())
+
+
+def test_a_batch_is_split_where_it_is_asked_to_be():
+    x = np.cumsum(np.random.default_rng(5).standard_normal((2, 40, 2)), axis=1)
+    runs = [analysis.Signals(np.arange(40), values, []) for values in x]
+    recipe = analysis.Recipe(penalty=None)
+    found = [analysis.fit_batch(runs, recipe, split=split).forward for split in (0.25, 0.5)]
+    assert found == [honest_scores(recipe.fit, list(x), split=split).forward for split in (0.25, 0.5)]
+    assert found[0] != found[1]
