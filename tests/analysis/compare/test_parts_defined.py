@@ -214,6 +214,16 @@ def test_points_on_a_line_are_no_circles():
         assert "lasting circle" not in compare(*both).onsets
 
 
+def test_coordinates_of_a_flow_are_compared_as_they_are_with_whatever_stands_beside_it():
+    positions = noise(3, 4, 5, 2)
+    flow = Trajectory(positions, range(4), parameters={"system": {"type": "AffineFlow"}})
+    other = Trajectory(noise(3, 4, 5, 2, seed=1), range(4))
+    for both in ((flow, other), (other, flow), (flow, [other, flow])):
+        assert compare(*both).shapes is None
+    assert compare(other, other).shapes is not None
+    assert compare(flow, other, states=False).shapes is not None
+
+
 def test_examples_that_were_given_by_number_allow_no_relabelling():
     fixed = ensemble(noise(3, 5, 2))
     fixed = Trajectory(fixed.positions, fixed.steps, parameters={"train_examples": [0, 1]})
