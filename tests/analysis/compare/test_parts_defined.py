@@ -222,6 +222,9 @@ def test_coordinates_of_a_flow_are_compared_as_they_are_with_whatever_stands_bes
         assert compare(*both).shapes is None
     assert compare(other, other).shapes is not None
     assert compare(flow, other, states=False).shapes is not None
+    round_ = Trajectory(np.array([[noise(5, 2, seed=k), ring(5, 1)] for k in range(3)]), [0, 1])
+    assert "lasting circle" in compare(round_, round_, align="none").onsets
+    assert "lasting circle" not in compare(round_, round_, align="none", states=True).onsets
 
 
 def test_examples_that_were_given_by_number_allow_no_relabelling():

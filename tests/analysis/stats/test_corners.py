@@ -10,7 +10,7 @@ import physics
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.prediction import fitness, survival_rates
 from analysis.circles.structures import class_options, recorded_operation
-from analysis.stats.intervals import Interval, clustered_proportion
+from analysis.stats.intervals import Interval, clustered_proportion, readable
 from analysis.stats.transitions import fit_critical_values, median_crossing
 from physics import Operation, Trajectory
 
@@ -91,3 +91,12 @@ def test_what_is_learned_follows_from_the_type_unless_it_is_recorded(made, modul
         assert (found.tokens, found.modulus) == (7, modulus)
     assert recorded_operation({"model": {"type": "mine"}}, 7) is None
     assert recorded_operation({}, 7) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(math.nan, "-"), (math.inf, "∞"), (-math.inf, "-∞"), (0.0, "0"), (0.00012345, "0.000123"),
+     (-41.26, "-41.3"), (123456.0, "123000"), (2.5e7, "2.50 × 10⁷"), (1.2e-5, "1.20 × 10⁻⁵")],
+)  # fmt: skip
+def test_numbers_are_written_with_three_digits_and_without_exponents_where_people_do(value, text):
+    assert readable(value) == text
