@@ -136,3 +136,40 @@ def test_calibration_is_the_definition():
     half = stats.t.ppf(0.975, 3) * error
     assert found.slope.estimate == pytest.approx(line[1])
     assert (found.slope.low, found.slope.high) == pytest.approx((line[1] - half, line[1] + half))
+
+
+def test_an_interval_is_expanded_for_the_smaller_of_two_samples():
+    """The five alone would not scatter; the fifty do, and are expanded as five are (Hesterberg 2015)."""
+    rng = np.random.default_rng(3)
+    few, many = 1e-3 * rng.standard_normal(5), rng.standard_normal(50)
+    expected = (5 / 4) ** 0.5 * stats.t.ppf(0.975, 4)
+    for samples in ((few, many), (many, few)):
+        found = bootstrap(samples, lambda a, b: a.mean(axis=-1) - b.mean(axis=-1))
+        half = (found.high - found.low) / 2 / (many.std() / 50**0.5)
+        assert half == pytest.approx(expected, rel=0.12)
+
+
+def test_a_seed_draws_the_intervals_and_the_permutations_of_values_anew():
+    x, y = np.random.default_rng(4).standard_normal((2, 12))
+    first, again, other = (analysis.compare_values("x", x, y, seed=seed) for seed in (0, 0, 1))
+    for one, differs in ((again, False), (other, True)):
+        assert (one.difference.low != first.difference.low) is differs
+        assert (one.effects["Hedges' g"].low != first.effects["Hedges' g"].low) is differs
+        assert (one.p_value != first.p_value) is differs
+
+
+@pytest.mark.parametrize("alone", [0, 1])
+def test_one_value_against_many_is_as_extreme_as_it_is_far_from_all(alone):
+    one, many = np.array([3.0]), np.array([0.0, 1.0, 2.0, 4.0, 5.5, 3.0])
+    pooled = np.concatenate([one, many])
+    for value in (3.0, 6.0):
+        pooled[0] = value
+        far = np.abs(pooled - pooled.mean())
+        samples = (pooled[:1], many) if not alone else (many, pooled[:1])
+        assert permutation_p_value(*samples) == pytest.approx(np.mean(far >= far[0] - 1e-12))
+
+
+def test_values_that_are_not_finite_are_no_values():
+    found = analysis.compare_values("x", [1.0, 2.0, np.inf, np.nan], [3.0, -np.inf, 4.0, 5.0])
+    assert [sample.tolist() for sample in found.samples] == [[1, 2], [3, 4, 5]]
+    assert found.difference.estimate == -2.5

@@ -11,7 +11,7 @@ from scipy import stats
 
 from analysis import PHASES, Axis, Majority, Refinement, classify_phases, phase_diagram, proportion
 from analysis.phases.cells import Cell, Run
-from analysis.phases.diagram import PhaseDiagram
+from analysis.phases.diagram import PhaseDiagram, _edge
 from analysis.plots.phases import COLORS, show_phases
 from physics.errors import InputError
 
@@ -246,6 +246,47 @@ def test_intervals_of_shares_hold_the_truth():
         diagram = phase_diagram(X, Y, evaluate, Refinement(2, 4, 0))
         covered += diagram.shares()["grokking"].covers(truth)
     assert covered >= 53
+
+
+def three_cells():
+    """Half of the plane in one cell of comprehension, and two fine cells beside it."""
+
+    def runs(*steps):
+        return [Run(k, *one, str(classify_phases(*one))) for k, one in enumerate(steps)]
+
+    return [
+        Cell((0.0, 0.5), (0.0, 1.0), (1e-3, 5.0), 0, runs((1, 2), (1, 2))),
+        Cell(
+            (0.5, 1.0), (0.0, 0.5), (1e-2, 2.0), 1, runs((1, NAN), (NAN, 5), (NAN, NAN), (1, NAN), (1, NAN))
+        ),
+        Cell((0.5, 1.0), (0.5, 1.0), (1e-2, 8.0), 1, runs((1, NAN), (1, NAN))),
+    ]
+
+
+def test_shares_of_cells_of_several_sizes_count_as_kish_says():
+    shares = PhaseDiagram(X, Y, 1000, 0.5, three_cells()).shares()
+    effective = 1 / (0.5**2 / 2 + 0.25**2 / 5 + 0.25**2 / 2)
+    for phase, share in (("comprehension", 0.5), ("memorization", 0.25 * 3 / 5 + 0.25)):
+        expected = proportion(share * effective, effective)
+        found = shares[phase]
+        assert (found.estimate, found.low, found.high) == pytest.approx((share, expected.low, expected.high))
+    right = PhaseDiagram(X, Y, 1000, 0.5, three_cells()).shares(((0.5, 1.0), (0.0, 0.5)))
+    assert right["memorization"].estimate == pytest.approx(3 / 5)
+    assert right["confusion"].estimate == pytest.approx(2 / 5)
+
+
+def test_a_row_counts_the_runs_that_validate_and_never_fit():
+    rows = PhaseDiagram(X, Y, 1000, 0.5, three_cells()).rows()
+    assert [row["validation_only"] for row in rows] == [0, 1, 0]
+    assert [row["runs"] for row in rows] == [2, 5, 2]
+    assert [row["confusion"] for row in rows] == [0, 2, 0]
+
+
+def test_on_a_border_coarse_cells_are_cut_first_and_then_the_least_certain():
+    diagram = PhaseDiagram(X, Y, 1000, 0.5, three_cells())
+    places = {id(cell): k for k, cell in enumerate(diagram.cells)}
+    assert [places[id(cell)] for cell in _edge(diagram, 2)] == [0, 1, 2]
+    assert [places[id(cell)] for cell in _edge(diagram, 1)] == [0]
 
 
 def test_unclear_cells_get_more_runs_until_they_are_decided_or_have_the_most():

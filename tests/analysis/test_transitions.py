@@ -110,3 +110,25 @@ def test_a_curve_that_does_not_fit_says_so_and_widens_its_interval():
 def test_bad_input(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+def test_half_of_the_samples_have_passed_between_the_values():
+    """Before the first value none has; the crossing is interpolated, and so are those of Wilson's bounds."""
+    found = median_crossing([3.0, 3.0, 3.0, 4.0], 0.5)
+    assert (found.estimate, found.count) == (pytest.approx(2.5 + 0.5 * 0.5 / 0.75), 4)
+    shares = [proportion(k, 4) for k in (0, 3, 4)]
+    for side, bound in ((found.low, "high"), (found.high, "low")):
+        values = [getattr(one, bound) for one in shares]
+        assert side == pytest.approx(np.interp(0.5, values, [2.5, 3.0, 4.0]))
+    assert found.low < found.estimate < found.high
+
+
+def test_a_curve_that_fits_better_than_chance_has_no_narrower_interval():
+    r = np.linspace(0.2, 0.8, 13)
+    p = curve(r, 0.5, 0.1, 1.0)
+    found = fit_transition(r, np.round(1000 * p), np.full(13, 1000))
+    assert 0 < found.misfit < 0.1
+    # A logistic curve in log r of the width w: the Fisher information of the center, alone, bounds its error.
+    information = np.sum(1000 * p * (1 - p)) / 0.1**2
+    half = np.log(found.critical.high / found.critical.low) / 2
+    assert half > 0.95 * 1.96 / information**0.5

@@ -214,6 +214,19 @@ def test_points_on_a_line_are_no_circles():
         assert "lasting circle" not in compare(*both).onsets
 
 
+def test_coordinates_of_a_flow_are_compared_as_they_are_with_whatever_stands_beside_it():
+    positions = noise(3, 4, 5, 2)
+    flow = Trajectory(positions, range(4), parameters={"system": {"type": "AffineFlow"}})
+    other = Trajectory(noise(3, 4, 5, 2, seed=1), range(4))
+    for both in ((flow, other), (other, flow), (flow, [other, flow])):
+        assert compare(*both).shapes is None
+    assert compare(other, other).shapes is not None
+    assert compare(flow, other, states=False).shapes is not None
+    round_ = Trajectory(np.array([[noise(5, 2, seed=k), ring(5, 1)] for k in range(3)]), [0, 1])
+    assert "lasting circle" in compare(round_, round_, align="none").onsets
+    assert "lasting circle" not in compare(round_, round_, align="none", states=True).onsets
+
+
 def test_examples_that_were_given_by_number_allow_no_relabelling():
     fixed = ensemble(noise(3, 5, 2))
     fixed = Trajectory(fixed.positions, fixed.steps, parameters={"train_examples": [0, 1]})

@@ -147,3 +147,17 @@ def test_what_cannot_be_relabelled_is_refused(call, sentence):
     with pytest.raises(InputError) as error:
         call()
     assert str(error.value).startswith(sentence)
+
+
+def test_of_relabellings_that_fit_alike_the_first_is_taken():
+    """A circle is its own mirror image: the unit 1 is kept, and the unit -1 not looked for."""
+    angle = 2 * np.pi * np.arange(7) / 7
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    maps = analysis.affine_maps(7)
+    found, label = analysis.procrustes_disparity([circle], [circle], maps)
+    assert found[0, 0] == pytest.approx(0, abs=1e-12)
+    moved = maps.permutations[label[0, 0]]
+    assert (moved[1] - moved[0]) % 7 == 1
+    listed = Symmetry("list", np.array([[1, 2, 3, 4, 5, 6, 0], np.arange(7), (-np.arange(7)) % 7]))
+    a, b = standard_pair(circle[None], circle[None])
+    assert best_relabelling(a, b, listed)[1] in (0, 1)

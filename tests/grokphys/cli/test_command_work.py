@@ -1,6 +1,9 @@
 """What commands do at work: files that are refused first, frames that are followed, bars that move."""
 
 import signal
+import sys
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -150,3 +153,26 @@ def test_the_status_of_a_command_is_a_number(monkeypatch):
     monkeypatch.setitem(COMMANDS, "info", lambda: True)
     status = main(["info"])
     assert (status, type(status)) == (1, int)
+
+
+def test_an_interrupt_that_python_loses_is_sent_again_and_nothing_else_is(monkeypatch):
+    lost, timers = [], []
+
+    def timer(*given):
+        timers.append(given)
+        return SimpleNamespace(start=lambda: timers.append("started"))
+
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+    monkeypatch.setattr(interrupts.threading, "Timer", timer)
+    before = sys.unraisablehook
+    with interrupts.kept():
+        other = SimpleNamespace(exc_type=ValueError)
+        sys.unraisablehook(other)
+        assert (lost, timers) == ([other], [])
+        for kind in (KeyboardInterrupt, interrupts.Terminated):
+            sys.unraisablehook(SimpleNamespace(exc_type=kind))
+            main = threading.main_thread().ident
+            again = (interrupts.AGAIN_AFTER, signal.pthread_kill, (main, signal.SIGINT))
+            assert timers[-2:] == [again, "started"]
+        assert lost == [other]
+    assert sys.unraisablehook is before

@@ -137,6 +137,9 @@ AXES = {
 }
 """Ranges of the learning rate of the decoder and of the other axis, as the figures show them."""
 
+CONTINUED = ("ding-6", "ding-7")
+"""Results that an earlier run had kept networks for: only the seeds of the others were heard."""
+
 
 class Heard(Exception):  # noqa: N818 - it ends the recipe, and is no error
     """A training that is not run."""
@@ -177,7 +180,8 @@ def test_a_recipe_trains_what_the_paper_states(name, asked):
             assert values.max() < high
     assert {argument: asked[argument] for argument in expected} == expected
     stored = read_result(DOCS / "results" / name)
-    assert stored is None or asked["seed"] in stored.about["seeds"]
+    if stored is not None and name not in CONTINUED:
+        assert asked["seed"] in stored.about["seeds"]
 
 
 def test_every_plane_is_among_them():

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +13,7 @@ import nets
 import physics
 from analysis import Recipe, Signals
 from grokphys.report import comparing, laws
+from grokphys.report.circles import score_table
 from grokphys.report.page import Picture, Section, Table, write_report
 from physics import InputError
 
@@ -91,6 +92,16 @@ def test_a_summary_remarks_what_the_scores_hide(fitted):
         )  # fmt: skip
         text = laws.summary(part, recipe, "w")
         assert (said in text) if said else ("diverge" not in text)
+
+
+def test_a_table_counts_the_coefficients_and_the_fits_of_a_linear_law(fitted):
+    _, recipe, scores = fitted
+    law = replace(
+        scores.law, A=np.array([[0.0, 1, 0], [2, 0, 0], [0, 0, 3]]), converged=np.array([True, False, True])
+    )
+    table = score_table({recipe.label: replace(scores, law=law)}, "w")
+    assert table.header[-2:] == ["nonzero coefficients", "converged fits"]
+    assert table.rows[0][-2:] == ["3 of 9", "2 of 3"]
 
 
 def test_recipes_are_what_the_options_say():

@@ -10,10 +10,10 @@ import pytest
 import nets
 import physics
 from grokphys.models import PER_MEMBER
-from grokphys.sweeps import config, index, pack, run
+from grokphys.sweeps import config, index, pack, run, work
 from grokphys.sweeps.config import coerced, declaration
 from grokphys.sweeps.work import Outcome
-from physics import InputError
+from physics import FileFormatError, InputError
 
 TRAIN = {"kind": "train", "fixed": {"tokens": 5, "hidden": 8, "runs": 2, "steps": 30}}
 SIMULATE = {"kind": "simulate", "fixed": {"tokens": 7, "runs": 3, "steps": 30, "first_run": 4}}
@@ -173,6 +173,17 @@ def test_a_file_belongs_to_a_pack_if_all_numbers_agree():
     assert one.made(made)
     assert not one.made(made | {"learning_rate": [0.3, 0.4]})
     assert not one.made(made | {"run_numbers": [0, 2]})
+
+
+def test_the_file_of_another_pack_is_not_taken_for_ones_own(tmp_path):
+    one, other = (packs(SIMULATE, steps=2, alignment=value)[0] for value in (0.5, 0.6))
+    (fewer,) = packs(SIMULATE, steps=2, alignment=0.5, runs=2)
+    path = tmp_path / "x.h5"
+    one.run(path)
+    assert work._read_through(path, one).runs == 3
+    for wrong in (other, fewer):
+        with pytest.raises(FileFormatError, match="holds other runs than its name says"):
+            work._read_through(path, wrong)
 
 
 def test_one_pack_is_tried_first_of_each_combination_of_kernels():

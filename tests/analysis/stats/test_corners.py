@@ -1,0 +1,102 @@
+"""Corners of intervals, circles and structures, each against its definition."""
+
+import math
+
+import numpy as np
+import pytest
+
+import analysis
+import physics
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.prediction import fitness, survival_rates
+from analysis.circles.structures import class_options, recorded_operation
+from analysis.stats.intervals import Interval, clustered_proportion, readable
+from analysis.stats.transitions import fit_critical_values, median_crossing
+from physics import Operation, Trajectory
+
+
+def test_a_bound_that_the_data_do_not_limit_stays_open_within_what_is_possible():
+    open_ = Interval(0.9, 0.5, math.inf, 3).within(0.0, 1.0)
+    assert (open_.low, open_.high, open_.count) == (0.5, math.inf, 3)
+    assert math.isnan(Interval(0.9, math.nan, 1.2, 3).within(0.0, 1.0).low)
+    cut = Interval(0.9, -0.1, 1.2, 3).within(0.0, 1.0)
+    assert (cut.estimate, cut.low, cut.high) == (0.9, 0.0, 1.0)
+
+
+def test_groups_without_a_trial_are_no_groups():
+    assert clustered_proportion([3, 0, 5, 0], [9, 0, 7, 0]) == clustered_proportion([3, 5], [9, 7])
+    assert math.isnan(clustered_proportion([3, 0], [9, 0]).low), "a single group has no interval"
+
+
+def test_transitions_of_single_samples_count_samples_not_values():
+    values = np.repeat([0.2, 0.3, 0.4, 0.5], [2, 5, 4, 1])
+    assert fit_critical_values(values, 0.1).critical.count == 12
+    assert median_crossing(values, 0.1).count == 12
+
+
+def test_the_majority_may_be_that_of_the_survivors():
+    rng = np.random.default_rng(0)
+    alive = rng.random((12, 6)) < 0.8
+    signals = rng.normal(size=alive.shape) + alive
+    share = alive.mean()
+    assert share > 0.6
+    assert fitness(signals, rng.normal(size=alive.shape), alive, resamples=2).majority == share
+    assert fitness(signals, signals, ~alive, resamples=2).majority == pytest.approx(share)
+
+
+def test_a_value_on_the_edge_of_two_bins_belongs_to_the_upper_one():
+    values, alive = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([True, False, True, True, False])
+    first, second = survival_rates(values, alive, bins=2)
+    assert (first.low, first.high, second.low, second.high) == (1, 3, 3, 5)
+    assert (first.rate.count, second.rate.count) == (2, 3)
+    assert (first.rate.estimate, second.rate.estimate) == (0.5, pytest.approx(2 / 3))
+
+
+def test_survivors_are_those_of_the_end_whatever_window_is_looked_at():
+    angle = 2 * np.pi * np.arange(7) / 7
+    rings = [np.stack([np.cos(k * angle), np.sin(k * angle)], axis=1) for k in (1, 2)]
+    E = np.array([[rings[0], rings[0], rings[1] + 0.4 * rings[0]]])
+    trajectory = Trajectory(E, [0, 5, 10])
+    found = analysis.circles_of(trajectory, 0, 5)
+    assert found.steps.tolist() == [0, 5]
+    assert found.survived.tolist() == [[False, True, False]]
+    signals = fourier_signals(E[0, -1])
+    low = analysis.circles_of(trajectory, 0, 5, threshold=float(signals[0]) * 0.9)
+    assert low.survived.tolist() == [[True, True, False]]
+    assert (
+        analysis.circles_of(trajectory, factor=1.0).survived.tolist()
+        == (signals > signals.mean())[None].tolist()
+    )
+
+
+def test_plain_addition_has_a_class_for_each_sum():
+    assert class_options(Operation(7)) == {"modulus": 14}
+    assert class_options(Operation(7, 5)) == {"modulus": 5}
+    group = physics.symmetric(3)
+    assert class_options(Operation(group=group)) == {"group": group}
+
+
+@pytest.mark.parametrize(
+    ("made", "modulus"),
+    [
+        ({"type": "ParticleSystem"}, 7), ({"type": "ConstantAttention"}, 7), ({"type": "EmbeddingMLP"}, 7),
+        ({"type": "TokenTransformer"}, 7), ({"type": "EffectiveTheory"}, None),
+        ({"type": "ToyAddition"}, None),
+        ({"type": "ToyAddition", "modulus": 5}, 5), ({"type": "mine", "modulus": 3}, 3),
+    ],
+)  # fmt: skip
+def test_what_is_learned_follows_from_the_type_unless_it_is_recorded(made, modulus):
+    for place in ("system", "model"):
+        found = recorded_operation({place: made}, 7)
+        assert (found.tokens, found.modulus) == (7, modulus)
+    assert recorded_operation({"model": {"type": "mine"}}, 7) is None
+    assert recorded_operation({}, 7) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(math.nan, "-"), (math.inf, "∞"), (-math.inf, "-∞"), (0.0, "0"), (0.00012345, "0.000123"),
+     (-41.26, "-41.3"), (123456.0, "123000"), (2.5e7, "2.50 × 10⁷"), (1.2e-5, "1.20 × 10⁻⁵")],
+)  # fmt: skip
+def test_numbers_are_written_with_three_digits_and_without_exponents_where_people_do(value, text):
+    assert readable(value) == text

@@ -1,0 +1,104 @@
+"""What stands in Ding's tables, and what their rules measure, from the definition."""
+
+import numpy as np
+import pytest
+
+import analysis
+import nets
+from analysis.circles.fourier import fourier_signals
+from analysis.stats.intervals import mean, proportion
+from grokphys.papers.ding import figure_02, figure_10, figure_13
+from grokphys.papers.ding.training import Size
+from grokphys.papers.recipe import Run
+
+TINY = Size(11, 12, 30)
+
+
+def stronger(signals, **_):
+    """Stands for the survivors of small networks, in which nothing dies."""
+    return signals > np.median(signals, axis=-1, keepdims=True)
+
+
+def trained(**options):
+    return nets.train(TINY.model, steps=TINY.steps, weight_decay=0.5, **options)
+
+
+def test_a_row_of_figure_2_is_a_frequency_at_the_start_and_at_the_end(monkeypatch):
+    monkeypatch.setattr(figure_02, "survives", stronger)
+    made = figure_02.signals(Run(figure_02.Whole(TINY, (0, 10, 99), 2, 7), "quick")).columns()["circles"]
+    networks = trained(runs=2, seed=7)
+    first, last = fourier_signals(networks.initial), fourier_signals(networks.final)
+    assert made["network"].tolist() == [0] * 5 + [1] * 5
+    assert made["frequency"].tolist() == [1, 2, 3, 4, 5] * 2
+    np.testing.assert_allclose(made["first"], first.ravel(), rtol=1e-6)
+    np.testing.assert_allclose(made["last"], last.ravel(), rtol=1e-6)
+    assert made["survived"].tolist() == stronger(last).ravel().tolist()
+    np.testing.assert_allclose(made["circularity"], analysis.circularity(networks.final).ravel(), rtol=1e-5)
+
+
+def test_gradients_are_those_of_each_network_whatever_was_trained_together(monkeypatch):
+    monkeypatch.setattr(figure_13, "PIECE", 1)
+    made = figure_13.gradients(Run(figure_13.Gradients(TINY, "10:20,10", 2, 9), "quick")).columns()[
+        "gradients"
+    ]
+    networks = trained(runs=2, seed=9, record=10, observables=("gradient",))
+    slopes = fourier_signals(networks.observables["gradient"])
+    assert made["network"].tolist() == [0] * 4 + [1] * 4
+    assert made["step"].tolist() == [0, 10, 20, 30] * 2
+    np.testing.assert_allclose(made["largest"], slopes.max(axis=2).ravel(), rtol=1e-5)
+    np.testing.assert_allclose(made["mean"], slopes.mean(axis=2).ravel(), rtol=1e-5)
+
+
+def test_networks_of_each_decay_are_counted_by_the_threshold_of_10(monkeypatch):
+    limits = []
+
+    def counted(signals, threshold=None):
+        limits.append(threshold)
+        return stronger(signals) if threshold is None else signals > np.median(signals)
+
+    monkeypatch.setattr(figure_10, "survives", counted)
+    setting = figure_10.Decays(TINY, (0.0, 0.5), 2, 3)
+    made = figure_10.by_decay(Run(setting, "quick")).columns()["networks"]
+    networks = trained(runs=2, seed=4)
+    own = made["weight_decay"] == 0.5
+    signals = fourier_signals(networks.final)
+    assert set(limits) == {10, None}
+    assert made["circles"][own].tolist() == (signals > np.median(signals)).sum(axis=1).tolist()
+    assert made["above_twice_mean"][own].tolist() == [2, 2]
+    assert made["frequencies"].tolist() == [5] * 4
+    assert made["network"].tolist() == [0, 1, 0, 1]
+    np.testing.assert_allclose(made["accuracy"][own], networks.observables["validation_accuracy"][:, -1])
+
+
+def test_rules_of_figure_2_on_three_networks():
+    rows = {
+        "network": np.repeat([0, 1, 2], 3), "survived": np.array([1, 0, 0, 1, 1, 0, 0, 0, 0], bool),
+        "first": np.array([3.0, 2, 1, 1, 2, 3, 1, 2, 3]), "last": np.array([90.0, 9, 1, 40, 80, 4, 1, 1, 2]),
+        "circularity": np.array([0.9, 0.1, 0.2, 0.8, 0.6, 0.3, 0.1, 0.1, 0.1]),
+    }  # fmt: skip
+    tables = {"circles": rows}
+    assert figure_02._apart(tables, 0.95) == mean([1.0, 1.0]), "of the last network none survives"
+    assert figure_02._strongest_dies(tables, 0.95) == proportion(2, 3)
+    assert figure_02._round(tables, 0.95).estimate == pytest.approx((0.9 + 0.7) / 2)
+
+
+def test_rules_of_figure_13_on_two_networks():
+    step = np.array([0, 50, 100, 200, 500, 1000, 1200, 1400])
+    largest = np.array([[9.0, 5, 3, 1, 8, 2, 0.5, 0.7], [1.0, 2, 8, 2, 3, 4, 0.2, 0.4]])
+    rows = {"network": np.repeat([0, 1], 8), "step": np.tile(step, 2), "largest": largest.ravel()}
+    assert figure_13._peak({"gradients": rows}, 0.95) == mean([0, 100])
+    found, expected = figure_13._late({"gradients": rows}, 0.95), mean([0.6 / 3, 0.3 / 4])
+    assert (found.estimate, found.low) == pytest.approx((expected.estimate, expected.low))
+
+
+def test_rules_of_figure_10_on_a_few_networks():
+    decay = np.repeat([0.0, 0.1, 1.0, 2.0], 3)
+    circles = np.array([29, 29, 28, 20, 22, 21, 6, 5, 7, 5, 6, 4.0])
+    rows = {"weight_decay": decay, "circles": circles, "network": np.tile(range(3), 4),
+            "frequencies": np.full(12, 29), "accuracy": np.linspace(0.5, 1, 12)}  # fmt: skip
+    tables, means = {"networks": rows}, circles.reshape(4, 3).mean(axis=1)
+    assert figure_10._all_survive(tables, 0.95) == mean(circles[:3] / 29)
+    assert figure_10._generalises(tables, 0.95) == mean(rows["accuracy"][:3])
+    part = (means[1] - means[2]) / (means[0] - means[3])
+    assert figure_10._largest_drop(tables, 0.95).estimate == pytest.approx(part)
+    assert figure_10._drops(tables, 0.95).estimate < -0.7
