@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two or more processes share the test files: many tests wait for a process, a browser or one core.
 SPREAD := -n auto --maxprocesses=4 --dist loadfile
-# The suite starts some two hundred processes: compiled sources are kept in the environment for all of them.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(BIN)/python -m pytest
+# The suite starts some two hundred processes, which all use the compiled sources that the first one keeps.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint types contracts docs pictures format clean
@@ -20,7 +20,7 @@ test: lint types contracts   ## lint, types, import contracts and the default su
 	$(PYTEST) $(SPREAD)
 
 test-all: lint types contracts   ## the same and the slow statistical reproductions
-	$(BIN)/python -m pytest -m "slow or not slow" $(SPREAD)
+	$(PYTEST) -m "slow or not slow" $(SPREAD)
 
 lint: $(VENV)/.installed-dev   ## ruff: rules and format; codespell: spelling
 	$(BIN)/ruff check .

@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 import subprocess
@@ -13,6 +14,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Importing libraries and collecting tests makes millions of objects, hardly any of which becomes garbage.
+gc.disable()
+
+
+def pytest_collection_finish():
+    """Keep what the collection made out of each later search for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

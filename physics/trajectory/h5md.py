@@ -33,6 +33,7 @@ def write_file(
     header: Header,
     blocks: Iterable[Sequence[NDArray[Any]]],
     *,
+    frames: int = 0,
     complete: bool = True,
     start: Mapping[str, NDArray[Any]] | None = None,
     series: Mapping[str, tuple[Clock, NDArray[Any]]] | None = None,
@@ -48,6 +49,9 @@ def write_file(
     blocks : iterable of sequences of ndarray
         Blocks of n frames, as the columns of the layout: steps (n,), times (n,), positions (n, runs, tokens,
         dim), observables (n, runs, ...).
+    frames : int, default 0
+        Number of frames of all blocks, or 0 if it is unknown. HDF5 filters whole chunks, half a megabyte of
+        zeros too, so those of a short run are no longer than the run.
     complete : bool, default True
         Whether the run is complete.
     start : mapping of str to ndarray (runs, ...), optional
@@ -73,12 +77,12 @@ def write_file(
         for name in ("particle", "axis", "run", "token"):  # links, so that readers can open the group alone
             position[name] = tokens[name]
         columns = [
-            *_clock(position),
-            _Column(_dataset(position, "value", (0, points, layout.dim), layout.dtype), pool),
+            *_clock(position, frames),
+            _Column(_dataset(position, "value", (0, points, layout.dim), layout.dtype, rows=frames), pool),
         ]
         attach(columns[2].dataset, position["step"], particle, axis)
         for name, dtype, shape in layout.columns[3:]:
-            group = _observable(file, name, np.dtype(dtype), shape)
+            group = _observable(file, name, np.dtype(dtype), shape, frames)
             for link in ("step", "time"):
                 group[link] = position[link]
             group["value"].dims[0].attach_scale(group["step"])
@@ -87,8 +91,8 @@ def write_file(
             for column, values in zip(columns, block, strict=True):
                 column.append(values)
         for name, ((steps, times), values) in (series or {}).items():
-            group = _observable(file, name, values.dtype, (values.shape[0], *values.shape[2:]))
-            own = [*_clock(group), _Column(group["value"], pool)]
+            group = _observable(file, name, values.dtype, (values.shape[0], *values.shape[2:]), len(steps))
+            own = [*_clock(group, len(steps)), _Column(group["value"], pool)]
             group["value"].dims[0].attach_scale(group["step"])
             for column, numbers in zip(own, (steps, times, np.moveaxis(values, 1, 0)), strict=True):
                 column.append(numbers)
@@ -107,8 +111,9 @@ def _describe(file: h5py.File, header: Header, complete: bool) -> None:
     file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
     author = os.environ.get("GROKPHYS_AUTHOR") or os.environ.get("USER") or "unknown"
     file.create_group("h5md/author").attrs["name"] = np.bytes_(author.encode())
-    file.create_group("h5md/creator").attrs["name"] = np.bytes_("GrokPhys")
-    file["h5md/creator"].attrs["version"] = np.bytes_(made_with.get("grokphys", "unknown"))
+    creator = file.create_group("h5md/creator")
+    creator.attrs["name"] = np.bytes_("GrokPhys")
+    creator.attrs["version"] = np.bytes_(made_with.get("grokphys", "unknown"))
     attributes = {
         "schema": np.bytes_(SCHEMA),
         "schema_version": np.int64(SCHEMA_VERSION),
@@ -119,8 +124,9 @@ def _describe(file: h5py.File, header: Header, complete: bool) -> None:
         "identity": np.bytes_(header.identity),
         "complete": np.int64(complete),
     }
+    group = file.create_group("parameters")
     for name, value in attributes.items():
-        file.require_group("parameters").attrs[name] = value
+        group.attrs[name] = value
     box = file.create_group("particles/tokens/box")
     box.attrs["dimension"] = np.int64(header.layout.dim)
     box.attrs["boundary"] = np.array([b"none"] * header.layout.dim)
@@ -128,9 +134,14 @@ def _describe(file: h5py.File, header: Header, complete: bool) -> None:
 
 
 def _dataset(
-    group: h5py.Group, name: str, shape: tuple[int, ...], dtype: Any, data: NDArray[Any] | None = None
+    group: h5py.Group,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    data: NDArray[Any] | None = None,
+    rows: int = 0,
 ) -> h5py.Dataset:
-    """Create a dataset with our chunks and filters, whose first axis can grow."""
+    """Create a dataset with our chunks and filters, whose first axis can grow, to `rows` if that is not 0."""
     dtype = np.dtype(dtype)
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
     dataset = group.create_dataset(
@@ -139,7 +150,7 @@ def _dataset(
         dtype=stored,
         data=data,
         maxshape=(None, *shape[1:]),
-        chunks=chunk_shape((len(data) if data is not None else 0, *shape[1:]), stored.itemsize),
+        chunks=chunk_shape((len(data) if data is not None else rows, *shape[1:]), stored.itemsize),
         **FILTERS,
     )
     if dtype.kind == "b":
@@ -188,18 +199,20 @@ def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
         dataset.dims[axis].attach_scale(one)
 
 
-def _clock(group: h5py.Group) -> list["_Column"]:
+def _clock(group: h5py.Group, frames: int) -> list["_Column"]:
     """Create the empty datasets of steps and times."""
-    step, time = _dataset(group, "step", (0,), "i8"), _dataset(group, "time", (0,), "f8")
+    step, time = (_dataset(group, *one, rows=frames) for one in (("step", (0,), "i8"), ("time", (0,), "f8")))
     step.make_scale("step")
     time.dims[0].attach_scale(step)
     return [_Column(step), _Column(time)]
 
 
-def _observable(file: h5py.File, name: str, dtype: np.dtype[Any], frame: tuple[int, ...]) -> h5py.Group:
+def _observable(
+    file: h5py.File, name: str, dtype: np.dtype[Any], frame: tuple[int, ...], frames: int
+) -> h5py.Group:
     """Create an empty observable without steps and times; `frame` is its shape (runs, ...) in one frame."""
     group = file["observables"].create_group(name)
-    value = _dataset(group, "value", (0, *frame), dtype)
+    value = _dataset(group, "value", (0, *frame), dtype, rows=frames)
     for axis, length in enumerate(frame):
         value.dims[axis + 1].attach_scale(
             scale(group, f"axis_{axis - 1}" if axis else "run", np.arange(length))
@@ -209,7 +222,7 @@ def _observable(file: h5py.File, name: str, dtype: np.dtype[Any], frame: tuple[i
 
 def _write_start(group: h5py.Group, start: Mapping[str, NDArray[Any]]) -> None:
     for name, values in start.items():
-        column = _Column(_dataset(group, name, (0, *values.shape[1:]), values.dtype))
+        column = _Column(_dataset(group, name, (0, *values.shape[1:]), values.dtype, rows=len(values)))
         column.append(values)
         column.finish()
         for axis, length in enumerate(values.shape):
@@ -264,7 +277,7 @@ class _Column:
             inside = tuple(slice(at, at + size) for at, size in zip(corner, steps, strict=True))
             piece = rows[inside]
             address = (begin + corner[0], *corner[1:])
-            if self._pool is not None and piece.shape == steps:
+            if self._pool is not None and piece.shape == steps and 2 * piece.nbytes >= CHUNK_BYTES:
                 self._waiting.append((address, self._pool.submit(_filtered, piece)))
                 self._drain(2 * self._pool.workers)
             else:

@@ -61,6 +61,7 @@ def save(trajectory: "Trajectory", path: Path, *, overwrite: bool = False) -> No
                     target.merging,
                     header,
                     blocks(),
+                    frames=trajectory.frames,
                     complete=trajectory.complete,
                     start=trajectory.start,
                     series=series,

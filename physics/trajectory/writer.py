@@ -338,7 +338,7 @@ class FileRecorder:
         self._log.sync()
         log = Log(partial)
         blocks = self._until_cancelled(log.blocks())
-        write_file(self._target.merging, self._header, blocks, start=log.start())
+        write_file(self._target.merging, self._header, blocks, frames=log.frames, start=log.start())
         self._target.publish()
         partial.unlink(missing_ok=True)
 

@@ -1,5 +1,7 @@
 """The two-layer network in both engines, against a plain PyTorch loop that is written here."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -21,6 +23,7 @@ RATES = {"learning_rate": [0.01, 0.003], "weight_decay": [0.0, 0.4]}
 OBSERVED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "layers")
 
 
+@functools.cache
 def plain_training(model, *, run, optimizer, fraction, batch_size):
     """Weights into and out of the neurons at each step, and losses and accuracies on both sets."""
     ensemble = draw(model, runs=run + 1, seed=7, train_fraction=fraction)

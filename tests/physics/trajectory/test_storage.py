@@ -112,6 +112,18 @@ def test_every_chunk_is_at_most_a_megabyte_whatever_the_frame(tmp_path, shape):
         assert value.nbytes <= 2**20 or 8 * np.prod(value.chunks) >= 2**18
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_short_run_is_one_chunk_of_its_length(tmp_path, streamed):
+    path = tmp_path / "t.h5"
+    options = {"steps": 6, "observables": ["potential"]}
+    found = physics.simulate(physics.ParticleSystem(5), out=path if streamed else None, **options)
+    if not streamed:
+        found.save(path)
+    with h5py.File(path) as file:
+        for name in ("particles/tokens/position", "observables/potential"):
+            assert {file[name][part].chunks[0] for part in ("step", "time", "value")} == {7}
+
+
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u8", "i8", "f2", "f4", "c8", "c16"])
 def test_numbers_keep_their_type_and_all_their_digits(tmp_path, dtype):
     values = np.arange(12).reshape(2, 6).astype(dtype)
