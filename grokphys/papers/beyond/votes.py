@@ -38,7 +38,7 @@ from physics.neurons.spectrum import neuron_spectrum
 
 Array = NDArray[np.float64]
 READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
-SCORES = {"signal": "signal ‖F_k‖", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
+SCORES = {"signal": "signal ‖$F_k$‖", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
 PIECE, ROWS = 50, 40
 """Number of networks that are trained together, and number of neurons of each that the table lists."""
 
@@ -310,7 +310,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 show_intervals(ax, np.arange(3) + 0.1 * n, found, **look)
             left.axhline(2 / (p - 1), color=REFERENCE, linewidth=1, linestyle=":")
         left.set_xticks(range(3), list(READERS.values()))
-        left.set(title="neurons; dotted: chance", ylabel="share that ends there", ylim=(0, None))
+        left.set(title="neurons; dotted: chance", ylabel="share predicted correctly", ylim=(0, None))
         right.set_xticks(range(3), list(SCORES.values()))
         right.set(title="circles, ranked at step 0", ylabel="agreement with survivors", ylim=(0, 1))
         legend_below(left)

@@ -312,7 +312,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                     look = {"color": SERIES[n % len(SERIES)], "marker": "os^Dv"[n % 5]}
                     show_intervals(axes[column], scales, found, label=name, **look)
             axes[column].set(
-                xlabel="scale of the start", ylabel="fraction of neurons", title=words, xscale="log"
+                xlabel="scale of the initial weights", ylabel="fraction of neurons", title=words, xscale="log"
             )
             axes[column].set_ylim(0, 1.02)
         if axes["time"].has_data():

@@ -111,7 +111,9 @@ def dimension(run: Run) -> Result:
         ax = figure.subplots()
         ax.plot(steps, curves.T, color=FIRST, linewidth=0.6, alpha=0.3)
         ax.plot(steps, middle["quartile_2"], color=FIRST, label=f"median of {len(curves)} networks")
-        ax.plot(reached[done], values[:, 1], "o", color=SECOND, markersize=4, label="90 % validated")
+        ax.plot(
+            reached[done], values[:, 1], "o", color=SECOND, markersize=4, label="90 % validation accuracy"
+        )
         ax.set(xlabel="step", ylabel="effective dimension exp(S)", ylim=(0, None))
         legend_below(ax)
     return Result({"moments": moments, "networks": networks, "curve": middle}, {"liu-7": figure})

@@ -132,7 +132,7 @@ def measure(setting: Fractions, size: int) -> list[Row]:
 
 def said(setting: Fractions) -> str:
     """Return words for a title: how many networks were trained, and for how many steps."""
-    return f"{setting.seeds} networks a size, {setting.steps} steps"
+    return f"{setting.seeds} networks for each size, {setting.steps} steps"
 
 
 # -- Figure 3 ----------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def show_accuracies(rows: Any, axes: Any) -> None:
     axes[2].scatter(predicted, real, s=9, c=fraction, cmap="viridis", linewidths=0)
     axes[2].plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1)
     axes[2].set(xlabel=r"predicted $\widehat{Acc}$", ylabel="accuracy Acc", xlim=(0, 1.03), ylim=(0, 1.03))
-    axes[2].set_title("colored by fraction")
+    axes[2].set_title("colored by training data fraction")
 
 
 # -- Figure 4 (b) ------------------------------------------------------------------------------------------

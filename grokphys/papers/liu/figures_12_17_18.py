@@ -253,7 +253,7 @@ def hexagon(run: Run) -> Result:
     explained = fits[shown].explained_variance_ratio_
     with style(10.6):
         figure = Figure(figsize=(10.6, 3.8))
-        figure.suptitle(f"$S_3$: the network of the best RQI of {setting.seeds} ({quality[shown]:.2f})")
+        figure.suptitle(f"$S_3$: the best RQI of {setting.seeds} networks, {quality[shown]:.2f}")
         for ax, plane in zip(figure.subplots(1, 3), ((0, 1), (0, 2), (1, 2)), strict=True):
             show_components(points[shown], plane, explained, ax)
     return Result({"elements": rows}, {"liu-17": figure})
