@@ -222,6 +222,7 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
 SOURCE, HE = "beyond both papers: a question of this project", "Abstract of He et al., who train `TwoLayer`"
 ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
 LISTED = f"of the first {ROWS} neurons of each network, which are the ones that the table lists"
+OVERLAP = "the circles in both sets, predicted and final survivors, over those in at least one of them"
 COMMON = "part of the circles that survive or are called survivors at step 0 that do and are"
 DRAWN: Callable[[Any, Any], Any] = shuffled("neurons", "time", within="network")
 
@@ -277,6 +278,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             _knows("votes", tokens),
             chance=shuffled("circles", "votes", within="network"),
             least=0.3,
+            note=OVERLAP,
         ),
         *(
             Statement(
@@ -287,6 +289,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
                 _better(score, tokens),
                 chance=shuffled("circles", score, within="network"),
                 least=0.05,
+                note=OVERLAP,
             )
             for score, words in (
                 ("votes", "the vote is better than the signal"),

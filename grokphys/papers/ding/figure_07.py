@@ -102,7 +102,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     shows="Frequencies survive more often if their initial signal is strong and shrinks slowly at first.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="half an hour to two hours; nothing beyond ding-6, whose networks it shares",
+    cost="half an hour to two hours; no time after ding-6, whose networks it shares",
     rules=(
         Statement(
             "left",

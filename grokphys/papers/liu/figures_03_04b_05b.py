@@ -235,7 +235,7 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     shows="Trained networks show the transition that the theory predicts.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours alone; nothing beside liu-3",
+    cost="one to four hours alone; no time after liu-3 in the same process",
     rules=(
         Number(
             "r_c of networks",
@@ -315,7 +315,7 @@ def _follow(tables: Tables, level: float) -> Interval:
     shows="More training data lead to fewer steps, in the theory and in networks.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours alone; nothing beside liu-3",
+    cost="one to four hours alone; no time after liu-3 in the same process",
     rules=(
         Statement(
             "networks",

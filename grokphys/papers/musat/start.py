@@ -49,7 +49,7 @@ class Sample:
 
     @staticmethod
     def of(table: Columns) -> "Sample":
-        """Return the sample of a table of networks."""
+        """Return the sample that a table of networks holds."""
         return Sample(
             np.asarray(table["circle"], bool),
             np.asarray(table["imperfections"], np.float64),
