@@ -207,7 +207,7 @@ def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Fou
         key, frame = _parameter(path, key, (2,), dtype)
         if frames and frame.shape != frames[0].shape:
             raise FileFormatError(
-                f"{path}: {key!r} has the shape {frame.shape}, and {frames[0].shape} before"
+                f"{path}: {key!r} must have the shape {frames[0].shape} as before, got {frame.shape}"
             )
         frames.append(frame)
     assert key is not None
@@ -295,7 +295,7 @@ def _safetensors(path: Path) -> Mapping[Any, Any]:
         from safetensors.torch import load_file
     except ImportError:
         raise InputError(
-            f"{path} can be read with safetensors: pip install 'grokphys[safetensors]'"
+            f"{path} needs the package safetensors: pip install 'grokphys[safetensors]'"
         ) from None
     with _reading(path, ".safetensors file"):
         return load_file(path)

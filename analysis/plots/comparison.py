@@ -232,7 +232,7 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
         permutation = shapes.symmetry.permutations[shapes.relabelling[partner, run]]
         moved = aligned(one.final[partner], other.final[run], permutation)
         target, moved = _planar(other.final[run], other.final[run]), _planar(moved, other.final[run])
-        title = f"runs {run} and {partner}: {shapes.nearest[run]:.3f}"
+        title = f"runs {run} and {partner},\ndisparity {shapes.nearest[run]:.2f}"
         show_embedding(target, ax, outline=moved, title=title)
     return axes
 
@@ -300,7 +300,7 @@ def _snapshots(
     for column, k in zip(axes.T, places, strict=True):
         moved = _planar(aligned(left[k], right[k]), right[-1])
         show_embedding(moved, column[0], title=f"time {plain(matched[k])}")
-        title = f"time {plain(times[k])}: {errors[k]:.2f}"
+        title = f"time {plain(times[k])},\ndistance {errors[k]:.2f}"
         show_embedding(_planar(right[k], right[-1]), column[1], title=title)
     for ax, name in zip(axes[:, 0], comparison.names, strict=True):
         ax.set_ylabel(name)

@@ -2,8 +2,9 @@
 Which circles survive
 =====================
 
-Ding et al. write an embedding as a sum of circles, one for each frequency. During training a few circles grow
-and the others die. The package comes with one real training run, addition modulo 59 in 128 dimensions.
+Ding et al. write an embedding as a sum of circles, one for each frequency. During training a few circles
+survive and the others die. The package comes with one real training run: addition modulo 59, in 128
+dimensions.
 """
 
 import matplotlib.pyplot as plt

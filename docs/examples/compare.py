@@ -1,6 +1,6 @@
 """
-The same start, the same circle
-===============================
+The same start, the same circle?
+================================
 
 Do particles and networks that start at the same place end at the same place? We train 100 networks, simulate
 particles from their untrained embeddings, and look at the pairs in which both have become circles.
@@ -19,7 +19,7 @@ networks = nets.train(nets.ConstantAttention(), runs=100, weight_decay=1.0, reco
 particles = physics.simulate(physics.ParticleSystem(alignment=2.0), runs=100, initial=networks.initial)
 
 # %%
-# The strongest Fourier signal tells by how much two neighbors on a circle differ.
+# The strongest Fourier signal shows by how much two neighbors on a circle differ.
 
 both = np.flatnonzero(physics.is_circle(networks.final) & physics.is_circle(particles.final))
 trained, simulated = (

@@ -2,8 +2,8 @@
 Neurons that become waves
 =========================
 
-Every neuron of a two-layer network on modular addition picks one frequency, and its phases align: the output
-phase becomes twice the input phase (He et al. 2026).
+Most neurons of a two-layer network on modular addition develop one strongest frequency, and their phases
+align: the output phase becomes twice the input phase (He et al. 2026).
 """
 
 import matplotlib.pyplot as plt

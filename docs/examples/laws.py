@@ -3,7 +3,8 @@ A linear law describes the past, not the future
 ===============================================
 
 Ding et al. fit a linear differential equation to the signals of the circles. It follows the curves to which
-it was fitted almost perfectly. We fit the same law to the first 500 steps only and let it run on.
+it was fitted almost perfectly. We fit the same law to the first 500 steps only, and
+compare its prediction with the next 500.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +19,7 @@ early = analysis.fit_trajectories(run.values[:501], penalty=None)
 print(f"R² of the changes, fitted to all steps: {whole.r2_in_sample:.3f}")
 
 # %%
-# Each dashed curve starts from the measured signals and then knows nothing but the law.
+# Each dashed curve starts from the measured signals, and then follows the law alone.
 
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.6), layout="constrained", sharey=True)
 titles = ("fitted to all 1000 steps", "fitted to the first 500 steps")

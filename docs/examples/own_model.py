@@ -47,8 +47,8 @@ trained = nets.train(
 )
 
 # %%
-# The product of two embeddings cannot tell a - b from b - a. So the network can answer at most the pairs with
-# a = b and one of each two others, 6 of every 11. The accuracy on all pairs cannot pass that bound.
+# The product of two embeddings cannot distinguish a - b from b - a. So the network can answer at most the
+# pairs with a = b and one of each two others, 6 of every 11. Its accuracy on all pairs cannot exceed this.
 
 labels = Product().task.labels
 answers = [nets.networks(trained, frame).outputs().argmax(-1) for frame in range(len(trained.steps))]

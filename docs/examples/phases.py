@@ -4,8 +4,8 @@ A phase diagram of learning
 
 Whether a network comprehends, groks, memorizes or stays confused depends on its hyperparameters. One call
 trains networks over a plane of two of them. It adds networks where their majority is unclear, and refines the
-cells where phases meet. This diagram is small, so that it takes seconds. Only ten pairs validate, and a delay
-of 300 steps counts as grokking.
+cells where phases meet. This diagram is small, so that it takes seconds. Only ten pairs are kept for
+validation, and a delay of 300 steps counts as grokking.
 """
 
 import matplotlib.pyplot as plt

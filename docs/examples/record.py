@@ -3,7 +3,7 @@ Record your own training loop
 =============================
 
 Any PyTorch loop can record how its embedding moves. Here a small network with two-dimensional embeddings
-learns addition modulo 11. The three lines with ``recorder`` are all that the loop needs.
+learns addition modulo 11. The loop needs only the three lines with ``recorder``.
 """
 
 import tempfile

@@ -2,7 +2,7 @@
 A sweep and its dataset
 =======================
 
-A sweep declares a grid of parameters, runs it in as many processes as there are, and opens as one table with
+A sweep declares a grid of parameters, runs it in one process or in many, and opens as one table with
 named axes. A million runs are declared in the same way as the 1500 here.
 """
 

@@ -19,7 +19,7 @@ networks = nets.train(
 
 # %%
 # The network has never seen the validation pairs. It answers them when pair sums of one class lie together,
-# so each imperfection of the grid costs accuracy.
+# so networks with more imperfections are less accurate.
 
 imperfections = physics.grid_imperfections(networks.final)
 accuracy = 100 * networks.observables["validation_accuracy"][:, -1]

@@ -48,18 +48,18 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
 
 
 def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return the slope of the least-squares line through points (n,), by leaving out groups."""
+    """Return the slope of the least-squares line through points (n,), with a jackknife interval."""
     return jackknife(_slope, (x, y), level, groups=groups)
 
 
 def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return Pearson's correlation of points (n,), by leaving out groups, on the scale of Fisher's z."""
+    """Return Pearson's correlation of points (n,), with a jackknife interval on the scale of Fisher's z."""
     found = jackknife(lambda a, b: np.arctanh(_correlation(a, b)), (x, y), level, groups=groups)
     return found.map(np.tanh)
 
 
 def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return Kendall's τ of points (n,), by leaving out groups; it is 1 if y increases with x."""
+    """Return Kendall's τ of points (n,), 1 if y increases with x, with a jackknife interval over groups."""
 
     def tau(a: Any, b: Any) -> float:
         return float(stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan

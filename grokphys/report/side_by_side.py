@@ -142,7 +142,7 @@ ONSETS = (
 
 
 def distribution_table(comparison: Comparison) -> Table:
-    """Return the final states, a row for each quantity."""
+    """Return the table of final states, with a row for each quantity."""
     first, second = comparison.names
     rows = []
     for one in comparison.distributions.values():
@@ -171,7 +171,7 @@ def distribution_table(comparison: Comparison) -> Table:
 
 
 def motion_table(comparison: Comparison, caption: str = "") -> Table:
-    """Return the time factor and the errors; `caption` is put before that of the table."""
+    """Return the table of the time factor and the errors; `caption` precedes that of the table."""
     motion = comparison.motion
     assert motion is not None
     first, second = comparison.names
@@ -206,7 +206,7 @@ def shape_table(comparison: Comparison) -> Table:
 
 
 def onset_table(comparison: Comparison) -> Table:
-    """Return when the runs reach each threshold, a row for each of them."""
+    """Return the table of when the runs reach thresholds, with a row for each threshold."""
     first, second = comparison.names
     aligned = "" if comparison.motion is None else f", times of {first} multiplied by 1/τ"
     rows = [
@@ -237,7 +237,7 @@ def onset_table(comparison: Comparison) -> Table:
 
 
 def accuracy_table(comparison: Comparison) -> Table:
-    """Return how well the predicted accuracy agrees with the measured one."""
+    """Return the table of how well the predicted accuracy agrees with the measured one."""
     found = comparison.accuracy
     assert found is not None
     return Table(

@@ -593,7 +593,7 @@ def import_cases(tmp_path):
     checkpoints(tmp_path / "twice", step_1={"emb": E}, again_1={"emb": E})
     yield "twice", [], 2, "holds two checkpoints of step 1"
     checkpoints(tmp_path / "change", step_1={"emb": E}, step_2={"emb": torch.zeros(5, 2)})
-    yield "change", [], 1, "'emb' has the shape (5, 2), and (4, 2) before"
+    yield "change", [], 1, "'emb' must have the shape (4, 2) as before, got (5, 2)"
     checkpoints(tmp_path / "list", step_1=[E])
     yield "list", [], 1, "is not a state dict, but a list"
     checkpoints(tmp_path / "damaged")

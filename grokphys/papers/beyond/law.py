@@ -119,11 +119,11 @@ def across_networks(run: Run) -> Result:
             if name in LAWS:
                 errors = [mean(part[f"{column}_error"], CONFIDENCE) for part in own]
                 show_intervals(right, shown, errors, **look)
-        left.set(xlabel="step from which it predicts", ylabel="agreement on the survivors", ylim=(0, 1.03))
+        left.set(xlabel="step of the prediction", ylabel="agreement on the survivors", ylim=(0, 1.03))
         left.set_yticks(np.linspace(0, 1, 6))
         left.set_title(f"p = {size.tokens}, d = {size.dim}, {setting.networks} networks, unseen in the fit")
         legend_below(left)
-        right.set(xlabel="step from which it predicts", ylabel="log₁₀ relative error")
+        right.set(xlabel="step of the prediction", ylabel="log₁₀ relative error")
         right.set_title(f"rollouts to step {setting.last}, mean and 95 % interval")
     return Result({"networks": rows}, {"ding-law": figure})
 

@@ -348,9 +348,7 @@ def _show(tables: Tables, setting: Setting) -> Figure:
             for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
                 values = [_knows(place.tokens, name, start)(tables, 0.95) for start in setting.starts]
                 show_intervals(ax, np.array(setting.starts) + 3 * k, values, color=SERIES[k], label=name)
-            ax.set(
-                xlabel="step from which it predicts", ylim=(0, 1.02), title=f"Predictors, p = {place.tokens}"
-            )
+            ax.set(xlabel="step of the prediction", ylim=(0, 1.02), title=f"Predictors, p = {place.tokens}")
             legend_below(ax)
         axes[0].set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize="small")
         axes[0].set(ylabel="agreement on the survivors", ylim=(0, 1.02), title="The same network again")

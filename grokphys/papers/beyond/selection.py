@@ -230,7 +230,7 @@ def selection(run: Run) -> Result:
             show_intervals(right, np.arange(4) + 0.1 * n, plain, color=SERIES[n], linestyle="none")
         left.set_xscale("symlog", linthresh=0.1)
         left.set(
-            xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylabel="effective circles, part of all", ylim=(0, 1.05)
+            xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylabel="effective fraction of circles", ylim=(0, 1.05)
         )
         legend_below(left)
         right.set_xticks(range(4), [kind.activation for kind in FOUR])
@@ -319,7 +319,7 @@ def pairs_of_survivors(run: Run) -> Result:
             x = np.array(places) + 0.6 * (n - len(run.setting.kinds) / 2)
             show_intervals(ax, x, found, color=SERIES[n], label=str(kind), linestyle="none")
         ax.axhline(1, color=REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
-        ax.set(xlabel="p", ylabel="frequency of the ratio 2, over any", ylim=(0, None))
+        ax.set(xlabel="p", ylabel="frequency of the ratio 2\nover that by chance", ylim=(0, None))
         ax.set_xticks(places)
         legend_below(ax)
     return Result({"networks": table}, {"octaves": figure})

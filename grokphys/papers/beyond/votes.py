@@ -223,6 +223,7 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
 SOURCE, HE = "beyond both papers: a question of this project", "Abstract of He et al., who train `TwoLayer`"
 ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
 LISTED = f"of the first {ROWS} neurons of each network, which are the ones that the table lists"
+OVERLAP = "the circles in both sets, predicted and final survivors, over those in at least one of them"
 COMMON = "part of the circles that survive or are called survivors at step 0 that do and are"
 DRAWN: Callable[[Any, Any], Any] = shuffled("neurons", "time", within="network")
 
@@ -278,6 +279,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             _knows("votes", tokens),
             chance=shuffled("circles", "votes", within="network"),
             least=0.3,
+            note=OVERLAP,
         ),
         *(
             Statement(
@@ -288,6 +290,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
                 _better(score, tokens),
                 chance=shuffled("circles", score, within="network"),
                 least=0.05,
+                note=OVERLAP,
             )
             for score, words in (
                 ("votes", "the vote is better than the signal"),
@@ -311,7 +314,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 show_intervals(ax, np.arange(3) + 0.1 * n, found, **look)
             left.axhline(2 / (p - 1), color=REFERENCE, linewidth=1, linestyle=":")
         left.set_xticks(range(3), [fill(words, 16) for words in READERS.values()])
-        left.set(title="neurons; dotted: chance", ylabel="share that ends there", ylim=(0, None))
+        left.set(title="neurons; dotted: chance", ylabel="share predicted correctly", ylim=(0, None))
         for ax in (left, right):
             ax.margins(x=0.15)
         right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])

@@ -94,7 +94,7 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
     shows="All frequencies have similar signals at the start, and a few survive.",
     quick=QUICK_WHOLE,
     paper_setting=Whole(PAPER, SNAPSHOTS, 30, 20_000),
-    cost="half an hour to two hours: all networks go on to the end",
+    cost="half an hour to two hours: all networks are trained to the end",
     rules=(
         Statement(
             "left",
@@ -211,7 +211,7 @@ def _better(tables: Tables, level: float) -> Interval:
     shows="Principal components show roughly the circles that the Fourier transform finds.",
     quick=QUICK_WHOLE,
     paper_setting=Whole(PAPER, (), 30, 30_000),
-    cost="half an hour to two hours: all networks go on to the end",
+    cost="half an hour to two hours: all networks are trained to the end",
     rules=(
         Statement(
             "correspondence",

@@ -104,7 +104,7 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     shows="More circles survive with more tokens or more dimensions.",
     quick=Counts(QUICK, (17, 23, 31), (8, 16, 32), 3, 1, 0),
     paper_setting=Counts(PAPER, _primes(17, 97), tuple(range(16, 129, 16)), 100, 2, 50_000_000),
-    cost="four to eight hours: small p and d are seldom decided, and go on to the end",
+    cost="four to eight hours: networks of small p and d are seldom decided early",
     rules=(
         Statement(
             "left",
@@ -196,7 +196,7 @@ def _more_variation(tables: Tables, level: float) -> Interval:
     shows="Numbers of surviving circles for all moduli, prime or composite.",
     quick=Counts(QUICK, (17, 18, 19, 23), (), 3, 1, 0),
     paper_setting=Counts(PAPER, tuple(range(17, 98)), (), 100, 1, 140_000_000),
-    cost="ten to twenty hours: 100 networks of each modulus, as in Figure 5, where the paper says how many",
+    cost="ten to twenty hours: 100 networks of each modulus, as many as the paper states for Figure 5",
     rules=(
         Statement(
             "trend",

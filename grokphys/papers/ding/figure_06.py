@@ -229,7 +229,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
     shows="The stronger of two frequencies always survives, the weaker more often the stronger it is.",
     quick=Pairs(training.QUICK, (0.2, 0.6, 1.0), 3),
     paper_setting=Pairs(training.PAPER, tuple(np.linspace(0, 1, 11).round(2).tolist()), 20),
-    cost="three to six hours: all networks go on to the end, since circles come back late",
+    cost="three to six hours: all networks are trained to the end, since circles come back late",
     rules=(
         Statement(
             "larger",

@@ -102,7 +102,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     shows="Frequencies survive more often if their initial signal is strong and shrinks slowly at first.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="half an hour to two hours; nothing beyond ding-6, whose networks it shares",
+    cost="half an hour to two hours; no time after ding-6, whose networks it shares",
     rules=(
         Statement(
             "left",
@@ -160,6 +160,6 @@ def _show_plane(ax: Axes, circles: Any) -> None:
     weights = svm.coef_[0] / scaler.scale_
     x, limits = np.array([X[:, 0].min(), X[:, 0].max()]), ax.get_ylim()
     line = scaler.mean_[1] - (svm.intercept_[0] + weights[0] * (x - scaler.mean_[0])) / weights[1]
-    ax.plot(x, line, color=INK, linewidth=1, linestyle="--", label="linear machine, classes balanced")
+    ax.plot(x, line, color=INK, linewidth=1, linestyle="--", label="linear classifier, balanced classes")
     ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="change of ‖$F_k$‖\nin step 4", ylim=limits)
     legend_below(ax)

@@ -72,7 +72,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
         10,
         100_010,
     ),
-    cost="two to four hours: all networks go on to the end",
+    cost="two to four hours: all networks are trained to the end",
     rules=(
         Statement(
             "no decay",

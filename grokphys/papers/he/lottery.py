@@ -34,7 +34,7 @@ ROWS = 64
 
 
 class Cell(NamedTuple):
-    """How the networks of one cell are made and trained; the defaults are those of the paper, at p = 23."""
+    """Settings of the networks of one cell and their training; the defaults are the paper's, at p = 23."""
 
     tokens: int = 23
     activation: Any = "quadratic"

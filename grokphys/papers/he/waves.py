@@ -236,7 +236,7 @@ def waves(run: Run) -> Result:
             row[1].set(title="the same neuron", xlabel="step", ylabel="magnitude", yscale="log")
             own = where(table, activation=activation)
             row[2].hist(misalignment(own), bins=np.linspace(0, np.pi, 33))
-            row[2].set(title="all at the end", xlabel="|2φ − ψ| in radians", ylabel="neurons")
+            row[2].set(title="all neurons at the end", xlabel="|2φ − ψ| in radians", ylabel="neurons")
             for ax in row[:2]:
                 legend_below(ax)
     return Result({"neurons": table}, {"he-waves": figure})

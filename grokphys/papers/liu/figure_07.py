@@ -65,7 +65,7 @@ def _change(first: str, second: str) -> Any:
     shows="The effective dimension of the embeddings rises until generalization and falls afterward.",
     quick=Followed(SMALL, 2, 200, 2),
     paper_setting=Followed(TokenTransformer(), 100, 20_000),
-    cost="0.1 s a step and network: 55 hours on two cores; a network at a time is kept",
+    cost="0.1 s for each step and network, 55 hours on two cores; each network is kept",
     rules=(
         Statement(
             "rises",
@@ -111,7 +111,9 @@ def dimension(run: Run) -> Result:
         ax = figure.subplots()
         ax.plot(steps, curves.T, color=FIRST, linewidth=0.6, alpha=0.3)
         ax.plot(steps, middle["quartile_2"], color=FIRST, label=f"median of {len(curves)} networks")
-        ax.plot(reached[done], values[:, 1], "o", color=SECOND, markersize=4, label="90 % validated")
+        ax.plot(
+            reached[done], values[:, 1], "o", color=SECOND, markersize=4, label="90 % validation accuracy"
+        )
         ax.set(xlabel="step", ylabel="effective dimension exp(S)", ylim=(0, None))
         legend_below(ax)
     return Result({"moments": moments, "networks": networks, "curve": middle}, {"liu-7": figure})
@@ -181,7 +183,7 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
     shows="Dropout makes networks generalize sooner.",
     quick=Dropouts(SMALL, (0.0, 0.2), 2, 100),
     paper_setting=Dropouts(TokenTransformer(), tuple(np.linspace(0, 0.5, 10).round(3).tolist()), 5, 20_000),
-    cost="0.1 s a step and network: up to 28 hours on two cores; a rate at a time is kept",
+    cost="0.1 s for each step and network, up to 28 hours on two cores; each rate is kept",
     rules=(
         Statement(
             "below 1000 steps",
@@ -288,7 +290,7 @@ def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Pla
     shows="Phases of the transformer over the decoder's learning rate and weight decay.",
     quick=_plane(SMALL, 3, 60, 20),
     paper_setting=_plane(TokenTransformer(), 8, 100_000, 1000),
-    cost="0.1 s a step and network: two to seven days on two cores; a row of cells at a time is kept",
+    cost="0.1 s for each step and network, two to seven days on two cores; each row of cells is kept",
     rules=(
         Statement(
             "weight decay",

@@ -24,7 +24,7 @@ from physics.trajectory import Trajectory
 
 SECTION = "Section 4.2"
 APPENDIX = "Appendix K"
-COST = "0.1 s a step and network: two hours on two cores; liu-1, liu-21 and liu-22 share it in one process"
+COST = "0.1 s for each step and network, two hours on two cores; shared by liu-1, liu-21 and liu-22"
 SEED = 2100
 
 

@@ -132,7 +132,7 @@ def measure(setting: Fractions, size: int) -> list[Row]:
 
 def said(setting: Fractions) -> str:
     """Return words for a title: how many networks were trained, and for how many steps."""
-    return f"{setting.seeds} networks a size, {setting.steps} steps"
+    return f"{setting.seeds} networks for each size, {setting.steps} steps"
 
 
 # -- Figure 3 ----------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def show_accuracies(rows: Any, axes: Any) -> None:
     axes[2].scatter(predicted, real, s=9, c=fraction, cmap="viridis", linewidths=0)
     axes[2].plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1)
     axes[2].set(xlabel=r"predicted $\widehat{Acc}$", ylabel="accuracy Acc", xlim=(0, 1.03), ylim=(0, 1.03))
-    axes[2].set_title("colored by fraction")
+    axes[2].set_title("colored by training data fraction")
 
 
 # -- Figure 4 (b) ------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     shows="Trained networks show the transition that the theory predicts.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours alone; nothing beside liu-3",
+    cost="one to four hours alone; no time after liu-3 in the same process",
     rules=(
         Number(
             "r_c of networks",
@@ -315,7 +315,7 @@ def _follow(tables: Tables, level: float) -> Interval:
     shows="More training data lead to fewer steps, in the theory and in networks.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours alone; nothing beside liu-3",
+    cost="one to four hours alone; no time after liu-3 in the same process",
     rules=(
         Statement(
             "networks",

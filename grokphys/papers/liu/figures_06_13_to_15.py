@@ -39,7 +39,7 @@ LABELS = {
     "embedding_scale": "initialisation scale",
     "batch_size": "batch size",
 }
-COST = "three to eight hours: 300 networks of at most 1e5 steps, 0.4 to 1 ms a step and network"
+COST = "three to eight hours: 300 networks of at most 1e5 steps, 0.4 to 1 ms for each step and network"
 COST_OF_TWO = "six to sixteen hours: 600 networks of at most 1e5 steps"
 
 

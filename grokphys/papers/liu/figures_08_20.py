@@ -188,7 +188,7 @@ def _less_decay(tables: Tables, level: float) -> Interval:
     shows="Phases over the learning rate of the last layer and the weight decay.",
     quick=_plane(ImageMLP(hidden=(20, 20)), 50, 3, 100, 50),
     paper_setting=_plane(ImageMLP(DATA), 1000, 10, 100_000, DELAY),
-    cost="ten to twenty hours; a row of cells at a time is kept",
+    cost="ten to twenty hours; each row of cells is kept",
     rules=(
         corner(
             "confusion",
@@ -239,7 +239,7 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
     paper_setting=Setting(
         ImageMLP(DATA), (50, 75, 100, 150, 200, 300, 400, 600, 800, 1000, 1200, 1500), 10, 100_000, seed=2000
     ),
-    cost="ten to thirty hours; a size at a time is kept",
+    cost="ten to thirty hours; each size is kept",
     rules=(
         Statement(
             "size",

@@ -192,7 +192,7 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
     shows="Quality and accuracy of an ideal model are bounds for trained networks.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours alone; nothing beside liu-3",
+    cost="one to four hours alone; no time after liu-3 in the same process",
     rules=(
         *(
             Statement(

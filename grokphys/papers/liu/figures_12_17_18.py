@@ -208,7 +208,7 @@ def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
     points = np.stack([best["PC1"], best["PC2"], best["PC3"]], axis=1)
     with style(10.6):
         figure = Figure(figsize=(10.6, 3.8))
-        figure.suptitle(f"$S_3$: the network of the best RQI of {setting.seeds} ({best['rqi'][0]:.2f})")
+        figure.suptitle(f"$S_3$: the best RQI of {setting.seeds} networks, {best['rqi'][0]:.2f}")
         for ax, plane in zip(figure.subplots(1, 3), ([0, 1], [0, 2], [1, 2]), strict=True):
             show_components(points[:, plane], plane, ax)
         legend_below(figure.axes[1])

@@ -297,6 +297,6 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
 
 
 def diagram(run: Run, name: str, *, downwards: bool = True) -> Result:
-    """Train the networks of a plane, and draw it."""
+    """Train the networks of a plane, and draw their phases."""
     rows = train_plane(run, run.setting)
     return Result({"networks": rows}, {name: show_planes(rows, run.setting, downwards=downwards)})

@@ -49,7 +49,7 @@ class Sample:
 
     @staticmethod
     def of(table: Columns) -> "Sample":
-        """Return the sample of a table of networks."""
+        """Return the sample that a table of networks holds."""
         return Sample(
             np.asarray(table["circle"], bool),
             np.asarray(table["imperfections"], np.float64),
@@ -339,7 +339,7 @@ def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
         error = np.clip([middle - low, high - middle], 0, None)
         look: dict[str, Any] = {"color": REFERENCE, "marker": "D"} if name == "paper" else {"marker": "o"}
         ax.errorbar(x, middle, error, linestyle="none", markersize=4.5, capsize=2, label=name, **look)
-    ax.set(xlabel="weight decay", ylabel="circles, %", title="Circles of Table 1 by the start of the layers")
+    ax.set(xlabel="weight decay", ylabel="circles, %", title="Circles of Table 1, by initialization")
     ax.set_xticks(list(TABLE_1))
     legend_below(ax)
     return ax
@@ -355,7 +355,7 @@ def show_totals(totals: Sequence[Mapping[str, Any]], ax: Axes) -> Axes:
             f"p = {row['p_value']:.2g}", place, xytext=(4, 0), textcoords="offset points", va="center"
         )
     bounds = [row["chance_95"] for row in totals]
-    ax.plot(bounds, range(len(totals)), "|", color=SECOND, markersize=26, label="95 % of chance below")
+    ax.plot(bounds, range(len(totals)), "|", color=SECOND, markersize=26, label="95 % quantile by chance")
     ax.set(xlabel="χ² of the numbers of Table 1", title="Distance of Table 1 from our networks")
     ax.set(xlim=(0, None), ylim=(len(totals) - 0.4, -1))
     legend_below(ax)

@@ -219,7 +219,7 @@ def test_a_conclusion_falls_back_from_onsets_to_accuracy_to_the_numbers_of_runs(
         "The measured accuracy lies 12 percentage points below what the final embeddings predict, on "
         "average.",
         "No difference is shown in when the simulated and the trained runs reach their thresholds.",
-        "This rests on 9 simulated and 8 trained runs.",
+        "The comparison has 9 simulated and 8 trained runs.",
     ]
     shapes = SimpleNamespace(nearest=np.array([0.1, 0.2, 0.9, math.nan]))
     assert (
