@@ -78,7 +78,10 @@ label, .bk-slider-title { font-size: 12.5px; color: var(--ink); margin-bottom: 1
 .noUi-handle:focus-visible { outline: 2px solid var(--warm); outline-offset: 2px; }
 .bk-input { border: 1px solid var(--line); border-radius: 5px; background: var(--paper); color: var(--ink);
   font-size: 13px; height: 30px; min-height: 30px; padding: 2px 8px; }
-select.bk-input { padding-right: 22px; appearance: auto; background-image: none; }
+select.bk-input { padding-right: 22px; appearance: none; background-repeat: no-repeat;
+  background-image: linear-gradient(45deg, transparent 50%, var(--ink) 50%),
+    linear-gradient(-45deg, transparent 50%, var(--ink) 50%);
+  background-position: right 11px center, right 7px center; background-size: 4px 5px; }
 @media (prefers-color-scheme: dark) { .bk-spin-btn { filter: invert(0.8); }
   select.bk-input { color-scheme: dark; } }
 .bk-input:focus { border-color: var(--accent); box-shadow: none;

@@ -135,9 +135,9 @@ def flow(pairs: int, free: int, ideal: float, quality: float, accuracy: float) -
             f"It groks: the unique representation is reached, which answers {100 * ideal:.0f} % of all pairs."
         )
     return (
-        f"Not there yet: these pairs determine one representation, which answers {100 * ideal:.0f} % of all "
-        f"pairs, but {100 * quality:.0f} % of all parallelograms are satisfied and {100 * accuracy:.0f} % of "
-        "all pairs are answered so far."
+        f"On the way to the only representation that these pairs allow: {100 * quality:.0f} % of all "
+        f"parallelograms are satisfied, and {100 * accuracy:.0f} % of all pairs are answered "
+        f"({100 * ideal:.0f} % at the end)."
     )
 
 

@@ -121,8 +121,8 @@ def test_arrows_are_short_where_it_has_settled():
 def test_the_theory_s_sentence_agrees_with_its_numbers():
     page = opened(THEORY)
     assert page.bridge.verdict == (
-        "Not there yet: these pairs determine one representation, which answers 98 % of all pairs, but "
-        "0 % of all parallelograms are satisfied and 82 % of all pairs are answered so far."
+        "On the way to the only representation that these pairs allow: 0 % of all parallelograms are "
+        "satisfied, and 82 % of all pairs are answered (98 % at the end)."
     )
     numbers = dict(page.bridge.status)
     assert (numbers["ideal accuracy"], numbers["RQI"], numbers["accuracy"]) == (

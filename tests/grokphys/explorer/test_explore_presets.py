@@ -1,5 +1,8 @@
 """Presets and their hints, values that are refused, and odd files: what a page asks of its session."""
 
+import threading
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -13,7 +16,7 @@ from bokeh.document.events import ModelChangedEvent
 from bokeh.models import Spinner
 from sessions import drawn, followed, opened, put
 
-from grokphys.explorer import session
+from grokphys.explorer import exports, server, session
 from grokphys.explorer.views import view as views
 from grokphys.explorer.views.tabs import VIEWS
 
@@ -187,6 +190,26 @@ def test_even_tokens_many_dimensions_and_few_frames_are_shown(tmp_path, tokens, 
     view.advance(9)
     view.show()
     assert drawn(view.still())["signals"].get_xlim()[1] > 1
+
+
+def test_a_run_that_is_being_recorded_is_found_by_its_name(tmp_path):
+    name = str(tmp_path / "run.h5")
+    assert server._unfinished(name) == name
+    (tmp_path / "run.h5.partial").touch()
+    assert server._unfinished(name) == f"{name}.partial"
+    (tmp_path / "run.h5").touch()
+    assert server._unfinished(name) == name
+
+
+def test_a_server_that_ends_does_not_wait_for_films(monkeypatch):
+    page, made = opened(THEORY), []
+    page.view.show()
+    monkeypatch.setattr(page, "later", lambda work, *given, then: made.append(partial(work, *given)))
+    page._command("gif", None)
+    monkeypatch.setattr(exports, "ENDED", threading.Event())
+    exports.ENDED.set()
+    with pytest.raises(exports.Canceled, match=r"theory.gif was canceled"):
+        made[0]()
 
 
 def test_points_that_all_lie_together_are_shown(tmp_path):
