@@ -2,6 +2,7 @@
 
 import threading
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,13 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 from bokeh.document import Document
 from bokeh.document.events import ModelChangedEvent
 from bokeh.models import Spinner
+from bokeh.protocol import Protocol
+from bokeh.server.session import ServerSession
+from bokeh.server.views.ws import WSHandler
 from sessions import drawn, followed, opened, put
 
 from grokphys.explorer import exports, server, session
+from grokphys.explorer.application import Connection
 from grokphys.explorer.views import view as views
 from grokphys.explorer.views.tabs import VIEWS
 
@@ -210,6 +215,15 @@ def test_a_server_that_ends_does_not_wait_for_films(monkeypatch):
     exports.ENDED.set()
     with pytest.raises(exports.Canceled, match=r"theory.gif was canceled"):
         made[0]()
+
+
+def test_a_tab_that_a_ping_has_found_closed_is_closed_quietly():
+    """Bokeh's handler of the socket asks the connection for the session that it has left already."""
+    socket = SimpleNamespace(connection=None)
+    socket.connection = Connection(Protocol(), socket, None, ServerSession("one", Document()))
+    socket.connection.detach_session()
+    socket.application, socket.close_code, socket.close_reason = None, 1001, ""
+    WSHandler.on_close(socket)
 
 
 def test_points_that_all_lie_together_are_shown(tmp_path):
