@@ -203,7 +203,7 @@ class CirclesView(FrameView):
         except Exception as error:
             if self._path is not None:
                 self._file.show(self._path)
-            if isinstance(error, InputError) and not {str(path), name} & set(str(error).split()):
+            if isinstance(error, InputError) and str(error).startswith("positions"):  # such as NaN
                 raise InputError(f"{name} cannot be shown: {error}") from None
             raise
         self._stored = Trajectory.open(path)
