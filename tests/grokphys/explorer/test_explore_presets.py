@@ -148,8 +148,8 @@ def test_number_fields_take_what_is_within_their_limits_alone(kind):
 def test_the_run_of_a_file_ends_at_its_last(tmp_path):
     path = tmp_path / "three.h5"
     physics.simulate(ParticleSystem(7), runs=3, steps=20, record_every=5, seed=0).save(path)
-    document = Document()
-    page = session.Session(document, [CIRCLES, PARTICLES], [path])
+    views.prepared(PARTICLES)
+    page = session.Session(Document(), [CIRCLES, PARTICLES], [path])
     view = page.view
     assert (view._index.low, view._index.high) == (0, 2)
     assert (view._first.high, view._last.high, view._last.value) == (20, 20, 20)
