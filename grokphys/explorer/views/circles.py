@@ -87,6 +87,7 @@ class CirclesView(FrameView):
             rollout=self._rollout,
             time=self._time,
         )
+        self._usual["file"] = str(real)  # of which the presets speak
         self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
 
     def panel(self) -> Any:

@@ -82,6 +82,17 @@ def test_a_hint_stays_as_long_as_the_controls_are_those_of_its_preset():
     assert page.bridge.watch == ""
 
 
+def test_presets_of_circles_show_the_run_of_which_they_speak(tmp_path):
+    path = tmp_path / "mine.h5"
+    physics.simulate(ParticleSystem(7), steps=20, record_every=5, seed=0).save(path)
+    page = session.Session(Document(), [CIRCLES], [path])
+    assert page.view.state()["file"] == str(path)
+    page._command("preset", "an octave is lost")
+    assert page.bridge.message[2] == ""
+    assert dict(page.bridge.status)["file"] == "ding_p59_d128_seed0.h5"
+    assert page.bridge.watch.startswith("Circle 22 is among the strongest")
+
+
 def test_settled_is_not_said_of_another_law():
     page = opened(PARTICLES)
     view = followed(page, "a circle forms", 200)
