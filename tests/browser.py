@@ -76,7 +76,9 @@ class Server:
 class Tab:
     """A page that watches itself: errors on the console and requests to others are failures."""
 
-    def __init__(self, browser, server, *, width=1280, height=800, still=True, fragment="", **options):
+    def __init__(
+        self, browser, server, *, width=1280, height=800, still=True, fragment="", script="", **options
+    ):
         motion = "reduce" if still else "no-preference"  # who wants less motion gets a page that waits
         self.context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -86,6 +88,7 @@ class Tab:
         )
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE)
+        self.page.add_init_script(script)
         self.errors, self.foreign = [], []
         own = (server.url, server.url.replace("http", "ws"), "data:", "blob:")
         self.page.on("console", self._console)

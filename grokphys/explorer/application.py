@@ -37,6 +37,11 @@ class Connection(ServerConnection):
         self._changes.append(event)
         return self._send()
 
+    def detach_session(self) -> None:
+        """Leave the session; a ping may find a tab closed before its socket does, and once is enough."""
+        super().detach_session()
+        self._socket.connection = None
+
     async def _send(self) -> None:
         changes, self._changes = self._changes, []
         if changes:

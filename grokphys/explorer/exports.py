@@ -6,6 +6,7 @@ import gc
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -19,6 +20,8 @@ from physics.trajectory import Trajectory
 if TYPE_CHECKING:
     from grokphys.explorer.session import Session
 
+ENDED = threading.Event()
+"""Set when the server ends, which shall not wait for films."""
 TELL_EVERY = 0.3
 """Seconds between two progress messages of a film."""
 
@@ -62,16 +65,21 @@ class Exports:
         cancel = self._cancel = threading.Event()  # its own: another film may still have to notice the last
         session, name, told = self._session, f"{self._view.slug}.{ending}", 0.0
 
+        def check() -> None:
+            if cancel.is_set() or session.closed or ENDED.is_set():
+                raise Canceled(f"{name} was canceled.")
+
         def progress(done: int, whole: int) -> None:
             nonlocal told
-            if cancel.is_set() or session.closed:
-                raise Canceled(f"{name} was canceled.")
+            check()
             if monotonic() - told > TELL_EVERY:
                 told = monotonic()
                 words = f"Making {name}: {done} of {whole} frames"
                 session.soon(lambda: session.say(words, "progress"))
 
-        self._make(ending, kind, partial(make, self._view.film(), progress=progress), "progress")
+        self._make(
+            ending, kind, partial(make, checked(self._view.film(), check), progress=progress), "progress"
+        )
 
     def _make(self, ending: str, kind: str, make: Callable[[], bytes], said: str = "note") -> None:
         """Let a worker make a file, and send it to the browser."""
@@ -83,6 +91,22 @@ class Exports:
             session.say(f"{name} is in your downloads.")
 
         session.later(_tidily, make, then=deliver)
+
+
+def checked(film: export.Film, check: Callable[[], None]) -> export.Film:
+    """Return a film that calls a function before each picture, also before those that no one will see."""
+
+    def begin(figure: Any) -> export.Move:
+        check()
+        move = film.begin(figure)
+
+        def moved(frame: int) -> None:
+            check()
+            move(frame)
+
+        return moved
+
+    return replace(film, begin=begin)
 
 
 def _tidily(make: Callable[[], bytes]) -> bytes:

@@ -28,11 +28,14 @@ UNUSED_SECONDS = 8
 LARGEST_BODY = 2**16
 """Largest size in bytes of a request that is not an upload."""
 PREFIX = "grokphys-explore-"
+HERE = ("127.0.0.1", "localhost")
+"""Names of this machine for itself."""
 OptionalFiles = Annotated[
     tuple[str, ...], tyro.conf.arg(metavar="[FILE|'PATTERN' ...]", help_behavior_hint="(default: none)")
 ]
 WARNING = (
-    "other machines reach port {port} of this one, as {names}. Without the link they are turned away. "
+    "other machines reach port {port} of this one, by the link with {names} in it. Without the link they are "
+    "turned away. "
     "Whoever has it can see the given files, upload others and run simulations here, and whoever can read "
     "the network can read it: nothing is encrypted"
 )
@@ -64,12 +67,13 @@ def explore(
         raise InputError(f"host must be an IPv4 address or a name, got {host!r}")
     if importlib.util.find_spec("bokeh") is None:
         raise OutputError("explore needs Bokeh: pip install 'grokphys[explore]'")
-    paths = resolve(files) if files else []
+    paths = resolve([_unfinished(name) for name in files]) if files else []
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     names, token = _names(host, listening), secrets.token_urlsafe(32)
     if not _is_loopback(listening):
-        print(f"grokphys: {WARNING.format(port=port, names=', '.join(names))}", flush=True)
+        outside = [name for name in names if name not in HERE] or [socket.gethostname()]
+        print(f"grokphys: {WARNING.format(port=port, names=' or '.join(outside))}", flush=True)
     _hush()
     link = f"http://{names[0]}:{port}/?token={token}"
     with contextlib.suppress(KeyboardInterrupt), _ended(), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
@@ -81,7 +85,12 @@ def explore(
         gc.freeze()  # Bokeh collects garbage when a tab is closed: 0.1 s if it searches all that was imported
         gc.enable()
         server.start()
-        server.io_loop.start()
+        try:
+            server.io_loop.start()
+        finally:
+            from grokphys.explorer.exports import ENDED
+
+            ENDED.set()
     return 0
 
 
@@ -113,6 +122,12 @@ def make_server(
     http = HTTPServer(application, max_body_size=LARGEST_BODY, idle_connection_timeout=60)
     http.add_socket(listening)
     return BaseServer(IOLoop.current(), application, http)
+
+
+def _unfinished(name: str) -> str:
+    """Return the name under which a run is being recorded if it has not got its own name yet."""
+    partial = f"{name}.partial"
+    return partial if not Path(name).exists() and Path(partial).exists() else name
 
 
 def _open(folder: Path, link: str) -> None:
@@ -184,4 +199,7 @@ def _names(host: str, listening: socket.socket) -> list[str]:
     found = {name, socket.getfqdn()}
     with contextlib.suppress(OSError):  # the name does not resolve; use the names found so far
         found |= {str(info[4][0]) for info in socket.getaddrinfo(name, None, socket.AF_INET)}
-    return list(dict.fromkeys(["127.0.0.1", "localhost", *sorted(found)]))
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing, but chooses the address that other machines see
+        found.add(probe.getsockname()[0])
+    return list(dict.fromkeys([*HERE, *sorted(found)]))

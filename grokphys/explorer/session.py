@@ -167,6 +167,7 @@ class Session:
             "python": lambda: self.bridge.send("script", self.view.python()),
             **self._exports.orders(),
             "uploaded": lambda: self._take(str(value)),
+            "refused": lambda: self.fail(InputError(str(value))),
         }
         if name in orders:
             self.reaction(orders[name])()

@@ -78,7 +78,11 @@ label, .bk-slider-title { font-size: 12.5px; color: var(--ink); margin-bottom: 1
 .noUi-handle:focus-visible { outline: 2px solid var(--warm); outline-offset: 2px; }
 .bk-input { border: 1px solid var(--line); border-radius: 5px; background: var(--paper); color: var(--ink);
   font-size: 13px; height: 30px; min-height: 30px; padding: 2px 8px; }
-select.bk-input { padding-right: 22px; appearance: auto; background-image: none; }
+select.bk-input:not([multiple]):not([size]) { padding-right: 22px; appearance: none;
+  background-repeat: no-repeat;
+  background-image: linear-gradient(45deg, transparent 50%, var(--ink) 50%),
+    linear-gradient(-45deg, transparent 50%, var(--ink) 50%);
+  background-position: right 11px center, right 7px center; background-size: 4px 5px; }
 @media (prefers-color-scheme: dark) { .bk-spin-btn { filter: invert(0.8); }
   select.bk-input { color-scheme: dark; } }
 .bk-input:focus { border-color: var(--accent); box-shadow: none;
@@ -104,9 +108,13 @@ p { font: 12.5px/1.45 var(--font);
   color: var(--soft); margin: 2px 0 4px; }
 """
 FIGURE_CSS = """
+.bk-Canvas { clip-path: inset(1px 0 0 1px); }
 @media (prefers-color-scheme: dark) { .bk-Canvas { filter: invert(0.9) hue-rotate(180deg); } }
 """
-"""In dark mode figures are inverted in lightness, and hues stay the same, so that they read alike."""
+"""In dark mode figures are inverted in lightness, and hues stay the same, so that they read alike.
+
+Bokeh clears a canvas without a border color half a pixel aside, and leaves a line at two of its edges.
+"""
 
 
 def class_colors(count: int) -> list[str]:

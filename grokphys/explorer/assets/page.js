@@ -129,8 +129,21 @@ window.grokphys = (() => {
           control.ariaLabel ??= model.title ?? model.label
         }
         for (const arrow of shadow_el.querySelectorAll(".bk-spin-btn")) arrow.tabIndex = -1
+        if (model.type === "Spinner") watchLimits(shadow_el.querySelector("input.bk-input"), model)
       }
     }
+  }
+
+  // Bokeh lets a number beyond the limits stand in its field, and tells no one.
+  function watchLimits(input, model) {
+    if (input === null || input.dataset.watched) return
+    input.dataset.watched = "yes"
+    input.addEventListener("change", () => {
+      const typed = Number(input.value), {title, low, high, mode} = model
+      if (input.value === "" || typed === model.value || typed >= low && typed <= high) return
+      command("refused", `${title} must be a ${mode === "int" ? "whole " : ""}number from ${low} to ${high}, got ${input.value}`)
+      input.value = String(model.value)
+    })
   }
 
   // Height of the controls of the view on the stage, which come last on a narrow page.

@@ -22,6 +22,8 @@ NUMBER = f"bold 11px {theme.FONT}"
 """Font of the numbers of tokens."""
 TOKEN = "window.grokphys.token(source, font, cb_data)"
 GROW = "window.grokphys.trail(tokens, trails)"
+HEAD = 0.1
+"""Length of an arrow, relative to half the height of its figure, below which its head is smaller."""
 LONG = 500
 """Largest number of points that are sent as text rather than as an array."""
 
@@ -51,12 +53,12 @@ class TokenPlot:
         )  # fmt: skip
         grow = CustomJS(args={"tokens": self.tokens, "trails": self._trails}, code=GROW)
         self.tokens.js_on_change("patching", grow)
-        self._arrows = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1", "angle")})
+        self._arrows = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1", "angle", "size")})
         self.figure.segment(
             "x0", "y0", "x1", "y1", source=self._arrows, line_color=theme.WARM, line_width=1.8
         )
         self.figure.scatter(
-            "x1", "y1", size=8, marker="triangle", angle="angle", source=self._arrows, color=theme.WARM
+            "x1", "y1", size="size", marker="triangle", angle="angle", source=self._arrows, color=theme.WARM
         )
         self._ring = ColumnDataSource({"x": [], "y": []})
         self.figure.scatter(
@@ -71,10 +73,14 @@ class TokenPlot:
 
     def arrows(self, points: Array, vectors: Array) -> None:
         """Draw vectors (n, 2) at points (n, 2), all shortened if one is longer than a third of the frame."""
-        ends = points + shortened(vectors, self.figure.y_range.end)
+        edge = self.figure.y_range.end
+        ends = points + shortened(vectors, edge)
+        heads = np.minimum(
+            1.0, np.hypot(*(ends - points).T) / (HEAD * edge)
+        )  # none on a disc that is at rest
         (x0, y0), (x1, y1) = points.T, ends.T
         turned = np.arctan2(y1 - y0, x1 - x0) - np.pi / 2
-        self._arrows.data = {"x0": x0, "y0": y0, "x1": x1, "y1": y1, "angle": turned}
+        self._arrows.data = {"x0": x0, "y0": y0, "x1": x1, "y1": y1, "angle": turned, "size": 8 * heads}
 
     def begin(self, points: Array, order: Any = None) -> None:
         """Show tokens at points (tokens, 2) without trails; their number may change.

@@ -1,6 +1,6 @@
 """Descriptions of states in a sentence: circle or grid, memorized or generalizing, settled or moving."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def shape(E: Array, imperfections: int) -> tuple[str, str]:
     return "grid", f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
 
 
-def motion(history: History, name: str, *, since: int = 0, stride: float = 0.0) -> str:
+def motion(history: History, name: str, *, since: int = 0, stride: Callable[[], float] = lambda: 0.0) -> str:
     """Return a sentence on whether tokens have settled.
 
     Parameters
@@ -72,9 +72,9 @@ def motion(history: History, name: str, *, since: int = 0, stride: float = 0.0) 
         Name of the positions in a frame.
     since : int, default 0
         Step at which the present law began; earlier frames say nothing about it.
-    stride : float, default 0.0
-        Largest change of a coordinate in the next step. Tokens that jump back and forth come back to where
-        they were, so that frames alone would call them settled.
+    stride : callable, optional
+        Function that returns the largest change of a coordinate in the next step. Tokens that jump back and
+        forth come back to where they were, so that frames alone would call them settled.
     """
     frames = history.frames()
     step, last = frames[-1]
@@ -84,7 +84,7 @@ def motion(history: History, name: str, *, since: int = 0, stride: float = 0.0) 
     extent = np.abs(last[name]).max()
     if np.abs(last[name] - before[1][name]).max() / (step - before[0]) >= AT_REST * extent:
         return "Still moving."
-    if stride >= TREMBLE * extent:
+    if stride() >= TREMBLE * extent:
         return "Jumps back and forth: take a smaller step η."
     return "Settled."
 
@@ -135,9 +135,9 @@ def flow(pairs: int, free: int, ideal: float, quality: float, accuracy: float) -
             f"It groks: the unique representation is reached, which answers {100 * ideal:.0f} % of all pairs."
         )
     return (
-        f"Not there yet: these pairs determine one representation, which answers {100 * ideal:.0f} % of all "
-        f"pairs, but {100 * quality:.0f} % of all parallelograms are satisfied and {100 * accuracy:.0f} % of "
-        "all pairs are answered so far."
+        f"On the way to the only representation that these pairs allow: {100 * quality:.0f} % of all "
+        f"parallelograms are satisfied, and {100 * accuracy:.0f} % of all pairs are answered "
+        f"({100 * ideal:.0f} % at the end)."
     )
 
 

@@ -87,6 +87,7 @@ class CirclesView(FrameView):
             rollout=self._rollout,
             time=self._time,
         )
+        self._usual["file"] = str(real)  # of which the presets speak
         self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
 
     def panel(self) -> Any:
@@ -203,7 +204,7 @@ class CirclesView(FrameView):
         except Exception as error:
             if self._path is not None:
                 self._file.show(self._path)
-            if isinstance(error, InputError) and not {str(path), name} & set(str(error).split()):
+            if isinstance(error, InputError) and str(error).startswith("positions"):  # such as NaN
                 raise InputError(f"{name} cannot be shown: {error}") from None
             raise
         self._stored = Trajectory.open(path)

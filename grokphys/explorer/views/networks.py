@@ -74,6 +74,8 @@ class NetworksView(View):
             "image", "x", "y", "dw", "dh", source=self._map, color_mapper=self._colors, global_alpha=0.55
         )
         seen.level = "underlay"
+        for name in ("inner_width", "inner_height"):  # the map is of what the page shows
+            self._sums.figure.on_change(name, lambda _name, _old, _new: session.soon(self.show))
         self._fresh = True
         self._particle_axes: Any = None
         self._shown: list[Any] = [None, None]

@@ -52,7 +52,7 @@ class NeuronsView(View):
         )
         self._place.figure.select_one(Span).visible = False  # the axis of this figure is the token, not time
         self._bars = Bars("Weights of the selected neuron, by frequency")
-        self._race = FlowCurves("Race of its frequencies (dashed: exact flow, cut off)", x_axis_label="step")
+        self._race = FlowCurves("Race of its frequencies (dashed: exact flow)", x_axis_label="step")
         self._logits = HeatMap("Logits (rows: a + b, columns: answers)", HEIGHT)
         self._accuracy = Curves("Accuracy", ["accuracy"], height=210, y_range=(-0.04, 1.04))
         self.figures = {

@@ -209,9 +209,12 @@ class ParticlesView(View):
 
     def _sentence(self, run: ParticleRun, E: Array) -> str:
         history = run.history
-        stride = run.step_size * float(np.abs(run.velocity(E)).max())
-        moves = verdicts.motion(history, "positions", since=run.since, stride=stride)
-        moves = "" if self._held is not None else moves
+
+        def stride() -> float:
+            return run.step_size * float(np.abs(run.velocity(E)).max())
+
+        held = self._held is not None
+        moves = "" if held else verdicts.motion(history, "positions", since=run.since, stride=stride)
         return f"{verdicts.shape(E, history.last['imperfections'])[1]} {moves}".strip()
 
     def film(self) -> Film:

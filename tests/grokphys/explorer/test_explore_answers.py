@@ -92,8 +92,10 @@ def test_particles_that_jump_back_and_forth_have_not_settled():
     history = History()
     for step in range(21):
         history.append(step, E=np.ones((3, 2)) * (1 + 0.05 * (step % 2)))
-    assert verdicts.motion(history, "E", stride=0.05) == "Jumps back and forth: take a smaller step η."
-    assert verdicts.motion(history, "E", stride=1e-3) == "Settled."
+    assert (
+        verdicts.motion(history, "E", stride=lambda: 0.05) == "Jumps back and forth: take a smaller step η."
+    )
+    assert verdicts.motion(history, "E", stride=lambda: 1e-3) == "Settled."
     assert verdicts.motion(history, "E", since=15) == ""
     page = opened(PARTICLES)
     page.view.restore({"alignment": 1.0, "seed": 89})
@@ -121,8 +123,8 @@ def test_arrows_are_short_where_it_has_settled():
 def test_the_theory_s_sentence_agrees_with_its_numbers():
     page = opened(THEORY)
     assert page.bridge.verdict == (
-        "Not there yet: these pairs determine one representation, which answers 98 % of all pairs, but "
-        "0 % of all parallelograms are satisfied and 82 % of all pairs are answered so far."
+        "On the way to the only representation that these pairs allow: 0 % of all parallelograms are "
+        "satisfied, and 82 % of all pairs are answered (98 % at the end)."
     )
     numbers = dict(page.bridge.status)
     assert (numbers["ideal accuracy"], numbers["RQI"], numbers["accuracy"]) == (

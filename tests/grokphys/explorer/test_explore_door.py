@@ -547,7 +547,7 @@ def test_an_open_host_is_said_to_be_one_and_needs_the_link(given, tmp_path):
     try:
         warning = server.lines[0]
         assert warning.startswith(
-            f"grokphys: other machines reach port {server.port} of this one, as 127.0.0.1"
+            f"grokphys: other machines reach port {server.port} of this one, by the link with "
         )
         for words in (
             "Without the link they are turned away",

@@ -148,3 +148,117 @@ def test_text_of_every_view_stands_out(browser, explorer, scheme):
             found = tab.page.evaluate(CONTRASTS)
             assert len(found) > 60
             assert found[0][0] >= 4.5, (kind.slug, found[:5])
+
+
+STATES = """
+const [play, verdict] = ["play", "verdict"].map(id => () => document.getElementById(id))
+window.states = []
+document.addEventListener("DOMContentLoaded", () => {
+    const note = () => window.states.push([play().textContent, play().disabled, verdict().textContent])
+    const options = {subtree: true, childList: true, characterData: true, attributes: true}
+    note()
+    for (const part of [play(), verdict()]) new MutationObserver(note).observe(part, options)
+}, {once: true})
+"""
+"""Script that keeps what the button and the headline say from the first moment on."""
+
+
+def test_it_opens_playing_says_what_one_sees_and_explains_it(browser, explorer):
+    """By mouse, touch and keyboard, on a phone at night: nothing is out of reach."""
+    with opened(
+        browser,
+        explorer,
+        still=False,
+        width=400,
+        height=800,
+        script=STATES,
+        color_scheme="dark",
+        has_touch=True,
+    ) as tab:
+        page = tab.page
+        page.wait_for_selector("#play[aria-pressed=true]")
+        assert "Watch 17 particles" in page.inner_text("#watch")
+        states = page.evaluate("window.states")
+        assert states[0] == ["Play", True, "Loading the first figures …"], "until the session is there"
+        assert {play for play, waits, _ in states if not waits} == {"Pause"}
+        assert all(words for _, _, words in states)
+        page.wait_for_function("document.getElementById('verdict').textContent.includes('Circle, step 8')")
+        page.locator("#status .why").nth(2).tap()
+        assert "largest" in page.inner_text("#term").lower()
+        assert "Musat, Appendix A.1" in page.inner_text("#term")
+        page.keyboard.press("Escape")
+        assert page.locator("#term").is_hidden()
+        page.get_by_role("button", name="an imperfect grid").tap()
+        page.wait_for_function("document.getElementById('verdict').textContent.includes('imperfections')")
+        page.locator("summary").filter(visible=True).tap()
+        assert "attracted by sums with the same answer" in page.inner_text("details[open]")
+        tab.command("play")
+        page.wait_for_selector("#play[aria-pressed=false]")
+        page.locator("#controls").tap()
+        page.get_by_label("seed", exact=True).fill("0")
+        page.keyboard.press("Enter")
+        tab.wait_status("step", "value === '0'")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        page.focus("#tab-particles")
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_selector("#tab-neurons[aria-selected=true]")
+        page.keyboard.press("Home")
+        page.wait_for_selector("#tab-particles[aria-selected=true]")
+        page.focus("#stage")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Shift+ArrowRight")
+        page.wait_for_function("decodeURIComponent(location.hash).includes('particles')")
+        shown = page.evaluate(
+            """() => {
+                const luminance = color => {
+                    const parts = color.match(/[\\d.]+/g).slice(0, 3).map(part => part / 255)
+                    const linear = parts.map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+                    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+                }
+                const behind = node => {
+                    for (; node !== null; node = node.parentElement) {
+                        const color = getComputedStyle(node).backgroundColor
+                        if (!color.startsWith("rgba(0, 0, 0, 0")) return color
+                    }
+                    return "rgb(255, 255, 255)"
+                }
+                return [...document.querySelectorAll("button, dt, dd, p, summary, output")]
+                    .filter(node => node.offsetParent !== null && node.textContent.trim() !== "")
+                    .map(node => {
+                        const both = [getComputedStyle(node).color, behind(node)].map(luminance)
+                        const contrast = (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05)
+                        return [contrast, node.outerHTML.slice(0, 60)]
+                    }).sort((a, b) => a[0] - b[0])[0]
+            }"""
+        )
+        assert shown[0] >= 4.5, shown
+
+
+def test_an_explanation_covers_no_value_and_a_link_no_token(browser, explorer):
+    with opened(
+        browser, explorer, width=1440, height=900, permissions=["clipboard-read", "clipboard-write"]
+    ) as tab:
+        page = tab.page
+        page.wait_for_timeout(500)
+        for which in (2, 6, 8):
+            button = page.locator(".why").filter(visible=True).nth(which)
+            button.click()
+            box = page.locator("#term").bounding_box()
+            values = page.locator("#status dd, .bk-slider-title, .bk-input").filter(visible=True)
+            for value in (values.nth(k).bounding_box() for k in range(values.count())):
+                apart = [
+                    box[a] >= value[a] + value[size] or value[a] >= box[a] + box[size]
+                    for a, size in (("x", "width"), ("y", "height"))
+                ]
+                assert any(apart), (which, value, box)
+            page.keyboard.press("Escape")
+        tab.command("step")
+        page.wait_for_function("location.hash.includes('step%22%3A1')")
+        page.click("#link")
+        tab.wait_message("The state is copied; it contains no access token.")
+        state = page.evaluate("navigator.clipboard.readText()")
+        assert state.startswith("#")
+        assert explorer.token not in state
+        with opened(browser, explorer) as other:
+            other.page.evaluate("state => { location.hash = state }", state)
+            other.wait_status("step", "value === '1'")

@@ -1,5 +1,9 @@
 """Presets and their hints, values that are refused, and odd files: what a page asks of its session."""
 
+import threading
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -11,9 +15,13 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 from bokeh.document import Document
 from bokeh.document.events import ModelChangedEvent
 from bokeh.models import Spinner
+from bokeh.protocol import Protocol
+from bokeh.server.session import ServerSession
+from bokeh.server.views.ws import WSHandler
 from sessions import drawn, followed, opened, put
 
-from grokphys.explorer import session
+from grokphys.explorer import exports, server, session
+from grokphys.explorer.application import Connection
 from grokphys.explorer.views import view as views
 from grokphys.explorer.views.tabs import VIEWS
 
@@ -72,6 +80,17 @@ def test_a_hint_stays_as_long_as_the_controls_are_those_of_its_preset():
     page.view._click(0, 0)
     page._say_status()
     assert page.bridge.watch == ""
+
+
+def test_presets_of_circles_show_the_run_of_which_they_speak(tmp_path):
+    path = tmp_path / "mine.h5"
+    physics.simulate(ParticleSystem(7), steps=20, record_every=5, seed=0).save(path)
+    page = session.Session(Document(), [CIRCLES], [path])
+    assert page.view.state()["file"] == str(path)
+    page._command("preset", "an octave is lost")
+    assert page.bridge.message[2] == ""
+    assert dict(page.bridge.status)["file"] == "ding_p59_d128_seed0.h5"
+    assert page.bridge.watch.startswith("Circle 22 is among the strongest")
 
 
 def test_settled_is_not_said_of_another_law():
@@ -140,8 +159,8 @@ def test_number_fields_take_what_is_within_their_limits_alone(kind):
 def test_the_run_of_a_file_ends_at_its_last(tmp_path):
     path = tmp_path / "three.h5"
     physics.simulate(ParticleSystem(7), runs=3, steps=20, record_every=5, seed=0).save(path)
-    document = Document()
-    page = session.Session(document, [CIRCLES, PARTICLES], [path])
+    views.prepared(PARTICLES)
+    page = session.Session(Document(), [CIRCLES, PARTICLES], [path])
     view = page.view
     assert (view._index.low, view._index.high) == (0, 2)
     assert (view._first.high, view._last.high, view._last.value) == (20, 20, 20)
@@ -187,6 +206,35 @@ def test_even_tokens_many_dimensions_and_few_frames_are_shown(tmp_path, tokens, 
     view.advance(9)
     view.show()
     assert drawn(view.still())["signals"].get_xlim()[1] > 1
+
+
+def test_a_run_that_is_being_recorded_is_found_by_its_name(tmp_path):
+    name = str(tmp_path / "run.h5")
+    assert server._unfinished(name) == name
+    (tmp_path / "run.h5.partial").touch()
+    assert server._unfinished(name) == f"{name}.partial"
+    (tmp_path / "run.h5").touch()
+    assert server._unfinished(name) == name
+
+
+def test_a_server_that_ends_does_not_wait_for_films(monkeypatch):
+    page, made = opened(THEORY), []
+    page.view.show()
+    monkeypatch.setattr(page, "later", lambda work, *given, then: made.append(partial(work, *given)))
+    page._command("gif", None)
+    monkeypatch.setattr(exports, "ENDED", threading.Event())
+    exports.ENDED.set()
+    with pytest.raises(exports.Canceled, match=r"theory.gif was canceled"):
+        made[0]()
+
+
+def test_a_tab_that_a_ping_has_found_closed_is_closed_quietly():
+    """Bokeh's handler of the socket asks the connection for the session that it has left already."""
+    socket = SimpleNamespace(connection=None)
+    socket.connection = Connection(Protocol(), socket, None, ServerSession("one", Document()))
+    socket.connection.detach_session()
+    socket.application, socket.close_code, socket.close_reason = None, 1001, ""
+    WSHandler.on_close(socket)
 
 
 def test_points_that_all_lie_together_are_shown(tmp_path):

@@ -355,7 +355,7 @@ def test_a_flow_groks_where_one_representation_is_left():
     assert "leave 2 more degrees of freedom" in verdicts.flow(3, 4, 0.5, 1.0, 0.5)
     groks = "It groks: the unique representation is reached, which answers 90 % of all pairs."
     assert verdicts.flow(3, 2, 0.9, 1.0, 0.9) == groks
-    assert "99 % of all parallelograms are satisfied and 70 %" in verdicts.flow(3, 2, 0.9, 0.99, 0.7)
+    assert "99 % of all parallelograms are satisfied, and 70 %" in verdicts.flow(3, 2, 0.9, 0.99, 0.7)
 
 
 def test_the_fate_of_a_circle_is_told_with_its_octave():
