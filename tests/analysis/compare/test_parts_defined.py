@@ -234,7 +234,7 @@ def test_examples_that_were_given_by_number_allow_no_relabelling():
     for both, name in (((fixed, free), "simulated"), ((free, [free, fixed]), "trained")):
         found = compare(*both)
         assert len(found.shapes.symmetry) == 1
-        assert f"the examples of {name} were fixed by number: no relabelling" in found.notes
+        assert f"the examples of {name} were fixed by number: no relabeling" in found.notes
 
 
 # -- the table --------------------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ def test_what_predicts_survival_is_judged_on_groups_that_were_left_out():
     assert found.svm.in_sample.estimate >= found.svm.left_out.estimate
     for wrong, said in (
         ({"groups": np.zeros(12)}, "at least 2 groups"),
-        ({"survived": np.ones((12, 5), bool)}, "survivors and dead circles, got 60 of 60"),
+        ({"survived": np.ones((12, 5), bool)}, "survivors and dead circles, got 60 survivors of 60 circles"),
         (
             {"survived": names.reshape(12, 5) == 3},
             "are left out, got survivors in 1 and dead",
