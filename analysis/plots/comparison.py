@@ -62,8 +62,8 @@ def show_error(
     """
     ax = axes_of(ax)
     first, second = names
-    chance = "runs paired at random" if motion.paired else f"two {first} runs"
-    pairs = f"a {first} and a {second} run"
+    chance = "runs paired at random" if motion.paired else f"two runs of {first}"
+    pairs = f"a run of {first} and one of {second}"
     for errors, color, label in ((motion.chance, REFERENCE, chance), (motion.error, FIRST, pairs)):
         if not np.isfinite(errors).any():
             continue

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import analysis
+from analysis.laws.honest import honest_scores
 from analysis.laws.ode import FitWarning, ODEFit, fit_each, fit_trajectories
 from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.resampling import resample_coefficients
-from analysis.laws.scores import honest_scores
 
 
 def growing(rate, kind="generator"):
