@@ -85,9 +85,9 @@ def test_what_is_empty_is_refused_before_anything_is_written(tmp_path):
         (
             "run_2",
             np.zeros((2, 3)),
-            r"start\['run_2'\] must have .* names such as run_2 and axis_0_3 are taken",
+            r"start\['run_2'\] must have .* names such as run_2 and axis_0_3 are reserved",
         ),
-        ("axis_0_3", np.zeros((2, 3)), "names such as run_2 and axis_0_3 are taken"),
+        ("axis_0_3", np.zeros((2, 3)), "names such as run_2 and axis_0_3 are reserved"),
         ("split", np.zeros((3, 2)), r"the shape \(runs, ...\) with 2 runs and not be empty, got \(3, 2\)"),
         ("split", np.zeros((2, 0)), r"not be empty, got \(2, 0\)"),
         ("split", np.array(["a", "b"]), "must be numbers of at most 64 bits each"),
@@ -190,7 +190,7 @@ def test_points_are_compared_with_their_runs_block_by_block(tmp_path, monkeypatc
     assert Trajectory.open(path)[2].final[0, 7, 0] == 23.0
     with h5py.File(path, "r+") as file:
         file["particles/tokens/run"][14:18] = [1, 2, 1, 2]
-    with pytest.raises(FileFormatError, match="its 24 points are not those of 3 runs"):
+    with pytest.raises(FileFormatError, match="its 24 points are not sorted into 3 runs"):
         Trajectory.open(path)
 
 
@@ -297,3 +297,18 @@ def test_positions_that_are_no_real_numbers_are_refused(tmp_path):
         Trajectory.open(path)
     with pytest.raises(FileFormatError, match="cannot be read: Not a directory"):
         Trajectory.open(path / "inside.h5")
+
+
+def test_axes_of_observables_and_of_what_a_run_began_with_are_numbered_from_0(tmp_path):
+    made = Trajectory(
+        np.ones((2, 1, 3, 2)),
+        [0],
+        observables={"own": np.ones((2, 1, 4, 5))},
+        start={"drawn": np.ones((2, 6, 7))},
+    )
+    made.save(tmp_path / "t.h5")
+    with h5py.File(tmp_path / "t.h5") as file:
+        own = {name: file[f"observables/own/{name}"][:].tolist() for name in ("run", "axis_0", "axis_1")}
+        assert own == {"run": [0, 1], "axis_0": list(range(4)), "axis_1": list(range(5))}
+        value = file["observables/own/value"]
+        assert [value.dims[axis][0].name.split("/")[-1] for axis in (1, 2, 3)] == ["run", "axis_0", "axis_1"]
