@@ -192,3 +192,11 @@ def test_shares_add_up_to_the_variance(p):
 def test_batches_refuse_bad_input(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+def test_a_law_without_a_penalty_ignores_the_ratio():
+    trajectory, _ = rotating()
+    found = [
+        analysis.fit_batch(trajectory, analysis.Recipe("mean-field", l1_ratio=ratio)) for ratio in (0, 0.5)
+    ]
+    assert found[0].in_sample == found[1].in_sample
