@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
-from nets.engines.ensemble import Ensemble, Optimizer
+from nets.engines.ensemble import Ensemble, Optimizer, part_of
 from nets.models import Model
 from nets.neurons import all_logits, neuron_weights
 from nets.provenance import ensemble_of
 from physics.blas import one_blas_thread
-from physics.checks import choice, finite_array
+from physics.checks import finite_array, place
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -79,7 +79,7 @@ class Networks:
         InputError
             If `part` is neither "train" nor "validation".
         """
-        return self.ensemble.train if _part(part) == "train" else self.ensemble.validation
+        return self.ensemble.train if part_of(part) == "train" else self.ensemble.validation
 
     def outputs(self, inputs: Any = None) -> NDArray[Any]:
         """Compute the outputs of every member, without dropout.
@@ -120,7 +120,7 @@ class Networks:
         InputError
             If `part` is neither "train" nor "validation".
         """
-        return self._engine().losses(_part(part))[0]
+        return self._engine().losses(part_of(part))[0]
 
     def accuracy(self, part: str) -> NDArray[np.float64]:
         """Return the fraction of correct answers on a set, as `train` records it.
@@ -140,7 +140,7 @@ class Networks:
         InputError
             If `part` is neither "train" nor "validation".
         """
-        loss, accuracy = self._engine().losses(_part(part))
+        loss, accuracy = self._engine().losses(part_of(part))
         return np.where(np.isfinite(loss), accuracy, np.nan)
 
     def with_embedding(self, E: Any) -> "Networks":
@@ -224,8 +224,13 @@ class Networks:
         -------
         Networks
             Ensemble with this member only.
+
+        Raises
+        ------
+        InputError
+            If there is no such member.
         """
-        of = self.ensemble
+        of, run = self.ensemble, place("run", run, self.runs)
         own = slice(run, run + 1)
         alone = dataclasses.replace(
             of,
@@ -386,11 +391,6 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     dtype = str(positions.dtype)
     restored = {name: np.array(parameters[name], dtype) for name in ensemble.parameters}
     return Networks(dataclasses.replace(ensemble, parameters=restored), dtype)
-
-
-def _part(part: str) -> str:
-    """Return the name of a set, if it is "train" or "validation"."""
-    return choice("part", part, ("train", "validation"))
 
 
 def _name(model: Model) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.engines.choice import choose_engine, optimiser
-from nets.engines.ensemble import batch_size_of, batches, draw
+from nets.engines.ensemble import batch_size_of, batches, draw, part_of
 from nets.models import ConstantAttention, Model
 from nets.networks import Networks
 from nets.provenance import RATES
@@ -197,8 +197,13 @@ class Training:
             Mean cross-entropy in nats, or mean squared error; NaN if the set is empty.
         accuracy : ndarray of float64, shape (runs,)
             Fraction of correct answers, from 0 to 1; NaN if the set is empty.
+
+        Raises
+        ------
+        InputError
+            If there is no such set.
         """
-        return self.machine.losses(part)
+        return self.machine.losses(part_of(part))
 
     def networks(self) -> Networks:
         """Return the networks in their present state, with their training and validation sets.

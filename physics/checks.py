@@ -51,6 +51,14 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
     return number
 
 
+def place(name: str, value: Any, count: int) -> int:
+    """Return `value` as the index of one of `count` things, from 0 to ``count - 1``; refuse any other."""
+    index = whole_number(name, value, 0)
+    if index >= count:
+        raise InputError(f"{name} must be at most {count - 1}, got {index}")
+    return index
+
+
 def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = -math.inf) -> float:
     """Return `value` as a finite float that is at least `minimum` and greater than `above`.
 

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from analysis.circles.signals import Signals, signals_of
 from analysis.laws.honest import HonestScores, honest_scores
+from analysis.laws.lasso import ratio
 from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
 from analysis.laws.ode import fit_trajectories
 from analysis.laws.regressors import CRITERIA
@@ -35,7 +36,8 @@ class Recipe:
     alpha : float or {"aic", "bic", "cv"}, default 0.01
         Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`.
     l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net, from 0 to 1. The linear and the quadratic law refuse 0.
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1. The mean-field law,
+        which has no penalty, ignores it and accepts 0.
     max_iter : int, default 100_000
         Largest number of sweeps of coordinate descent for each target.
     kind : {"increment", "generator"}, default "increment"
@@ -67,7 +69,9 @@ class Recipe:
             choice("alpha", self.alpha, CRITERIA)
         else:
             number("alpha", self.alpha, 0.0)
-        if not 0.0 <= number("l1_ratio", self.l1_ratio) <= 1.0:
+        if self.law != "mean-field":
+            ratio(self.l1_ratio)
+        elif not 0.0 <= number("l1_ratio", self.l1_ratio) <= 1.0:
             raise InputError(f"l1_ratio must be from 0 to 1, got {self.l1_ratio:g}")
         whole_number("max_iter", self.max_iter, 1)
 

@@ -47,7 +47,7 @@ def fit_ode(
             least-squares (no penalty).
         alpha: Weight of the penalty, at least 0. It can be chosen for each frequency: by an information
             criterion (aic or bic) or by cross-validation (cv).
-        l1_ratio: Fraction of the L1 norm in the elastic net, from 0 to 1.
+        l1_ratio: Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
         max_iter: Largest number of sweeps of coordinate descent for each frequency.
         form: What the law describes: the change from one frame to the next (increment), or the rate of change
             dx/dt for each step (generator).

@@ -316,3 +316,8 @@ def batch_size_of(value: int | None, size: int) -> int | None:
     if value > size:
         raise InputError(f"batch_size must be at most the {size} training examples, got {value}")
     return value
+
+
+def part_of(part: str) -> str:
+    """Return the name of a set, if it is "train" or "validation"."""
+    return choice("part", part, ("train", "validation"))

@@ -50,6 +50,33 @@ def test_the_step_of_decision_is_that_of_the_rule():
     assert np.isnan(never)
 
 
+def test_another_rule_decides_at_another_step():
+    """Signals fall by a tenth in ten steps: a run is decided as soon as the margin of its rule allows."""
+    steps = np.arange(0, 2001, 10)
+    signals = np.tile(np.exp(-steps / 100)[:, None] * 10, (1, 10))
+    signals[:, :2] = 10
+    circles = analysis.Circles(steps, signals[None], signals[None, -1] > 5)
+    rules = [analysis.StoppingRule(margin=margin) for margin in (0.0, 0.5, 0.9)]
+    found = [circles.decided(rule)[0] for rule in rules]
+    assert found == [rule.first(steps, signals) for rule in rules]
+    assert found[0] < found[2]
+
+
+def test_survivors_obey_the_limit_that_is_given():
+    """Signals at the end are as 1 to 3 of one frequency: all, one or none of them exceed a limit."""
+    trajectory, signals = rotating(frames=3)
+    last = signals[:, -1]
+    for limits, alive in (
+        ({"factor": 0.5}, last > 0.5 * last.mean(axis=1, keepdims=True)),
+        ({"factor": 1.2}, last > 1.2 * last.mean(axis=1, keepdims=True)),
+        ({"threshold": 10.0}, last > 10.0),
+    ):
+        wanted = [(np.flatnonzero(run) + 1).tolist() for run in alive]
+        assert [run.survivors for run in analysis.signals_of(trajectory, **limits)] == wanted
+        assert analysis.circles_of(trajectory, **limits).survived.tolist() == alive.tolist()
+        assert wanted != [run.survivors for run in analysis.signals_of(trajectory)]
+
+
 def test_signals_that_were_recorded_are_taken():
     real = example("ding")
     circles = analysis.circles_of(real, 0, 1000)
@@ -156,9 +183,20 @@ def test_shares_add_up_to_the_variance(p):
         (lambda: analysis.circles_of(rotating()[0], 3, 3), "steps 3 to 3 must hold at least 2 frames, got 1"),
         (lambda: analysis.Recipe("cubic"), "law must be"),
         (lambda: analysis.Recipe(alpha="best"), "alpha must be"),
-        (lambda: analysis.Recipe(l1_ratio=2.0), "l1_ratio must be from 0 to 1, got 2"),
+        (lambda: analysis.Recipe(l1_ratio=0), "l1_ratio must be a finite number greater than 0, got 0"),
+        (lambda: analysis.Recipe("lotka-volterra", l1_ratio=0), "l1_ratio must be a finite number greater t"),
+        (lambda: analysis.Recipe(l1_ratio=2.0), "l1_ratio must be greater than 0 and at most 1, got 2"),
+        (lambda: analysis.Recipe("mean-field", l1_ratio=2.0), "l1_ratio must be from 0 to 1, got 2"),
     ],
 )
 def test_batches_refuse_bad_input(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+def test_a_law_without_a_penalty_ignores_the_ratio():
+    trajectory, _ = rotating()
+    found = [
+        analysis.fit_batch(trajectory, analysis.Recipe("mean-field", l1_ratio=ratio)) for ratio in (0, 0.5)
+    ]
+    assert found[0].in_sample == found[1].in_sample

@@ -1,8 +1,10 @@
 """Figures fit for a paper: colors that every reader can tell apart, letters that can be read in print."""
 
+import dataclasses
 import itertools
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,9 +13,17 @@ from matplotlib.figure import Figure
 from pictures import SMALLEST, letters
 
 import physics
+from analysis.compare.motion import Motion
+from analysis.compare.onsets import Onsets
 from analysis.phases.classification import PHASES
 from analysis.plots import palette
-from analysis.plots.comparison import show_calibration
+from analysis.plots.comparison import (
+    show_calibration,
+    show_error,
+    show_matching_times,
+    show_onsets,
+    show_typical_pair,
+)
 from analysis.plots.distributions import show_distributions, show_estimates
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.phases import COLORS
@@ -172,3 +182,99 @@ def test_labels_of_a_large_matrix_do_not_overlap():
         assert not any(left.overlaps(right) for left, right in itertools.combinations(boxes, 2))
     bold = {label.get_text() for label in labels if label.get_fontweight() == "bold"}
     assert bold == {"7", "8", "25"}, "every frequency that is marked has a label"
+
+
+def motion_of(error, chance, matched, scale):
+    times = np.arange(error.shape[1]) * 2.0
+    pairs = np.stack([np.arange(len(error))] * 2, axis=1)
+    labels = np.tile(np.arange(3), (len(error), 1))
+    whole = Interval(0.5, 0.4, 0.6, len(error))
+    return Motion(pairs, True, labels, "scaling", scale, times, matched, error, chance, whole, whole)
+
+
+def band(area):
+    """Corners of a shaded band, rounded."""
+    return {tuple(corner) for corner in np.round(area.get_paths()[0].vertices, 9).tolist()}
+
+
+def test_errors_are_drawn_as_medians_with_quartiles():
+    rng = np.random.default_rng(3)
+    error, chance = rng.exponential(size=(9, 5)), 1 + rng.exponential(size=(7, 5))
+    error[:, 4], error[2, 1] = np.nan, np.nan  # no counterpart: the frame is left out, or the pair
+    motion = motion_of(error, chance, np.ones((9, 5)), Interval(1.0, 0.9, 1.1, 9))
+    for paired, by_chance in ((True, "runs paired at random"), (False, "two A runs")):
+        ax = show_error(dataclasses.replace(motion, paired=paired), ("A", "B"), ylabel="gap", title="above")
+        assert [line.get_label() for line in ax.lines] == [by_chance, "a A and a B run"]
+        assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title(loc="left")) == ("time, B", "gap", "above")
+        for line, area, values in zip(ax.lines, ax.collections, (chance, error), strict=True):
+            kept = [column[np.isfinite(column)] for column in values.T if np.isfinite(column).any()]
+            times = motion.times[: len(kept)]
+            quartiles = np.array([np.percentile(column, (25, 50, 75)) for column in kept])
+            np.testing.assert_array_equal(line.get_xdata(), times)
+            np.testing.assert_allclose(line.get_ydata(), quartiles[:, 1], rtol=1e-12)
+            for end in (0, 2):
+                ends = np.round(np.stack([times, quartiles[:, end]], axis=1), 9)
+                assert {tuple(corner) for corner in ends.tolist()} <= band(area)
+    nothing = dataclasses.replace(motion, chance=np.full((1, 5), np.nan))
+    assert len(show_error(nothing, ("A", "B")).lines) == 1
+
+
+def test_times_that_match_are_drawn_for_each_pair_and_named():
+    scale = Interval(0.5, 0.4, 0.75, 2)
+    matched = np.array([[0.0, 1, 2, 3], [0, 2, 4, np.nan]])
+    motion = motion_of(np.ones((2, 4)), np.ones((2, 4)), matched, scale)
+    ax = show_matching_times(motion, ("A", "B"), title="above")
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title(loc="left")) == ("time, B", "time, A", "above")
+    drawn = [line.get_ydata() for line in ax.lines]
+    for found, wanted in zip(drawn, [*matched, motion.times * 0.5], strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert all((line.get_xdata() == [0, 2, 4, 6]).all() for line in ax.lines)
+    assert {(6.0, 2.4), (6.0, 4.5), (2.0, 0.8), (2.0, 1.5)} <= band(ax.collections[0])
+    same = dataclasses.replace(motion, matched=matched[[0, 0]], scale=Interval(0.5, np.nan, np.nan, 1))
+    ax = show_matching_times(same, ("A", "B"))
+    assert (len(ax.lines), len(ax.collections)) == (1, 0)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), matched[0])
+
+
+def test_onsets_are_drawn_as_fractions_that_rise():
+    """By Kaplan and Meier: of the three runs that are left at time 3, one reaches it and one ends."""
+    first = Onsets(np.array([1.0, 2, 4, 5]), np.array([True, True, True, False]))
+    second = Onsets(np.array([2.0, 3, 3, 6]), np.array([True, True, False, True]))
+    ax = show_onsets(SimpleNamespace(first=first, second=second, name="time_of_onset"), ("A", "B"))
+    assert [line.get_label() for line in ax.lines] == ["A: 3 of 4", "B: 3 of 4"]
+    assert ax.get_title(loc="left") == "time of onset"
+    assert [line.get_color() for line in ax.lines] == [palette.FIRST, palette.SECOND]
+    reached = ([(1, 0.25), (2, 0.5), (4, 0.75), (5, 0.75)], [(2, 0.25), (3, 0.5), (6, 1.0)])
+    for line, wanted in zip(ax.lines, reached, strict=True):
+        assert line.get_drawstyle() == "steps-post"
+        x, y = line.get_data()
+        for time, fraction in wanted:
+            np.testing.assert_allclose(y[x == time], fraction)
+        assert (y[x < wanted[0][0]] == 0).all()
+
+
+def test_the_typical_pair_is_shown_at_times_that_match():
+    """States on a line, twice as fast in the second: the first is drawn at twice the time."""
+    steps, rates = np.arange(9), np.array([1.0, -2.0, 0.5])
+    squares = rates[:, None] * steps[:, None, None].astype(float) ** 2
+    first = physics.Trajectory(squares[None], steps)
+    second = physics.Trajectory(4 * squares[None, :5], steps[:5])
+    comparison = SimpleNamespace(
+        names=("A", "B"),
+        shapes=None,
+        motion=dataclasses.replace(
+            motion_of(np.zeros((1, 5)), np.zeros((1, 5)), 2.0 * steps[None, :5], Interval(2.0, 2.0, 2.0, 1)),
+            times=steps[:5].astype(float),
+        ),
+    )
+    left, right = show_typical_pair(comparison, [first], [second])[0]
+    assert (left.get_title(loc="left"), right.get_title(loc="left"), left.get_xlabel()) == (
+        "A",
+        "B",
+        "time, B",
+    )
+    for ax in (left, right):
+        assert len(ax.lines) == 3
+        for line, rate in zip(ax.lines, rates, strict=True):
+            np.testing.assert_array_equal(line.get_xdata(), steps[:5])
+            np.testing.assert_allclose(line.get_ydata(), 4 * rate * steps[:5] ** 2)

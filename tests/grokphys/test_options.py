@@ -306,7 +306,7 @@ def test_intervals_of_an_earlier_fit_do_not_stay(signals, tmp_path):
         ("--resamples 20 --alpha bic --directory fit --table t.csv", "resamples must be 0 unless the law is"),
         ("--first -1", "first must be at least 0, got -1"),
         ("--first 9 --last 9", "--last must be greater than first = 9, got 9"),
-        ("--l1-ratio 2 --penalty elastic-net", "--l1-ratio must be from 0 to 1, got 2"),
+        ("--l1-ratio 2 --penalty elastic-net", "--l1-ratio must be greater than 0 and at most 1, got 2"),
     ],
 )
 def test_options_of_a_fit_are_refused_before_anything_is_written(

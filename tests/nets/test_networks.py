@@ -219,6 +219,9 @@ def test_what_cannot_be_revived_is_said():
     ("ask", "sentence"),
     [
         (lambda n: n.loss("test"), "part must be one of 'train', 'validation', got 'test'"),
+        (lambda n: n.member(99), "run must be at most 2, got 99"),
+        (lambda n: n.member(3), "run must be at most 2, got 3"),
+        (lambda n: n.member(-1), "run must be at least 0, got -1"),
         (lambda n: n.outputs([[0, 5]]), "inputs must be tokens from 0 to 4, got 0 to 5"),
         (lambda n: n.outputs([[0.0, 1.0]]), "inputs must be whole numbers of shape (examples, 2), or"),
         (lambda n: n.outputs([0, 1]), "inputs must be whole numbers of shape (examples, 2), or"),

@@ -23,6 +23,13 @@ def test_steps_split_over_calls_give_the_bits_of_train(engine):
         np.testing.assert_array_equal(accuracy, trained.observables[f"{part}_accuracy"][:, -1])
 
 
+@pytest.mark.parametrize("engine", MODELS)
+@pytest.mark.parametrize("part", ["test", "", None])
+def test_sets_that_there_are_not_have_no_losses(engine, part):
+    with pytest.raises(InputError, match=f"part must be one of 'train', 'validation', got {part!r}"):
+        nets.Training(MODELS[engine]).losses(part)
+
+
 def test_batches_are_those_of_train():
     options = {"seed": 1, "batch_size": 5}
     training = nets.Training(MODELS["fused"], **options)

@@ -363,6 +363,21 @@ def test_quality_and_accuracy_by_definition(dim):
     assert len(np.unique(quality)) > 2
 
 
+def test_each_axis_is_centered_and_scaled_by_itself():
+    """Neither a shift nor a scale of one axis changes anything."""
+    rng = np.random.default_rng(8)
+    theory, everything = EffectiveTheory(7), naive.parallelograms(naive.samples_of(7), lambda i, j: i + j)
+    states = np.arange(7.0)[:, None] + 0.2 * rng.standard_normal((4, 7, 3))
+    moved = states * [1.0, 3.0, 0.1] + [20.0, -7.0, 0.5]
+    quality = physics.representation_quality(moved, theory, delta=0.3)
+    found = [len(naive.found(naive.normalised(state), everything, 0.3)) for state in states]
+    assert quality.tolist() == [count / len(everything) for count in found]
+    assert min(quality) > 0
+    assert len(set(found)) > 1
+    accuracy = physics.predicted_accuracy(states, theory, delta=0.3)
+    np.testing.assert_array_equal(physics.predicted_accuracy(moved, theory, delta=0.3), accuracy)
+
+
 @pytest.mark.parametrize(
     "theory", [EffectiveTheory(6, pairs=[(0, 2), (1, 1)]), EffectiveTheory(group=MATRICES[0])]
 )

@@ -297,3 +297,18 @@ def test_positions_that_are_no_real_numbers_are_refused(tmp_path):
         Trajectory.open(path)
     with pytest.raises(FileFormatError, match="cannot be read: Not a directory"):
         Trajectory.open(path / "inside.h5")
+
+
+def test_axes_of_observables_and_of_what_a_run_began_with_are_numbered_from_0(tmp_path):
+    made = Trajectory(
+        np.ones((2, 1, 3, 2)),
+        [0],
+        observables={"own": np.ones((2, 1, 4, 5))},
+        start={"drawn": np.ones((2, 6, 7))},
+    )
+    made.save(tmp_path / "t.h5")
+    with h5py.File(tmp_path / "t.h5") as file:
+        own = {name: file[f"observables/own/{name}"][:].tolist() for name in ("run", "axis_0", "axis_1")}
+        assert own == {"run": [0, 1], "axis_0": list(range(4)), "axis_1": list(range(5))}
+        value = file["observables/own/value"]
+        assert [value.dims[axis][0].name.split("/")[-1] for axis in (1, 2, 3)] == ["run", "axis_0", "axis_1"]

@@ -1,0 +1,44 @@
+"""The lottery where numbers are extreme or neurons differ: against its symmetries and its definition."""
+
+import numpy as np
+import pytest
+
+from physics import FourierLottery, simulate
+
+RACE = FourierLottery(5, coupling=0.5)  # two frequencies; time is that of the three waves themselves
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("real", "times"), [(109.8, (0.0, 0.005, 0.05, 0.09)), (-109.8, (0.0, 0.005, 1.0, 2.8))]
+)
+def test_a_phase_that_underflows_moves_as_one_that_is_zero(real, times, sign):
+    """M and the roots of its cubic underflow, and no phase is NaN, not even beyond the turning point."""
+    theta, tiny, none = np.full(2, 0.0062), np.full(2, real + sign * 1.1e-298j), np.full(2, real)
+    for found, wanted in zip(RACE.solve(theta, tiny, times), RACE.solve(theta, none, times), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    rate = np.log(np.abs(RACE.solve(theta, tiny, 1e-6)[0] / theta)) / 1e-6
+    np.testing.assert_allclose(rate, RACE.velocity(theta, tiny)[0].real / theta, rtol=1e-6)
+    last = 0.99 * RACE.blowup_times(theta, tiny)
+    assert all(np.isfinite(part).all() for part in RACE.solve(theta, tiny, last))
+
+
+def test_a_frequency_that_never_diverges_loses_to_one_that_does():
+    theta, xi = [[1, 1], [1, 1], [1, 1], [0, 0]], [[1, -2], [-2, 1], [-2, -2], [1, 1]]
+    times = RACE.blowup_times(theta, xi)
+    assert np.isinf(times).tolist() == [[False, True], [True, False], [True, True], [True, True]]
+    assert RACE.winners(theta, xi).tolist() == [1, 2, 0, 0]
+
+
+def test_the_mean_over_the_tokens_stays_as_it_is():
+    """The flow moves waves alone, and a constant weight is none of them."""
+    race = FourierLottery(8, neurons=3)
+    start = race.start(np.random.default_rng(6))
+    start -= start.mean(axis=0)
+    mean = np.array([1.0, 2, -3, 4, 5, -6])
+    shifted = simulate(race, steps=6, step_size=3.0, initial=start + mean, record_every=2)
+    centered = simulate(race, steps=6, step_size=3.0, initial=start, record_every=2)
+    np.testing.assert_allclose(shifted.positions, centered.positions + mean, atol=1e-13)
+    assert np.abs(centered.final - start).max() > 1e-3
+    for name, values in centered.observables.items():
+        np.testing.assert_allclose(shifted.observables[name], values, rtol=1e-9, atol=1e-15)
