@@ -13,12 +13,12 @@ from analysis.circles.structures import Structures, structures
 from analysis.compare.ensembles import EnsembleOf
 from analysis.compare.motion import Motion
 from analysis.compare.onsets import OnsetDifference
-from analysis.compare.parts import Parts, Shapes
+from analysis.compare.parts import MOST_PAIRS, Parts, Shapes
 from analysis.compare.symmetry import Symmetry
 from analysis.stats.calibration import Calibration
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval, holm
-from physics.checks import number
+from physics.checks import number, whole_number
 from physics.theory.operations import Operation
 from physics.trajectory import Trajectory
 
@@ -157,6 +157,7 @@ def compare(
     delta: float = 0.01,
     thresholds: Mapping[str, float] | None = None,
     accuracies: tuple[Any, Any] | None = None,
+    most_pairs: int = MOST_PAIRS,
 ) -> Comparison:
     """Compare two ensembles, such as particles and networks: where they end, how they get there, and when.
 
@@ -197,6 +198,9 @@ def compare(
     accuracies : pair of array_like (runs,), optional
         Predicted and measured accuracy of each trained run. By default they are the observables
         "predicted_accuracy" and "accuracy" or "validation_accuracy".
+    most_pairs : int, default 100
+        Largest number of pairs of runs whose motion is compared, at least 1. Of more pairs the first ones are
+        taken, which `Comparison.notes` reports.
 
     Returns
     -------
@@ -225,7 +229,7 @@ def compare(
     delta = number("delta", delta, above=0.0)
     first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]
     second = EnsembleOf("trained", trained, delta, operation)  # type: ignore[arg-type]
-    work = Parts(first, second, names, states, symmetry)
+    work = Parts(first, second, names, states, symmetry, whole_number("most_pairs", most_pairs, 1))
     ours, theirs = work.structures(first), work.structures(second)
     shapes, motion, together = None, None, False
     if work.same_tokens:

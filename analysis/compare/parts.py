@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "validation_accuracy": 0.9}
 """Thresholds for observables whose onsets the trajectories did not record."""
 MOST_PAIRS = 100
-"""Largest number of pairs whose motion is compared; the first ones are taken."""
+"""Largest number of pairs whose motion is compared by default; the first ones are taken."""
 SEARCH = 200_000
 """Largest number of singular value decompositions that a default search over relabelings may take."""
 UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
@@ -80,8 +80,9 @@ class Parts:
         names: tuple[str, str],
         states: bool | None,
         symmetry: Symmetry | None,
+        most_pairs: int = MOST_PAIRS,
     ) -> None:
-        self.first, self.second, self.names = first, second, names
+        self.first, self.second, self.names, self.most_pairs = first, second, names, most_pairs
         self.notes: list[str] = []
         for name, one in zip(names, (first, second), strict=True):
             lost = len(one.sound) - one.runs
@@ -198,7 +199,7 @@ class Parts:
             return None
         apart = self._apart(self.second.final, shapes)[:, pairs[:, 1]]
         apart[pairs[:, 0], np.arange(len(pairs))] = np.inf
-        runs = np.arange(min(first.runs, MOST_PAIRS))
+        runs = np.arange(min(first.runs, self.most_pairs))
         within = self._apart(first.final[runs])
         within[runs, runs] = np.inf
         chosen = (apart.argmin(axis=0), runs, within.argmin(axis=0))
@@ -263,9 +264,9 @@ class Parts:
         if times[0] is None or times[1] is None:
             self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
             return None
-        if len(pairs) > MOST_PAIRS:
-            self.notes.append(f"motion of the first {MOST_PAIRS} of {len(pairs)} pairs of runs")
-            pairs = pairs[:MOST_PAIRS]
+        if len(pairs) > self.most_pairs:
+            self.notes.append(f"motion of the first {self.most_pairs} of {len(pairs)} pairs of runs")
+            pairs = pairs[: self.most_pairs]
         symmetry = no_relabelling(self.first.tokens) if self.states else self.symmetry
         progress = None
         if align not in ALIGNMENTS:

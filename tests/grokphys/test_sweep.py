@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import shutil
 import signal
 import socket
@@ -700,6 +701,57 @@ def test_workers_of_a_cluster_share_the_cores_of_their_machine():
     assert Cluster({"tcp://10.0.0.2:1": 1}, cores)._threads == 8
     assert Cluster({"tcp://10.0.0.3:1": 3}, cores)._threads == 1  # of a machine that nobody has looked at
     assert Cluster({}, {})._threads == 1
+
+
+class Answer:
+    """A future of Dask that is done."""
+
+    def __init__(self, status, value=None):
+        self.status, self._value = status, value
+
+    def result(self):
+        return self._value
+
+    exception = result
+
+
+def test_a_pack_that_fails_on_a_worker_fails_alone_and_a_lost_scheduler_ends_the_sweep():
+    class Cluster(sweep_dask.DaskCluster):
+        def __init__(self):
+            self._running, self._done = {}, queue.SimpleQueue()
+
+        def _slots(self):
+            return {"tcp://10.0.0.1:1": 2, "tcp://10.0.0.2:1": 1}
+
+        def answer(self, name, *given):
+            future = Answer(*given)
+            self._running[future] = name
+            self._done.put(future)
+
+    cluster, outcome = Cluster(), sweep_work.Outcome("computed")
+    cluster.answer("a", "error", ValueError("broken"))
+    cluster.answer("b", "finished", outcome)
+    ((name, found),) = cluster.finished(0)
+    assert (name, found.status, found.error) == ("a", "failed", "ValueError: broken")
+    assert cluster.finished(0) == [("b", outcome)]
+    assert cluster.finished(0.01) == []
+    assert not cluster._running
+    cluster._running = dict.fromkeys(range(5))
+    assert cluster.free()
+    cluster._running = dict.fromkeys(range(6))
+    assert not cluster.free(), "two packs for each of three threads"
+    for status in ("cancelled", "lost"):
+        cluster.answer("c", status)
+        with pytest.raises(InputError, match="scheduler no longer answers"):
+            cluster.finished(0)
+
+
+def test_a_worker_of_another_version_that_came_later_computes_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(sweep_dask, "settle", lambda pack, directory, threads: (pack, directory, threads))
+    assert sweep_dask.settle_there("p", tmp_path, 3, sweep_dask.version_here()) == ("p", tmp_path, 3)
+    other = sweep_dask.settle_there("p", tmp_path, 3, "0.0")
+    assert other.status == "failed"
+    assert other.error == f"a worker has GrokPhys {sweep_dask.version_here()}, and not 0.0"
 
 
 # -- Dask ---------------------------------------------------------------------------------------------------

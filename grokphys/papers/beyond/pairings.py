@@ -100,6 +100,7 @@ def theory_and_toy(run: Run) -> Result:
         paired=True,
         symmetry=no_relabelling(TOKENS),
         delta=DELTA,
+        most_pairs=len(setting.sizes) * setting.runs,
     )
     table = {"samples": np.repeat(setting.sizes, setting.runs), **_pairs(comparison)}
     drawn = [show_typical_pair(comparison, theories, networks), show_motion(comparison)]

@@ -85,16 +85,15 @@ def test_a_circle_lasts_from_the_frame_after_which_its_ratio_stays_below_1_2():
 # -- which runs -------------------------------------------------------------------------------------------
 
 
-def test_the_motion_of_many_pairs_is_that_of_the_first_ones(monkeypatch):
-    monkeypatch.setattr(parts, "MOST_PAIRS", 3)
+def test_the_motion_of_many_pairs_is_that_of_the_first_ones():
     first, second = reaching([1] * 5), reaching([1] * 5, seed=1)
-    together = compare(first, second, paired=True, states=True, align="none")
+    together = compare(first, second, paired=True, states=True, align="none", most_pairs=3)
     assert together.motion.pairs.tolist() == [[0, 0], [1, 1], [2, 2]]
     assert "motion of the first 3 of 5 pairs of runs" in together.notes
-    whole = compare(first, second, states=True, align="none", paired=False).motion
+    whole = compare(first, second, states=True, align="none", paired=False, most_pairs=3).motion
     assert whole.pairs[:, 1].tolist() == [0, 1, 2]
     assert len(whole.chance) == 3
-    few = compare(first, reaching([1], seed=1), states=True, align="none").motion
+    few = compare(first, reaching([1], seed=1), states=True, align="none", most_pairs=3).motion
     assert (len(few.pairs), len(few.chance)) == (1, 3), "chance is that of all runs, however few the pairs"
 
 

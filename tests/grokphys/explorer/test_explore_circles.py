@@ -119,6 +119,12 @@ def test_uneven_steps_are_fitted_by_a_generator_and_warnings_become_notes(partic
     fitted = run.fit("Lasso, α = 0.01")
     assert fitted.kind == "generator"
     assert fitted.rollout.shape == (8, 3)
+    late = run.fit("Lasso, α = 0.01", first=4)
+    steps, signals = run.signals[0][3:], run.signals[1][3:]
+    with pytest.warns(UserWarning, match="leaves no coefficient"):
+        law = analysis.fit_trajectories(signals, steps, kind="generator", **circle_run.RECIPES[late.recipe])
+    assert late.steps.tolist() == [4, 8, 16, 32, 40]
+    np.testing.assert_array_equal(late.rollout, law.predict(signals[0], np.array([0, 4, 12, 28, 36])))
     thin = open_run(particles).fit("Lasso, α = 0.01", last=2)
     assert any("only the penalty chooses" in note for note in thin.notes)
     with pytest.raises(physics.InputError, match="steps 0 to 1 must hold at least 3 frames"):

@@ -1,5 +1,7 @@
 """Musat's recipes: each runs, is what it says, and no statement of it holds by chance."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from recipe_checks import held_by_chance, made_quickly
@@ -15,8 +17,8 @@ from grokphys.papers.musat import (  # noqa: F401  (they register their recipes)
     table_1,
     table_2,
 )
-from grokphys.papers.musat.ensembles import circles, counted, imperfections, run_by_run, structures_of
-from grokphys.papers.recipe import RECIPES, Number
+from grokphys.papers.musat.ensembles import circles, counted, imperfections, joined, run_by_run, structures_of
+from grokphys.papers.recipe import RECIPES, Number, Run
 from grokphys.papers.results import rounded
 
 NAMES = [name for name in RECIPES if name.startswith("musat-")]
@@ -169,3 +171,56 @@ def test_every_table_and_figure_of_musat_has_a_recipe():
         *(f"Appendix {x}" for x in "BDEFG"),
     ]:
         assert name in items
+
+
+def test_figure_6_shows_the_end_of_each_network_and_the_mean_of_their_course(monkeypatch):
+    seen, rng = {}, np.random.default_rng(0)
+
+    def networks(decay, *, runs, seed, epochs, record, observables):
+        values = {name: rng.uniform(1, 2, (runs, 4)) for name in observables}
+        seen[decay] = (values, seed, epochs, record)
+        return SimpleNamespace(steps=np.arange(4) * record, observables=values)
+
+    monkeypatch.setattr(figure_06, "networks", networks)
+    setting = figure_06.Setting((0.0, 0.5, 1.0), 3, 80)
+    made = RECIPES["musat-6"].make(Run(setting, "quick")).columns()
+    assert [seed for _, seed, _, _ in seen.values()] == [6600, 6605, 6610]
+    assert {(epochs, every) for _, _, epochs, every in seen.values()} == {(80, 2)}
+    assert made["networks"]["weight_decay"].tolist() == [0] * 3 + [0.5] * 3 + [1] * 3
+    assert made["course"]["weight_decay"].tolist() == [0] * 4 + [0.5] * 4 + [1] * 4
+    assert made["course"]["step"].tolist() == [0, 2, 4, 6] * 3
+    for name in ("weight_norm", "bias_norm"):
+        end = [row[-1] for values, *_ in seen.values() for row in values[name]]
+        assert made["networks"][name].tolist() == end
+        course = np.concatenate([sum(values[name]) / 3 for values, *_ in seen.values()])
+        np.testing.assert_allclose(made["course"][name], course)
+    figure = figure_06._draw(setting, made)["musat-6"]
+    lines = [bars.lines[0].get_ydata() for bars in figure.axes[0].containers]
+    means = [made["networks"][name].reshape(3, 3).mean(axis=1) for name in ("weight_norm", "bias_norm")]
+    np.testing.assert_allclose(lines, means)
+
+
+def test_what_decay_leaves_is_the_quotient_of_geometric_means():
+    rows = {
+        "weight_decay": np.repeat([0.0, 0.5, 1.0], 2),
+        "weight_norm": np.array([4.0, 9, 1, 1, 1, 4]),
+        "bias_norm": np.array([1.0, 4, 7, 7, 0.5, 0.5]),
+    }
+    weights, biases, more = (rule.measure({"networks": rows}, 0.95) for rule in RECIPES["musat-6"].rules)
+    assert weights.estimate == pytest.approx(2 / 6)
+    assert biases.estimate == pytest.approx(0.5 / 2)
+    assert more.estimate == pytest.approx((0.5 / 2) / (2 / 6))
+
+
+def test_the_rise_over_f_a_is_the_smallest_one_at_the_smallest_step():
+    def rows(f_a, step, share):
+        return {"f_a": np.full(100, f_a), "step_size": np.full(100, step), "circle": np.arange(100) < share}
+
+    def smallest(shares):
+        parts = [rows(f_a, 0.005, share) for f_a, share in zip((0.5, 1.0, 2.0), shares, strict=True)]
+        parts += [rows(f_a, 0.02, 50) for f_a in (0.5, 1.0, 2.0)] + [rows(3.0, 0.005, 0)]
+        return table_2._over_f_a({"particles": joined(parts)}, 0.95).estimate
+
+    assert smallest((10, 20, 80)) == pytest.approx(0.1)
+    assert smallest((10, 70, 90)) == pytest.approx(0.2)
+    assert smallest((40, 20, 90)) == pytest.approx(-0.2)
