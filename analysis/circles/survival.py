@@ -176,12 +176,13 @@ class StoppingRule:
         Returns
         -------
         bool
-            Whether both conditions have held for `hold` steps.
+            Whether both conditions hold at every recorded step of the last `hold` steps, and at the last one
+            recorded before them; False if fewer than `hold` steps are recorded.
         """
         clock, x = np.asarray(steps), np.asarray(signals, np.float64)
         if not len(clock) or clock[-1] - clock[0] < self.hold:
             return False
-        recent = x[clock >= clock[-1] - self.hold]
+        recent = x[np.searchsorted(clock, clock[-1] - self.hold, side="right") - 1 :]
         return bool(self._clear(recent).all() and (self._alive(recent) == self._alive(recent[-1:])).all())
 
     def first(self, steps: Any, signals: Any) -> int | None:

@@ -129,7 +129,7 @@ class Majority:
         """Posterior probability that more than half of all networks are in this phase (Jeffreys' prior).
 
         It is 0.82 for one run, 0.92 for two that agree, 0.71 for two of three, 0.91 for four of five, and one
-        half for a tie.
+        half if two phases have half of the runs each.
         """
         successes = self.counts[self.phase]
         return float(betaincc(successes + 0.5, self.runs - successes + 0.5, 0.5))

@@ -356,7 +356,7 @@ def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tupl
         scale = np.sqrt(np.mean(states**2, axis=(1, 2, 3), keepdims=True))
         if not scale.all():
             at = np.unravel_index(int(np.argmin(scale)), batch) if batch else ()
-            raise InputError(f"E must not be zero everywhere{_where(at)}")
+            raise InputError(f"E must not be zero everywhere, got only zeros{_where(at)}")
         return states / scale, batch
     flat = np.argwhere(np.ptp(states, axis=1) == 0)
     if len(flat):
@@ -370,4 +370,4 @@ def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tupl
 
 
 def _where(at: tuple[Any, ...]) -> str:
-    return f" of state {tuple(int(k) for k in at)}" if at else ""
+    return f" in state {tuple(int(k) for k in at)}" if at else ""

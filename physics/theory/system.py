@@ -279,7 +279,9 @@ class EffectiveTheory(Value):
             If the embedding of a run is zero everywhere.
         """
         if not positions.any(axis=(1, 2)).all():
-            raise InputError("initial must not be zero everywhere, where the effective loss is undefined")
+            raise InputError(
+                "initial must not be zero everywhere, because the effective loss is then undefined"
+            )
         positions[:] = self._flow(positions, np.array([step_size * steps]))[:, 0]
 
     def solve(self, initial: Any, times: Any) -> Array:

@@ -165,6 +165,8 @@ def test_a_run_is_decided_when_its_survivors_have_held_clear_of_the_limit():
     assert StoppingRule(hold=400).first(steps, fading(steps)) == step + 200
     assert rule.first(steps, np.ones((201, 10))) is None, "nobody survives where all are equal"
     assert not rule.decided([], np.zeros((0, 10)))
+    sparse = np.where(np.arange(4)[:, None] % 2 == np.arange(10) // 5, 10.0, 1.0)  # survivors alternate
+    assert not rule.decided(300 * np.arange(4), sparse), "one frame shows nothing held"
     assert rule.first(np.array([0, 100]), fading(np.array([0, 100]))) is None
 
 

@@ -182,7 +182,7 @@ def test_the_file_of_another_pack_is_not_taken_for_ones_own(tmp_path):
     one.run(path)
     assert work._read_through(path, one).runs == 3
     for wrong in (other, fewer):
-        with pytest.raises(FileFormatError, match="holds other runs than its name says"):
+        with pytest.raises(FileFormatError, match="must hold the .* runs of its pack, got"):
             work._read_through(path, wrong)
 
 

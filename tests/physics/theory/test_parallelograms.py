@@ -527,7 +527,7 @@ LINE = np.arange(5.0)[:, None]
             lambda: physics.predicted_accuracy(
                 np.stack([np.hstack([LINE, LINE]), np.hstack([LINE, 0 * LINE])]), ADDITION
             ),
-            r"got zero variance on axis 1 of state \(1,\)",
+            r"got zero variance on axis 1 in state \(1,\)",
         ),
         (
             lambda: physics.representation_quality(LINE, EffectiveTheory(group=MATRICES[0])),
@@ -541,7 +541,7 @@ LINE = np.arange(5.0)[:, None]
             lambda: physics.representation_quality(
                 np.stack([np.ones((6, 2, 2)), np.zeros((6, 2, 2))]), EffectiveTheory(group=MATRICES[0])
             ),
-            r"E must not be zero everywhere of state \(1,\)$",
+            r"E must not be zero everywhere, got only zeros in state \(1,\)$",
         ),
         (
             lambda: physics.representation_quality(
