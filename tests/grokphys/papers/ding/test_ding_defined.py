@@ -1,5 +1,7 @@
 """What stands in Ding's tables, and what their rules measure, from the definition."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,11 +9,12 @@ import analysis
 import nets
 from analysis.circles.fourier import fourier_signals
 from analysis.stats.intervals import mean, proportion
-from grokphys.papers.ding import figure_02, figure_10, figure_13
+from grokphys.papers.ding import figure_02, figure_10, figure_12, figure_13
 from grokphys.papers.ding.training import Size
 from grokphys.papers.recipe import Run
 
 TINY = Size(11, 12, 30)
+STARTS = (figure_12.ALL, figure_12.LARGEST, figure_12.TWO, figure_12.RANDOM, figure_12.TWO_RANDOM)
 
 
 def stronger(signals, **_):
@@ -102,3 +105,61 @@ def test_rules_of_figure_10_on_a_few_networks():
     part = (means[1] - means[2]) / (means[0] - means[3])
     assert figure_10._largest_drop(tables, 0.95).estimate == pytest.approx(part)
     assert figure_10._drops(tables, 0.95).estimate < -0.7
+
+
+def test_networks_of_figure_12_begin_with_the_winners_or_with_others_and_are_counted_by_these(monkeypatch):
+    """Trainings are made up: each ends somewhere, with a loss that goes below 0.01 or does not."""
+    rng, made = np.random.default_rng(3), []
+
+    def train(model, *, initial=None, **options):
+        start = rng.normal(size=(3, 11, 12)) if initial is None else initial["embedding"]
+        loss = np.array([[2.0, 0.009, 0.5, 0.001], [3, 2, 1, 0.5], [1, 0.5, 0.004, 0.005]]) * (1 + len(made))
+        final = rng.normal(size=(3, 11, 12)) * rng.uniform(0, 3, (3, 1, 12))
+        one = SimpleNamespace(
+            initial=start, final=final, steps=np.arange(4) * 10, observables={"validation_loss": loss}
+        )
+        made.append((one, options))
+        return one
+
+    monkeypatch.setattr(figure_12, "train", train)
+    monkeypatch.setattr(figure_12, "survives", stronger)
+    tables = figure_12.ablation(Run(figure_12.Ablation(TINY, 10, 3, 5), "quick")).columns()
+    rows, curves = tables["networks"], tables["curves"]
+    assert all(options == made[0][1] for _, options in made), "layers and splits are those of the first"
+    whole = made[0][0]
+    order = np.argsort(-fourier_signals(whole.final), axis=1)
+    for n, (one, _) in enumerate(made):
+        own, begun = rows["start"] == STARTS[n], fourier_signals(one.initial)
+        kept = begun > 1e-6 if n else np.zeros((3, 5), bool)
+        for k in range(3) if n else ():
+            kept_k = np.flatnonzero(kept[k])
+            assert len(kept_k) == (1, 2, 1, 2)[n - 1]
+            assert len(set(kept_k) & set(order[k, :2])) == (1, 2, 0, 0)[n - 1], (
+                "what is random is none of the two best"
+            )
+            assert n != 1 or kept_k == order[k, :1]
+            np.testing.assert_allclose(begun[k, kept_k], fourier_signals(whole.initial)[k, kept_k])
+        alive, loss = stronger(fourier_signals(one.final)), one.observables["validation_loss"]
+        assert rows["network"][own].tolist() == [0, 1, 2]
+        assert rows["circles"][own].tolist() == alive.sum(axis=1).tolist()
+        assert rows["kept"][own].tolist() == (alive & kept).sum(axis=1).tolist()
+        assert rows["others"][own].tolist() == (alive & ~kept).sum(axis=1).tolist()
+        assert rows["lowest"][own].tolist() == loss.min(axis=1).tolist()
+        first = [next((10 * i for i, x in enumerate(row) if x < 0.01), np.inf) for row in loss]
+        assert rows["learnt"][own].tolist() == first
+        drawn = {name: curves[name][n * 3 : n * 3 + 3] for name in curves}
+        assert drawn["step"].tolist() == [10, 20, 30]
+        for name, of in (("median", np.median), ("lowest", np.min), ("highest", np.max)):
+            np.testing.assert_array_equal(drawn[name], of(loss[:, 1:], axis=0))
+
+
+def test_rules_of_figure_12_hold_networks_against_the_same_ones_with_all_circles():
+    learnt = np.array([[100, 200, np.inf], [50, 50, 50], [90, 210, 300], [110, 150, np.inf], [100, 300, 5]])
+    rows = {"start": np.repeat(STARTS, 3), "network": np.tile(range(3), 5), "learnt": learnt.ravel(),
+            "lowest": 10.0 ** -np.arange(15), "circles": np.arange(15)}  # fmt: skip
+    tables = {"networks": rows}
+    assert figure_12._later((figure_12.TWO,), -1)(tables, 0.95).estimate == pytest.approx(2 / 3)
+    later = figure_12._later((figure_12.RANDOM, figure_12.TWO_RANDOM), 1)(tables, 0.95)
+    assert later.estimate == pytest.approx(2 / 6), "neither ties nor what is never learned are later"
+    assert figure_12._lowest(tables, 0.95).estimate == pytest.approx(-7)
+    assert figure_12._ends_with(tables, 0.95).estimate == 4
