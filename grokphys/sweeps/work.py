@@ -152,7 +152,8 @@ def _read_through(path: Path, pack: Pack) -> Trajectory:
         raise FileFormatError(f"{path} is not complete")
     if trajectory.runs != len(pack.numbers) or not pack.made(trajectory.parameters):
         raise FileFormatError(
-            f"{path} must hold the {len(pack.numbers)} runs of its pack, got {trajectory.runs} runs or other parameters"
+            f"{path} must hold the {len(pack.numbers)} runs of its pack, "
+            f"got {trajectory.runs} runs or other parameters"
         )
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
