@@ -279,9 +279,7 @@ class EffectiveTheory(Value):
             If the embedding of a run is zero everywhere.
         """
         if not positions.any(axis=(1, 2)).all():
-            raise InputError(
-                "initial must not be zero everywhere, because the effective loss is then undefined"
-            )
+            raise InputError("initial must not be zero everywhere, as the loss is undefined there")
         positions[:] = self._flow(positions, np.array([step_size * steps]))[:, 0]
 
     def solve(self, initial: Any, times: Any) -> Array:

@@ -202,9 +202,9 @@ def test_errors_are_drawn_as_medians_with_quartiles():
     error, chance = rng.exponential(size=(9, 5)), 1 + rng.exponential(size=(7, 5))
     error[:, 4], error[2, 1] = np.nan, np.nan  # no counterpart: the frame is left out, or the pair
     motion = motion_of(error, chance, np.ones((9, 5)), Interval(1.0, 0.9, 1.1, 9))
-    for paired, by_chance in ((True, "runs paired at random"), (False, "two A runs")):
+    for paired, by_chance in ((True, "runs paired at random"), (False, "two runs of A")):
         ax = show_error(dataclasses.replace(motion, paired=paired), ("A", "B"), ylabel="gap", title="above")
-        assert [line.get_label() for line in ax.lines] == [by_chance, "a A and a B run"]
+        assert [line.get_label() for line in ax.lines] == [by_chance, "a run of A and one of B"]
         assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title(loc="left")) == ("time, B", "gap", "above")
         for line, area, values in zip(ax.lines, ax.collections, (chance, error), strict=True):
             kept = [column[np.isfinite(column)] for column in values.T if np.isfinite(column).any()]

@@ -237,7 +237,8 @@ window.grokphys = (() => {
     tabs()
     if (bridge.message[2] !== "") say(bridge.message[1], bridge.message[2])  // of a file that could not be opened
     command("ready")
-    setInterval(nameControls, 1000)  // they come with their views, and are made anew when their ends change
+    nameControls()
+    setInterval(nameControls, 300)  // they come with their views, and are made anew when their ends change
     seen()
     if (location.hash.length > 1) command("open", location.hash.slice(1))
     else if (!matchMedia("(prefers-reduced-motion: reduce)").matches) begin()
