@@ -89,13 +89,13 @@ CIRCLES = (
 NEURONS = (
     Preset(
         "neurons choose",
-        "Watch the race of one neuron: the frequency that diverges first in the exact flow wins.",
+        "Watch the race of one neuron: the frequency that diverges first in the exact flow usually wins.",
         {},
         5,
     ),
     Preset(
-        "pure waves",
-        "With ReLU and AdamW, each neuron ends with one frequency, and their contributions add up.",
+        "neurons become waves",
+        "With ReLU and AdamW but no weight decay, fewer than half of the neurons keep to one frequency.",
         {"activation": "relu", "optimizer": "AdamW", "rate": 0.005},
         5,
     ),

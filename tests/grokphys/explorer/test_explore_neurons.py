@@ -83,7 +83,7 @@ def test_neurons_go_where_the_flow_sends_them():
     assert (view._chosen, view.status()["neuron"]) == (1, "1")
     view._tap(type("Event", (), dict(zip("xy", view._points()[5], strict=True))))
     assert np.allclose(view._points()[view._chosen], view._points()[5])
-    page._command("preset", "pure waves")
+    page._command("preset", "neurons become waves")
     view.advance(800)
     assert "flow" not in view.verdict(), "it is another optimizer's"
     assert "blow-up time" not in view.status()
