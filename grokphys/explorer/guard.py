@@ -120,20 +120,21 @@ def _check(model: Any, name: str) -> Callable[[Any, Any], Any]:
 def _ranged(slider: Any, value: Any) -> float:
     """Return a slider's value within its ends, whole where its steps are."""
     whole = all(float(bound).is_integer() for bound in (slider.start, slider.end, slider.step))
-    allowed = f"{'a whole number' if whole else 'a number'} from {slider.start:g} to {slider.end:g}"
-    if not _is_number(value, whole=whole) or not slider.start <= value <= slider.end:
-        raise _wrong(slider.title, allowed, value)
-    return int(value) if whole else value
+    return _within(slider.title, value, slider.start, slider.end, whole=whole)
 
 
 def _typed(spinner: Any, value: Any) -> float:
     """Return the typed number, within its limits."""
-    whole = spinner.mode == "int"
     low = -LARGEST_NUMBER if spinner.low is None else spinner.low
     high = LARGEST_NUMBER if spinner.high is None else spinner.high
-    allowed = f"{'a whole number' if whole else 'a number'} from {low:.12g} to {high:.12g}"
+    return _within(spinner.title, value, low, high, whole=spinner.mode == "int")
+
+
+def _within(title: str, value: Any, low: float, high: float, *, whole: bool) -> float:
+    """Return a number from `low` to `high`, as an int if it must be whole; refuse any other value."""
     if not _is_number(value, whole=whole) or not low <= value <= high:
-        raise _wrong(spinner.title, allowed, value)
+        allowed = f"{'a whole number' if whole else 'a number'} from {low:.12g} to {high:.12g}"
+        raise _wrong(title, allowed, value)
     return int(value) if whole else value
 
 
