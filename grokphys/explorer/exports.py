@@ -88,7 +88,7 @@ class Exports:
 
         def deliver(content: bytes) -> None:
             session.bridge.send("download", name, kind, np.frombuffer(content, np.uint8))
-            session.say(f"{name} is in your downloads.")
+            session.say(f"{name} is in your downloads.", "done")
 
         session.later(_tidily, make, then=deliver)
 

@@ -89,7 +89,6 @@ class Session:
         self._waiting = self._held = self.closed = self._ready = False
         self._view: View | None = None
         self._wanted = ""  # the view that was chosen last, which may still load
-        self._hints: dict[str, Preset] = {}
         self._exports = Exports(self)
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
         self.bridge.on_change("shown", self._shown)
@@ -151,12 +150,13 @@ class Session:
     # -- commands of the page ------------------------------------------------------------------------------
 
     def _command(self, name: str, value: Any) -> None:
+        if self.closed:  # a page may still ask while the server ends
+            return
         self.begin()
         orders: dict[str, Callable[[], Any]] = {
             "ready": self._show_all,
             "view": lambda: self.choose(str(value)),
             "speed": lambda: self._set_speed(value),
-            "first": self._first,
             "open": lambda: self._open_link(str(value)),
             "preset": lambda: self._preset(str(value)),
             "key": lambda: self.view.key(str(value)),
@@ -164,23 +164,18 @@ class Session:
             "pause": self._pause,
             "step": self._step,
             "reset": self._reset,
+            "accepted": self.accepted,
             "python": lambda: self.bridge.send("script", self.view.python()),
             **self._exports.orders(),
             "uploaded": lambda: self._take(str(value)),
             "refused": lambda: self.fail(InputError(str(value))),
         }
-        if name in orders:
-            self.reaction(orders[name])()
+        self.reaction(orders.get(name, lambda: None))()
 
     def _show_all(self) -> None:
         """Show what the first page did not have to wait for, now that it is loaded."""
         self._ready = True
         self.view.show()
-
-    def _first(self) -> None:
-        """Begin a page without a link: play, unless there are files to show."""
-        if not self.files and self.view.presets:
-            self._begin_preset(self.view.presets[0])
 
     def _preset(self, text: str) -> None:
         """Show a preset, "view/name" or a name of the chosen view, once its view is there; ignore others."""
@@ -194,7 +189,6 @@ class Session:
         self.bridge.playing = 0
         self.view.restore(preset.settings)
         self._set_speed(preset.speed)
-        self._hints[self.view.slug] = preset
         self._play()
 
     def _open_link(self, text: str) -> None:
@@ -228,14 +222,14 @@ class Session:
             self.say(f"Loading {kind.name} …")
             self.later(prepared, kind, then=come)
             return
-        if self._view is not None and self._view.slug == slug:
-            self.say("")
-            then()
-            return
-        if self._view is not None:
-            self.bridge.playing = 0
-            self._view.stop()
         self.say("")
+        if self._view is not None:
+            if self._view.slug == slug:
+                then()
+                return
+            self.bridge.playing = 0
+            self._view.speed = self.bridge.speed
+            self._view.stop()
         new = slug not in self._views
         if new:
             view = kind(self)
@@ -243,6 +237,7 @@ class Session:
         for name, (_, shown) in self._views.items():
             shown.visible = name == slug
         self._view = self._views[slug][0]
+        self.bridge.speed = self._view.speed
         self._view.start()
         self._view.show(whole=self._ready)
         if new:
@@ -362,16 +357,18 @@ class Session:
     # -- output --------------------------------------------------------------------------------------------
 
     def _say_status(self) -> None:
-        view, hint = self.view, self._hints.get(self.view.slug)
-        words = {**view.status(), "fps": f"{self.frames_a_second:.0f}"}
-        watch = hint.watch if hint is not None and view.has(hint.settings) else ""
-        self.bridge.update(status=[list(item) for item in words.items()], verdict=view.verdict(), watch=watch)
+        if (view := self._view) is None:  # nothing is on screen yet
+            return
+        first, *others = view.status().items()  # measures that depend on the shape come last
+        words = [first, ("fps", f"{self.frames_a_second:.0f}"), *others]
+        self.bridge.update(status=[list(item) for item in words], verdict=view.verdict())
+        self.bridge.watch = view.watch(self.playing)
         self.bridge.link = links.written(view.slug, self.bridge.speed, view.state())
 
     def fail(self, error: Exception) -> None:
         """Show an error, and pause; the server continues."""
         if isinstance(error, Canceled):
-            return self.say(str(error))
+            return self.say(str(error), "done")
         text = sentence(error)
         if not isinstance(error, EXPECTED):
             traceback.print_exception(error, file=sys.stderr)

@@ -1,6 +1,7 @@
 """The common design of all views: colors of classes, figures, controls, and their layout."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,6 @@ from grokphys.explorer.runs.ticks import log_ticks
 
 INK, SOFT, LINE, PAPER = "#1d2733", "#5c6773", "#dcd7cc", "#fbfaf7"
 WARM = "#c2502f"
-SERIES = palette.SERIES
-"""Colors of curves, as in the figures of the library."""
 DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", "solid")
 """Dashes that distinguish curves without color, in the same order."""
 FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
@@ -71,7 +70,7 @@ CONTROL_CSS = """
 label, .bk-slider-title { font-size: 12.5px; color: var(--ink); margin-bottom: 1px; }
 .bk-slider-value { font-weight: 600; color: var(--ink); font-variant-numeric: tabular-nums; }
 .noUi-target { background: var(--track); border: 0; box-shadow: none; height: 5px; border-radius: 3px; }
-.noUi-connect { background: var(--accent); }
+.noUi-connect { background: var(--accent) !important; }
 .noUi-horizontal .noUi-handle { width: 15px; height: 15px; right: -8px; top: -5px; border-radius: 50%;
   border: 2px solid var(--accent); background: var(--card); box-shadow: none; }
 .noUi-handle::before, .noUi-handle::after { display: none; }
@@ -107,9 +106,15 @@ h3 { font: 600 13px var(--font); color: var(--ink); margin: 0 0 6px; }
 p { font: 12.5px/1.45 var(--font);
   color: var(--soft); margin: 2px 0 4px; }
 """
-FIGURE_CSS = """
-.bk-Canvas { clip-path: inset(1px 0 0 1px); }
-@media (prefers-color-scheme: dark) { .bk-Canvas { filter: invert(0.9) hue-rotate(180deg); } }
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+GRAPHICS = 3.1
+"""Least contrast of curves and marks to paper; 3 by WCAG 2.2, and a little for rounding."""
+FAINT = "#8d887d"
+"""Color of curves and lines in the background, which still have this contrast."""
+INVERT = 0.97
+FIGURE_CSS = f"""
+.bk-Canvas {{ clip-path: inset(1px 0 0 1px); }}
+@media (prefers-color-scheme: dark) {{ .bk-Canvas {{ filter: invert({INVERT}) hue-rotate(180deg); }} }}
 """
 """In dark mode figures are inverted in lightness, and hues stay the same, so that they read alike.
 
@@ -125,23 +130,61 @@ def class_colors(count: int) -> list[str]:
     ]
 
 
-def text_colors(colors: Sequence[str]) -> list[str]:
-    """Return ink or white, whichever is easier to read on each color."""
-    bright = [np.dot(_rgb(color), (0.30, 0.59, 0.11)) > 0.6 for color in colors]
-    return [INK if light else "#ffffff" for light in bright]
+def text_colors(colors: Sequence[str], *, dark: bool = False) -> list[str]:
+    """Return black or white, whichever is easier to read on each color; in `dark` mode all are inverted."""
+    return [_text_color(color, dark) for color in colors]
 
 
-def darker(color: str) -> str:
-    """Return a color of the same hue that is dark enough for text on paper."""
-    rgb = _rgb(color)
-    bright = float(rgb @ (0.30, 0.59, 0.11))
-    written = np.rint(255 * rgb * min(1.0, 0.45 / max(bright, 1e-9))).astype(np.uint8)
-    return "#" + written.tobytes().hex()
+@lru_cache(1000)
+def _text_color(color: str, dark: bool) -> str:
+    shown = inverted if dark else np.asarray
+    light = luminance(shown(_rgb(color)))
+    return max("#000000", "#ffffff", key=lambda text: contrast(luminance(shown(_rgb(text))), light))
+
+
+@lru_cache(1000)
+def darker(color: str, least: float = 4.5) -> str:
+    """Return a color of the same hue whose contrast to paper is at least 4.5, as of text, or that given."""
+    linear = _linear(_rgb(color))
+    most = (luminance(_rgb(PAPER)) + 0.05) / least - 0.05
+    linear = linear * min(1.0, most / max(float(linear @ LUMINANCE), 1e-9))
+    rgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return "#" + np.floor(255 * rgb + 1e-6).astype(np.uint8).tobytes().hex()
+
+
+def line_colors(count: int) -> list[str]:
+    """Return the colors of classes or tokens, those of thin curves dark enough to be seen on paper."""
+    return [darker(color, GRAPHICS) for color in class_colors(count)]
+
+
+def luminance(rgb: NDArray[np.float64]) -> float:
+    """Return the relative luminance of a color (WCAG 2.2)."""
+    return float(_linear(rgb) @ LUMINANCE)
+
+
+def contrast(one: float, other: float) -> float:
+    """Return the contrast of two luminances (WCAG 2.2), from 1 to 21."""
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+
+def inverted(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a color as figures show it in dark mode: by the filter of `FIGURE_CSS`."""
+    turned = INVERT + (1 - 2 * INVERT) * rgb
+    rows = 2 * np.array([[0.213, 0.715, 0.072]]) - np.eye(3)  # hue-rotate(180deg)
+    return np.clip(rows @ turned, 0, 1)
+
+
+def _linear(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 
 
 def _rgb(color: str) -> NDArray[np.float64]:
     """Return red, green and blue of "#rrggbb", from 0 to 1."""
     return np.frombuffer(bytes.fromhex(color[1:]), np.uint8) / 255
+
+
+SERIES = tuple(darker(color, 4.0) for color in palette.SERIES)
+"""Colors of curves: those of the library's figures, dark enough for thin dashed curves on a screen."""
 
 
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:

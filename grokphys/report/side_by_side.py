@@ -193,8 +193,11 @@ def shape_table(comparison: Comparison) -> Table:
     rows = []
     for name, values in comparison.shapes.distances(comparison.names).items():
         finite = values[np.isfinite(values)]
-        low, median, high = np.percentile(finite, [25, 50, 75]) if len(finite) else [np.nan] * 3
-        rows.append([name, f"{median:.3f}", f"{low:.3f} to {high:.3f}"])
+        words = ["-", "-"]  # a single run has no other of its ensemble
+        if len(finite):
+            low, median, high = np.percentile(finite, [25, 50, 75])
+            words = [f"{median:.3f}", f"{low:.3f} to {high:.3f}"]
+        rows.append([name, *words])
     symmetry = comparison.shapes.symmetry
     return Table(
         f"Procrustes disparity of each final {comparison.names[1]} shape to the nearest shape of an "

@@ -2,7 +2,8 @@
 "use strict"
 window.grokphys = (() => {
   const at = id => document.getElementById(id)
-  let bridge = null
+  let bridge = null, fading = 0
+  const opened = new Set()
 
   function command(name, value = null) {
     if (bridge !== null) bridge.command = [bridge.command[0] + 1, name, value]
@@ -15,8 +16,11 @@ window.grokphys = (() => {
     requestAnimationFrame(() => setTimeout(() => { bridge.shown = Math.max(bridge.shown, frame) }, 0))
   }
 
+  // A sentence on what is done goes by itself; all others stay as long as they hold.
   function say(kind, sentence) {
     const line = at("message")
+    clearTimeout(fading)
+    if (kind === "done") fading = setTimeout(() => say("note", ""), 8000)
     line.className = kind
     at("sentence").textContent = sentence
     at("cancel").hidden = kind !== "progress"
@@ -38,7 +42,12 @@ window.grokphys = (() => {
         return group
       }))
     }
-    values.forEach(([, value], k) => { at(ids[k]).textContent = value })
+    // A value keeps the room of its longest words, so that the ones beside it stand still.
+    values.forEach(([, value], k) => {
+      const item = at(ids[k]), room = Math.max(4, value.length, parseInt(item.style.minWidth) || 0)
+      item.textContent = value
+      item.style.minWidth = room + "ch"
+    })
   }
 
   function transport() {
@@ -53,6 +62,7 @@ window.grokphys = (() => {
   }
 
   function tabs() {
+    opened.add(bridge.view)
     for (const tab of document.querySelectorAll("[role=tab]")) {
       const chosen = tab.dataset.view === bridge.view
       tab.setAttribute("aria-selected", String(chosen))
@@ -61,6 +71,7 @@ window.grokphys = (() => {
     for (const part of document.querySelectorAll("[data-of]")) part.hidden = part.dataset.of !== bridge.view
   }
 
+  const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches
   const terms = () => terms.read ??= JSON.parse(at("terms").textContent)
 
   // A (?) that says what words mean, by mouse, touch and keyboard.
@@ -88,11 +99,11 @@ window.grokphys = (() => {
     box.style.top = Math.max(8, Math.min(top, innerHeight - box.offsetHeight - 8)) + "px"
   }
 
-  // Where a box of some size does not cover the values that it explains: below the readouts; beside the controls
-  // if there is room, else above their heading.
+  // Where a box of some size does not cover the values that it explains: below the headline of the readouts; beside
+  // the controls if there is room, else above their heading.
   function beside(button, width, height) {
     const {left, top} = button.getBoundingClientRect(), readouts = button.closest("#status")
-    if (readouts !== null) return [left, readouts.getBoundingClientRect().bottom + 8]
+    if (readouts !== null) return [left, at("watch").getBoundingClientRect().bottom + 8]
     const {right} = (button.getRootNode().host ?? button).getBoundingClientRect()
     return right + 24 + width < innerWidth ? [right + 24, top] : [left, top - height - 8]
   }
@@ -135,12 +146,22 @@ window.grokphys = (() => {
   }
 
   // Bokeh lets a number beyond the limits stand in its field, and tells no one.
+  // Nor does it tell that a refused number was corrected to the one in force.
   function watchLimits(input, model) {
     if (input === null || input.dataset.watched) return
     input.dataset.watched = "yes"
+    let typing = false
+    const committed = () => {
+      if (typing && input.value !== "" && Number(input.value) === model.value) command("accepted")
+      typing = false
+    }
+    input.addEventListener("input", () => { typing = true })
+    input.addEventListener("keydown", event => { if (event.key === "Enter") committed() })
+    input.addEventListener("blur", committed)
     input.addEventListener("change", () => {
       const typed = Number(input.value), {title, low, high, mode} = model
       if (input.value === "" || typed === model.value || typed >= low && typed <= high) return
+      typing = false
       command("refused", `${title} must be a ${mode === "int" ? "whole " : ""}number from ${low} to ${high}, got ${input.value}`)
       input.value = String(model.value)
     })
@@ -204,11 +225,23 @@ window.grokphys = (() => {
     if (bridge.playing !== 1 && state !== "#" && location.hash !== state) history.replaceState(null, "", state)
   }
 
-  // Begin as a new page does: playing, which the button says at once.
+  // Open a view: the first time it plays, unless files wait, or less motion is wanted.
+  function open(view) {
+    const first = document.querySelector(`[data-of=${view}] [data-preset]`)
+    const plays = !opened.has(view) && at("play").dataset.plays === "1" && !calm()
+    if (plays) command("preset", `${view}/${first.dataset.preset}`)
+    else command("view", view)
+    return plays
+  }
+
+  // Begin as a new page without a link does: playing, which the button says at once.
   function begin() {
     const play = at("play")
-    command("first")
-    if (play.dataset.plays === "1") Object.assign(play, {textContent: "Pause"}).dataset.command = "pause"
+    if (play.dataset.plays !== "1") return
+    opened.clear()
+    if (open(document.querySelector("[role=tab]").dataset.view)) {
+      Object.assign(play, {textContent: "Pause"}).dataset.command = "pause"
+    }
   }
 
   function connect(model) {
@@ -241,7 +274,7 @@ window.grokphys = (() => {
     setInterval(nameControls, 300)  // they come with their views, and are made anew when their ends change
     seen()
     if (location.hash.length > 1) command("open", location.hash.slice(1))
-    else if (!matchMedia("(prefers-reduced-motion: reduce)").matches) begin()
+    else begin()
     addEventListener("hashchange", () => { if (location.hash !== "#" + bridge?.link) command("open", location.hash.slice(1)) })
     document.body.classList.add("ready")
   }
@@ -251,7 +284,7 @@ window.grokphys = (() => {
       button.addEventListener("click", () => command(button.dataset.command))
     }
     for (const tab of document.querySelectorAll("[role=tab]")) {
-      tab.addEventListener("click", () => command("view", tab.dataset.view))
+      tab.addEventListener("click", () => open(tab.dataset.view))
     }
     const nav = document.querySelector("[role=tablist]")
     nav.addEventListener("keydown", event => {
@@ -271,7 +304,7 @@ window.grokphys = (() => {
     at("link").addEventListener("click", () => {
       const state = "#" + bridge.link, shared = "no access token. It opens this state in any explorer, at the end of its address."
       const copied = navigator.clipboard?.writeText(state) ?? Promise.reject()
-      copied.then(() => say("note", `The state is copied; it contains ${shared}`),
+      copied.then(() => say("done", `The state is copied; it contains ${shared}`),
                   () => say("note", `Copy the address of this page from its # on: that part contains ${shared}`))
     })
     at("stage").addEventListener("keydown", event => {

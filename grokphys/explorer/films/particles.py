@@ -40,7 +40,7 @@ def particle_film(
     plane : str
         Name of the plane, one of `planes.planes`.
     second : Trajectory, optional
-        Run from another start, whose particles are drawn beside the others at the same steps.
+        Run from another start, whose particles and pair sums are drawn beside the others at the same steps.
     arrows : callable, optional
         Function that returns the motion (tokens, dim) of each frame, which arrows show.
     """
@@ -53,7 +53,6 @@ def particle_film(
     ]
     axes = plane_axes(positions[-1], plane)
     paths = positions @ axes.T
-    side = parts.extent(paths)
     beside = None
     if second is not None:
         found = np.searchsorted(second.steps, steps).clip(max=len(second.steps) - 1)
@@ -61,46 +60,44 @@ def particle_film(
         beside = places @ plane_axes(places[-1], plane).T
 
     def begin(figure: "Figure") -> Move:
-        columns = 2 if beside is None else 3
-        grid = figure.add_gridspec(2 if measured else 1, 6, height_ratios=[3, 1] if measured else [1])
-        width = 6 // columns
-        left, right, *more = (
-            figure.add_subplot(grid[0, width * k : width * (k + 1)]) for k in range(columns)
-        )
-        parts.plane(left, side, label="tokens")
-        parts.plane(right, 2 * side, label="sums")
-        right.set_title("pair sums, by class")
-        moves = [
-            parts.title(left, lambda frame: f"particles, step {steps[frame]}"),
-            parts.tokens(left, paths),
-            parts.sums(
-                right,
-                lambda frame: paths[frame][operation.samples].sum(axis=1),
-                operation.label,
-                int(operation.label.max()) + 1,
-            ),
-        ]
+        shown = [("particles", "tokens", "sums", paths)]
         if beside is not None:
-            parts.plane(more[0], parts.extent(beside), label="second start")
-            more[0].set_title("the second start")
-            moves.append(parts.tokens(more[0], beside))
-        if arrows is not None:
-            moves.append(parts.arrows(left, paths, lambda frame: arrows(frame) @ axes.T))
+            shown.append(("second start", "second start", "second start sums", beside))
+        grid = figure.add_gridspec(2 if measured else 1, 4, height_ratios=[3, 1] if measured else [1])
+        width, moves = 2 // len(shown), list[Move]()
+        for k, (name, label, sums, path) in enumerate(shown):
+            first = 2 * k * width
+            left = figure.add_subplot(grid[0, first : first + width])
+            right = figure.add_subplot(grid[0, first + width : first + 2 * width])
+            parts.plane(left, parts.extent(path), label=label)
+            parts.plane(right, 2 * parts.extent(path), label=sums)
+            right.set_title("pair sums, by class")
+
+            def title(frame: int, name: str = name) -> str:
+                return f"{name}, step {steps[frame]}"
+
+            def added(frame: int, path: NDArray[np.float64] = path) -> NDArray[np.float64]:
+                return np.asarray(path[frame][operation.samples].sum(axis=1))
+
+            moves += [parts.title(left, title), parts.tokens(left, path)]
+            moves.append(parts.sums(right, added, operation.label, int(operation.label.max()) + 1))
+            if arrows is not None and k == 0:
+                moves.append(parts.arrows(left, paths, lambda frame: arrows(frame) @ axes.T))
         for k, (name, values) in enumerate(measured):
-            ax = figure.add_subplot(grid[1, 3 * k : 3 * (k + 1)], label=name)
+            ax = figure.add_subplot(grid[1, 2 * k : 2 * (k + 1)], label=name)
             ax.set(title=name, xlabel="step", yscale="log" if "ratio" in name else "linear")
             if "ratio" in name:
                 ax.axhline(CIRCLE, color="#c2502f", linestyle="--", linewidth=1)
                 parts.plain_ticks(ax.yaxis)
-            curves = [(values, {"color": "#0b6e99", "label": "left"})]
+            curves = [(values, {"color": "#0b6e99", "label": "first start"})]
             if second is not None:
                 other = second.observables[name.replace(" ", "_")][0][found]
-                curves.append((other, {"color": "#c2502f", "label": "right", "linestyle": "--"}))
+                curves.append((other, {"color": "#c2502f", "label": "second start", "linestyle": "--"}))
             for curve, look in curves:
                 moves.append(parts.grown(ax, steps, np.where(np.isfinite(curve), curve, np.nan), **look))
             if second is not None:
                 parts.legend(ax)
         return parts.together(*moves)
 
-    width = 8.0 if beside is None else 11.0
+    width = 8.0 if beside is None else 14.0
     return Film(len(steps), begin, (width, 5.4) if measured else (width, 4.2))

@@ -12,7 +12,6 @@ from grokphys.explorer import theme
 from grokphys.explorer.runs.circles import CircleRun, Fitted
 
 Array = NDArray[np.float64]
-DEAD = "#b5b0a6"
 POINTS = 400
 """Largest number of points of a curve that are sent, evenly spaced along the logarithmic axis."""
 
@@ -35,14 +34,15 @@ class SignalPlot:
         self._dead, self._rollouts = ColumnDataSource(empty), ColumnDataSource(empty)
         self._alive = ColumnDataSource(empty | {"line": [], "dash": []})
         self._chosen = ColumnDataSource({"x": [], "y": []})
-        halo = {"line_color": "#f1c232", "line_width": 7, "line_alpha": 0.75}
+        halo = {"line_color": "#f1c232", "line_width": 8}
         self.figure.line("x", "y", source=self._chosen, **halo)
-        dead = self.figure.multi_line("xs", "ys", source=self._dead, line_color=DEAD, line_width=0.9)
+        dead = self.figure.multi_line("xs", "ys", source=self._dead, line_color=theme.FAINT, line_width=0.9)
         alive = self.figure.multi_line(
             "xs", "ys", source=self._alive, line_color="line", line_dash="dash", line_width=2,
             legend_field="name",
         )  # fmt: skip
-        law = {"line_color": theme.INK, "line_width": 0.9, "line_dash": [5, 3], "line_alpha": 0.7}
+        self.figure.line("x", "y", source=self._chosen, line_color=theme.INK, line_width=1.2)
+        law = {"line_color": theme.INK, "line_width": 1.3, "line_dash": [5, 3], "line_alpha": 0.8}
         self.figure.multi_line("xs", "ys", source=self._rollouts, **law)
         theme.quiet_legend(self.figure)
         self._limit = Span(dimension="width", line_color=theme.WARM, line_dash="dotted", line_width=1.5)

@@ -41,7 +41,7 @@ class TokenPlot:
 
     def __init__(self, title: str, *, height: int = 380) -> None:
         self.figure = theme.plot(title, height=height, square=True)
-        self.tokens = ColumnDataSource({"x": [], "y": [], "fill": [], "ink": [], "name": []})
+        self.tokens = ColumnDataSource({name: [] for name in ("x", "y", "fill", "ink", "dark", "name")})
         self._trails = ColumnDataSource({"x0": [], "y0": [], "x1": [], "y1": [], "color": [], "alpha": []})
         self.figure.segment(
             "x0", "y0", "x1", "y1", source=self._trails, line_color="color", line_alpha="alpha", line_width=2
@@ -97,6 +97,7 @@ class TokenPlot:
             "y": y.tolist(),
             "fill": fill,
             "ink": theme.text_colors(fill),
+            "dark": theme.text_colors(fill, dark=True),
             "name": [str(token) for token in range(count)],
         }
         fading = np.linspace(0.05, 0.6, TRAIL).round(3)
@@ -167,7 +168,9 @@ class SumPlot:
             "x": x,
             "y": y,
             "fill": np.where(apart, "#ffffff", fill).tolist(),
-            "line": np.where(apart, fill, "#444444").tolist(),
+            "line": np.where(
+                apart, np.array(theme.line_colors(count))[np.asarray(classes)], "#444444"
+            ).tolist(),
             "ink": np.array([theme.darker(color) for color in colors])[np.asarray(classes)].tolist(),
             "class": [str(label) for label in classes],
             "pair": [f"{i}, {j}" for i, j in pairs],

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from bokeh.core.properties import value
 from bokeh.events import Tap
-from bokeh.models import BasicTicker, ColumnDataSource, HoverTool
+from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, HoverTool
 from bokeh.models.annotations import Span
 from numpy.typing import NDArray
 
@@ -15,6 +15,8 @@ from grokphys.explorer.plots.plane import TokenPlot
 from grokphys.explorer.runs.training_set import TrainingSet
 
 Array = NDArray[np.float64]
+DARK = 'if (matchMedia("(prefers-color-scheme: dark)").matches) glyph.text_color = {field: "dark"}'
+"""Script that chooses colors of text that stand out in dark mode."""
 MARGIN = 0.7
 """Margin around the grid in cells."""
 
@@ -36,8 +38,8 @@ class PairGrid:
         for axis in self.figure.axis:
             axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=11)
         self._lines = ColumnDataSource({"xs": [], "ys": []})
-        self.figure.multi_line("xs", "ys", source=self._lines, line_color="#b9b3a6", line_width=3)
-        columns = ("i", "j", "fill", "line", "width", "ink", "class", "text", "state")
+        self.figure.multi_line("xs", "ys", source=self._lines, line_color=theme.FAINT, line_width=3)
+        columns = ("i", "j", "fill", "line", "width", "ink", "dark", "class", "text", "state")
         self._cells = ColumnDataSource({name: [] for name in columns})
         cells = self.figure.rect(
             "i", "j", width=0.86, height=0.86, source=self._cells, border_radius=3,
@@ -47,6 +49,7 @@ class PairGrid:
             "i", "j", text="text", source=self._cells, text_color="ink", text_align="center",
             text_baseline="middle", text_font=value(theme.FONT), text_font_size="10px",
         )  # fmt: skip
+        self.figure.js_on_change("inner_width", CustomJS(args={"glyph": self._text.glyph}, code=DARK))
         tips = [("pair", "@i + @j"), ("class", "@class"), ("", "@state")]
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
         self._cursor = ColumnDataSource({"i": [], "j": []})
@@ -68,6 +71,7 @@ class PairGrid:
         i, j = operation.samples.T
         names = theme.class_colors(chosen.classes)
         fills, inks = np.array(names), np.array(theme.text_colors(names))
+        night = np.array(theme.text_colors(names, dark=True))
         edges = np.array([theme.darker(name) for name in names])
         label, trained, follows = operation.label, chosen.mask, chosen.follows
         state = np.where(trained, "trained", np.where(follows, "follows from the trained ones", "open"))
@@ -76,9 +80,10 @@ class PairGrid:
             "i": i,
             "j": j,
             "fill": np.where(trained, fills[label], "#ffffff").tolist(),
-            "line": np.where(open_, theme.LINE, edges[label]).tolist(),
+            "line": np.where(open_, theme.FAINT, edges[label]).tolist(),
             "width": np.where(follows, 2.5, 1.0),
             "ink": np.where(trained, inks[label], edges[label]).tolist(),
+            "dark": np.where(trained, night[label], edges[label]).tolist(),
             "class": label,
             "text": np.where(open_, "", label.astype(str)).tolist(),
             "state": state.tolist(),
@@ -176,7 +181,8 @@ class FlowCurves:
     """
 
     def __init__(self, title: str, names: Sequence[str] = (), **options: Any) -> None:
-        self.figure = theme.plot(title, height=210, **{"x_axis_label": "time"} | options)
+        usual: dict[str, Any] = {"height": 210, "x_axis_label": "time"}
+        self.figure = theme.plot(title, **usual | options)
         self._source = ColumnDataSource({"xs": [], "ys": [], "line": [], "dash": [], "name": []})
         legend: dict[str, Any] = {"legend_field": "name"} if names else {}
         self.figure.multi_line(
@@ -184,7 +190,7 @@ class FlowCurves:
         )
         self._beside = ColumnDataSource({"xs": [], "ys": [], "line": []})
         self.figure.multi_line(
-            "xs", "ys", source=self._beside, line_color="line", line_dash="dashed", line_width=1
+            "xs", "ys", source=self._beside, line_color="line", line_dash="dashed", line_width=1.6
         )
         self._names = names
         self._now = Span(location=0, dimension="height", line_color=theme.INK, line_width=1)
@@ -198,7 +204,7 @@ class FlowCurves:
         self._source.data = {
             "xs": [times] * len(curves),
             "ys": list(curves),
-            "line": theme.SERIES[: len(curves)] if named else theme.class_colors(len(curves)),
+            "line": theme.SERIES[: len(curves)] if named else theme.line_colors(len(curves)),
             "dash": theme.DASHES[: len(curves)] if named else ["solid"] * len(curves),
             "name": self._names if named else [str(token) for token in range(len(curves))],
         }
@@ -207,7 +213,7 @@ class FlowCurves:
         """Show other curves (n, count) at separate times, dashed, in the colors of the unnamed ones."""
         count = curves.shape[1]
         lines = {"xs": [times] * count, "ys": list(curves.T)}
-        self._beside.data = {**lines, "line": theme.class_colors(count) if count else []}
+        self._beside.data = {**lines, "line": theme.line_colors(count) if count else []}
 
     def point_at(self, time: float) -> None:
         """Move the line to the current time."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.scripts import arguments, constructed
 from grokphys.explorer.runs.starts import Start
@@ -66,6 +67,12 @@ class ParticleRun:
         return self._history
 
     @property
+    def motion(self) -> str:
+        """A sentence on whether the particles have settled; see `verdicts.motion`."""
+        self._measure()
+        return self._motion
+
+    @property
     def system(self) -> ParticleSystem:
         """The current law."""
         return self.segments[-1].system
@@ -91,6 +98,7 @@ class ParticleRun:
         self.positions = self._begin.copy()
         self._history.clear()
         self._measured = self._passing = False
+        self._motion = ""
 
     def warm(self) -> None:
         """Load the kernels by a step of a copy; importing Numba alone takes a third of a second."""
@@ -215,6 +223,13 @@ class ParticleRun:
             time=sum(segment.steps * segment.step_size for segment in self.segments),
             circle_ratio=circle_ratio(E),
             imperfections=grid_imperfections(E, modulus=system.modulus),
+        )
+        self._motion = verdicts.motion(
+            self._history,
+            "positions",
+            self._motion,
+            since=self.since,
+            stride=lambda: self.step_size * float(np.abs(self.velocity(E)).max()),
         )
         self._measured = True
 

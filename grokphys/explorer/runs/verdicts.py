@@ -14,15 +14,21 @@ Array = NDArray[np.float64]
 GRID = 1 / 3
 """Largest fraction of imperfections of a grid; in a random cloud nearly all pair sums are imperfect."""
 AT_REST = 1e-4
-"""Largest motion of settled tokens in a step, relative to their extent."""
+"""Motion in a step, relative to the extent of all tokens, below which they have settled."""
+LEAVE = 5.0
+"""Multiple of this limit at which settled tokens are said to move again: at rest they still tremble."""
 LOOK_BACK = 10
 """Smallest number of steps over which this motion is measured."""
 TREMBLE = 3e-3
 """Largest single step of settled tokens, relative to their extent: about a pixel."""
+SETTLED, MOVING = "Settled.", "Still moving."
+JUMPS = "Jumps back and forth: take a smaller step η."
 LINE = 0.05
 """Largest ratio of the two widths of a grid that has collapsed to a line."""
 LEARNED = 0.9
 """Smallest accuracy at which a set of pairs counts as learned (Liu et al., Appendix A)."""
+FORGOTTEN = 0.75
+"""Accuracy below which a set that was learned no longer counts as such: at weight decay it fluctuates."""
 
 
 def circle_step(E: Any) -> int | None:
@@ -61,8 +67,15 @@ def shape(E: Array, imperfections: int) -> tuple[str, str]:
     return "grid", f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
 
 
-def motion(history: History, name: str, *, since: int = 0, stride: Callable[[], float] = lambda: 0.0) -> str:
-    """Return a sentence on whether tokens have settled.
+def motion(
+    history: History,
+    name: str,
+    said: str = "",
+    *,
+    since: int = 0,
+    stride: Callable[[], float] = lambda: 0.0,
+) -> str:
+    """Return a sentence on whether tokens have settled: `SETTLED`, `MOVING`, `JUMPS` or "".
 
     Parameters
     ----------
@@ -70,6 +83,8 @@ def motion(history: History, name: str, *, since: int = 0, stride: Callable[[], 
         Frames of the run.
     name : str
         Name of the positions in a frame.
+    said : str, default ""
+        Sentence about the frame before, which stays until it is clearly wrong.
     since : int, default 0
         Step at which the present law began; earlier frames say nothing about it.
     stride : callable, optional
@@ -82,37 +97,54 @@ def motion(history: History, name: str, *, since: int = 0, stride: Callable[[], 
     if before is None or before[0] < since:
         return ""
     extent = np.abs(last[name]).max()
-    if np.abs(last[name] - before[1][name]).max() / (step - before[0]) >= AT_REST * extent:
-        return "Still moving."
-    if stride() >= TREMBLE * extent:
-        return "Jumps back and forth: take a smaller step η."
-    return "Settled."
+    rest = AT_REST * (LEAVE if said in (SETTLED, JUMPS) else 1.0)
+    if np.abs(last[name] - before[1][name]).max() / (step - before[0]) >= rest * extent:
+        return MOVING
+    return JUMPS if stride() >= TREMBLE * (0.5 if said == JUMPS else 1.0) * extent else SETTLED
 
 
-def learning(steps: Sequence[int], train: Sequence[float], held_out: Sequence[float] | None) -> str:
-    """Describe what a network has learned by its accuracies over time; `held_out` may be None."""
-    memorized = _first(steps, train)
+def learned(since: int | None, step: int, accuracy: float) -> int | None:
+    """Return the step by which a set of pairs was learned; None if it is not, or is forgotten again.
+
+    Parameters
+    ----------
+    since : int, or None
+        Answer at the step before.
+    step : int
+    accuracy : float
+    """
+    if since is None:
+        return step if accuracy >= LEARNED else None
+    return since if accuracy >= FORGOTTEN else None
+
+
+def learning(memorized: int | None, generalized: int | None, train: float, held_out: float | None) -> str:
+    """Describe what a network has learned.
+
+    Parameters
+    ----------
+    memorized, generalized : int, or None
+        Steps by which the training pairs and the held-out pairs were `learned`.
+    train, held_out : float
+        Accuracies now; `held_out` is None if no pair is held out.
+    """
     if held_out is None:
         return "Learning." if memorized is None else f"It has learned the whole table by step {memorized}."
-    generalized = _first(steps, held_out)
-    now, apart = train[-1], held_out[-1]
-    if apart >= LEARNED and now >= LEARNED and memorized is not None and generalized is not None:
+    if memorized is not None and generalized is not None:
         if generalized <= memorized:
             return f"Generalizes from step {generalized}."
         return f"It groks: memorizes by step {memorized}, generalizes by step {generalized}."
-    if now >= LEARNED:
-        parts = f"{100 * now:.0f} % of the training pairs, {100 * apart:.0f} % of the held-out pairs"
-        return f"Memorized, but does not generalize: {parts}."
-    return f"Learning: {100 * now:.0f} % of the training pairs, {100 * apart:.0f} % of the held-out pairs."
+    parts = f"{100 * train:.0f} % of the training pairs, {100 * held_out:.0f} % of the held-out pairs"
+    return f"Learning: {parts}." if memorized is None else f"Memorized, but does not generalize: {parts}."
 
 
-def flow(pairs: int, free: int, ideal: float, quality: float, accuracy: float) -> str:
+def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accuracy: float) -> str:
     """Describe what a training set permits, and the progress of its flow.
 
     Parameters
     ----------
-    pairs : int
-        Number of trained pairs.
+    pairs, samples : int
+        Numbers of trained pairs, and of all pairs.
     free : int
         Dimension of the ground states on each axis; 2 means one representation, up to translation and scale.
     ideal : float
@@ -125,10 +157,11 @@ def flow(pairs: int, free: int, ideal: float, quality: float, accuracy: float) -
     if not pairs:
         return "No pair is trained: nothing moves."
     if free > 2:
+        more = round(ideal * samples) - pairs
+        follow = f"only {more} of the other {samples - pairs} pairs follow{'s' if more == 1 else ''}"
         return (
-            f"Memorizes only: these pairs leave {free - 2} more degree{'s' if free > 3 else ''} of freedom "
-            "than one representation has, so that even an ideal model answers only "
-            f"{100 * ideal:.0f} % of all pairs."
+            f"Memorizes only: it is trained on {pairs} pairs, and {follow if more else 'no other follows'}. "
+            f"{free} degrees of freedom are left, instead of the 2 of a unique representation."
         )
     if quality > 0.99:
         return (
@@ -185,7 +218,9 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
     """
     single = (spectrum.kind == "single").mean()
     mine = int(spectrum.frequency[chosen])
-    aligned = np.degrees(np.nanmedian(np.abs(spectrum.misalignment)))
+    off = np.degrees(np.abs(spectrum.misalignment))
+    off = off[np.isfinite(off)]  # dead neurons have no phase
+    aligned = f" Phases are aligned to within {np.median(off):.0f}° (median)." if len(off) else ""
     followed, flow = "", ""
     if predicted is not None:
         share = 100 * (spectrum.frequency == predicted).mean()
@@ -194,11 +229,5 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
         flow = ", as the exact flow predicts" if mine == foreseen else f"; the exact flow predicts {foreseen}"
     return (
         f"Neuron {chosen} {f'has frequency {mine}' if mine else 'is dead'}{flow}. {followed}"
-        f"{100 * single:.0f} % of neurons have a single frequency. "
-        f"Phases are aligned to within {aligned:.0f}° (median)."
+        f"{100 * single:.0f} % of neurons have a single frequency.{aligned}"
     )
-
-
-def _first(steps: Sequence[int], accuracy: Sequence[float]) -> int | None:
-    """Return the first step at which a set was learned."""
-    return next((int(step) for step, value in zip(steps, accuracy, strict=True) if value >= LEARNED), None)

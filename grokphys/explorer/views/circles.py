@@ -30,6 +30,8 @@ from physics.trajectory import Trajectory
 
 FOLLOW_MILLISECONDS = 1000
 FACTOR, THRESHOLD = "a multiple of the mean signal", "an absolute signal"
+LOWEST = 0.001
+"""Smallest limit: at 0, every circle would survive."""
 
 
 class CirclesView(FrameView):
@@ -40,6 +42,7 @@ class CirclesView(FrameView):
     reads_files = True
     terms = ("signal", "survivors", "limit", "plane", "linear ODE", "rollout R²", "step")
     presets = presets.CIRCLES
+    invitation = "Watch which circles of this run grow, and which die out."
 
     def __init__(self, session: Session) -> None:
         super().__init__(session, theme.slider("frame", 0, 1, 0))
@@ -49,7 +52,7 @@ class CirclesView(FrameView):
         self._index = theme.number("run", 0, 0, 0)
         self._plane = theme.chooser("plane", ["-"])
         self._rule = theme.chooser("survival limit given as", [FACTOR, THRESHOLD])
-        self._limit = theme.number("limit", 2.0, 0.0, 1e6, mode="float", step=0.5)
+        self._limit = theme.number("limit", 2.0, LOWEST, 1e6, mode="float", step=0.5)
         self._recipe = theme.chooser("fit", list(RECIPES))
         self._first = theme.number("from step", 0, 0, 0)
         self._last = theme.number("to step", 1000, 0, 1000)
@@ -62,7 +65,7 @@ class CirclesView(FrameView):
         self._below = [theme.card(self._scores)]
         self._bottom = theme.grid(*self._below)
         self._ring = ColumnDataSource({"x": [], "y": []})
-        ring = self._tokens.figure.line("x", "y", source=self._ring, line_color="#b9b3a6", line_width=1)
+        ring = self._tokens.figure.line("x", "y", source=self._ring, line_color=theme.FAINT, line_width=1)
         ring.level = "underlay"
         self.figures = {"tokens": self._tokens.figure, "signals": self._signals.figure}
         self._path: Path | None = None
@@ -134,7 +137,7 @@ class CirclesView(FrameView):
         status = {
             "step": str(self._step),
             "file": Path(run.name).name,
-            "run": f"{run.index} of {self._runs}",
+            **({"run": f"{run.index} of 0–{self._runs - 1}"} if self._runs > 1 else {}),
             "survivors": " ".join(map(str, self._survivors())) or "none",
             **({} if self._stored.complete else {"recording": "continues"}),
             "limit": f"{run.limit(**self._rules):.4g}",
@@ -213,7 +216,7 @@ class CirclesView(FrameView):
         self._end, self._frame, self._fitted = len(run.steps) - 1, 0, None
         self._seen = run.seen(run.planes()[0])
         with self.filling():
-            self._index.update(high=self._runs - 1, value=index)
+            self._index.update(high=self._runs - 1, value=index, visible=self._runs > 1)
             self._limit_window()
             self._plane.update(options=run.planes(), value=run.planes()[0])
             self._time.update(value=0, end=max(self._end, 1))

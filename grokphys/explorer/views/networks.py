@@ -184,10 +184,9 @@ class NetworksView(View):
 
     def verdict(self) -> str:
         """Describe whether the network generalizes, and its shape."""
-        history = self._run.history
-        held_out = history["validation_accuracy"] if self._run.held_out.any() else None
-        learned = verdicts.learning(history.steps.tolist(), history["train_accuracy"], held_out)
-        last = history.last
+        run, last = self._run, self._run.history.last
+        held_out = float(last["validation_accuracy"]) if run.held_out.any() else None
+        learned = verdicts.learning(run.memorized, run.generalized, float(last["train_accuracy"]), held_out)
         return f"{learned} {verdicts.shape(last['embedding'].astype(np.float64), last['imperfections'])[1]}"
 
     def state(self) -> dict[str, Any]:

@@ -15,12 +15,14 @@ from grokphys.explorer.plots.plane import Curves, TokenPlot
 from grokphys.explorer.plots.theory import FlowCurves
 from grokphys.explorer.session import Session
 from grokphys.explorer.views import presets
-from grokphys.explorer.views.view import View
+from grokphys.explorer.views.view import WAYS, View
 
 Array = NDArray[np.float64]
 HEIGHT = 250
 ABOVE = 1.5
 """Multiple of the largest trained magnitude up to which the exact flow, which diverges, is shown."""
+SEED = 9
+"""Seed of the first picture: few neurons must grow far, so that the winner of most races stands out."""
 RATES = {"gradient descent": ("sgd", 2.0), "AdamW": ("adamw", 0.005)}
 """Optimizers, with their default learning rates."""
 
@@ -36,14 +38,14 @@ class NeuronsView(View):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._tokens = theme.slider("tokens p", 5, 31, 23, 2)
-        self._hidden = theme.slider("neurons", 4, 128, 48, 4)
+        self._hidden = theme.slider("neurons", 4, 128, 12, 4)
         self._activation = theme.chooser("activation", ["quadratic", "relu", "silu", "tanh", "abs"])
         self._optimizer = theme.chooser("optimizer", list(RATES))
         self._rate = theme.number("learning rate", 2.0, 0.0001, 100.0, mode="float", step=0.5)
         self._scale = theme.slider("scale of the start", 0.02, 0.5, 0.1, 0.02)
-        self._seed = theme.number("seed", 0, 0, theme.LARGEST_SEED)
-        self._neuron = theme.number("selected neuron", 0, 0, 47)
-        self._count = theme.slider("neurons summed", 1, 48, 48)
+        self._seed = theme.number("seed", SEED, 0, theme.LARGEST_SEED)
+        self._neuron = theme.number("selected neuron", 0, 0, 11)
+        self._count = theme.slider("neurons summed", 1, 12, 12)
 
         self._phases = TokenPlot("Phase 2φ − ψ of each neuron (aligned: right)", height=HEIGHT)
         self._phases.figure.on_event(Tap, session.reaction(self._tap))
@@ -52,7 +54,8 @@ class NeuronsView(View):
         )
         self._place.figure.select_one(Span).visible = False  # the axis of this figure is the token, not time
         self._bars = Bars("Weights of the selected neuron, by frequency")
-        self._race = FlowCurves("Race of its frequencies (dashed: exact flow)", x_axis_label="step")
+        title = "Race of its frequencies (dashed: exact flow)"
+        self._race = FlowCurves(title, x_axis_label="step", height=HEIGHT)
         self._logits = HeatMap("Logits (rows: a + b, columns: answers)", HEIGHT)
         self._accuracy = Curves("Accuracy", ["accuracy"], height=210, y_range=(-0.04, 1.04))
         self.figures = {
@@ -131,13 +134,16 @@ class NeuronsView(View):
         """Return step, loss, accuracy, and the chosen neuron."""
         run, chosen = self._run, self._chosen
         last, spectrum = run.history.last, run.spectrum
+        alive = {
+            "purity": f"{spectrum.purity[chosen]:.3f}",
+            "phase misalignment": f"{spectrum.misalignment[chosen]:+.2f}",
+        }
         return {
             "step": str(run.step),
             "train loss": f"{last['train_loss']:.4f}",
             "train accuracy": f"{last['train_accuracy']:.3f}",
             "neuron": str(chosen),
-            "purity": f"{spectrum.purity[chosen]:.3f}",
-            "phase misalignment": f"{spectrum.misalignment[chosen]:+.2f}",
+            **({} if spectrum.dead[chosen] else alive),
             **({"blow-up time": f"{run.blowup[chosen].min():.0f}"} if run.flows else {}),
         }
 
@@ -162,8 +168,8 @@ class NeuronsView(View):
 
     def key(self, name: str) -> None:
         """Choose another neuron."""
-        turn = {"ArrowRight": 1, "ArrowDown": 1, "ArrowLeft": -1, "ArrowUp": -1}.get(name, 0)
-        self._neuron.value = (self._chosen + turn) % self._run.model.hidden
+        right, up = WAYS.get(name, (0, 0))
+        self._neuron.value = (self._chosen + right - up) % self._run.model.hidden
 
     def film(self) -> Film:
         """Return a film of the phases, the race of the chosen neuron, and the accuracy."""

@@ -18,14 +18,14 @@ from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
 from grokphys.explorer.views import presets
-from grokphys.explorer.views.view import View
+from grokphys.explorer.views.view import WAYS, View
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio
 from physics.particles.system import ParticleSystem
 
 Array = NDArray[np.float64]
 FROM_FILE, TWIN = "file", "second start"
-SIDES, MEASURES = ("left", "right"), ("circle_ratio", "imperfections")
+STARTS, MEASURES = ("first start", TWIN), ("circle_ratio", "imperfections")
 AHEAD = 0.2
 """Time for which arrows show the motion of particles."""
 MANY = 600
@@ -74,10 +74,10 @@ class ParticlesView(View):
 
         self._particles = TokenPlot("Particles (drag to move)")
         self._sums = SumPlot("Pair sums, by class")
-        self._twins: Any = None
-        self._ratio = Curves("Circle ratio (circle below 1.2)", ["ratio"], starts=SIDES, y_axis_type="log")
+        self._beside: tuple[TokenPlot, SumPlot] | None = None
+        self._ratio = Curves("Circle ratio (circle below 1.2)", ["ratio"], starts=STARTS, y_axis_type="log")
         self._ratio.mark(1.2)
-        self._imperfections = Curves("Grid imperfections", ["imperfections"], starts=SIDES)
+        self._imperfections = Curves("Grid imperfections", ["imperfections"], starts=STARTS)
         self._imperfections.figure.yaxis.ticker = BasicTicker(min_interval=1)
         self.figures = {
             "tokens": self._particles.figure,
@@ -90,7 +90,7 @@ class ParticlesView(View):
         self._dragging = False
         self._held: Array | None = None
         self._chosen: int | None = None
-        self._shown_law: tuple[int, int | None, str] | None = None
+        self._shown_law: Any = None
         self._run = ParticleRun(self._system(), self._step_size.value, self._begin())
         self._twin: ParticleRun | None = None
         self._connect()
@@ -145,24 +145,16 @@ class ParticlesView(View):
 
     def show(self, *, whole: bool = True) -> None:
         """Move particles and pair sums; the curves only with complete updates."""
-        E, operation = self._positions, self._run.system.operation
+        E = self._positions
         self._axes = plane_axes(E, self._plane.value, self._axes)
         points = E @ self._axes.T
-        sums = points[operation.samples].sum(axis=1)
         law = (self._run.system.tokens, self._run.system.modulus, self._plane.value)
-        begins = law != self._shown_law or self._run.step == 0
-        if begins:
-            self._shown_law = law
-            self._particles.begin(points)
-            self._sums.begin(sums, operation.samples, operation.label, int(operation.label.max()) + 1)
-        else:
-            self._particles.move(points)
-            self._beat = (self._beat + 1) % 3
-            if whole or len(sums) <= MANY or self._beat == 0:
-                self._sums.move(sums)
-        if self._twin is not None:
+        begins, self._shown_law = law != self._shown_law or self._run.step == 0, law
+        self._beat = (self._beat + 1) % 3
+        self._draw(points, (self._particles, self._sums), begins, whole)
+        if self._twin is not None and self._beside is not None:
             other = self._twin.positions @ plane_axes(self._twin.positions, self._plane.value).T
-            (self._twins.begin if begins else self._twins.move)(other)
+            self._draw(other, self._beside, begins, whole)
         self._show_arrows(points)
         if self._chosen is not None:
             self._particles.ring(self._chosen)
@@ -170,6 +162,17 @@ class ParticlesView(View):
             self._show_measures()
             if self.session.playing and self._sweep.value:
                 self._sweep_on(self._law[self._sweep.value])
+
+    def _draw(self, points: Array, plots: tuple[TokenPlot, SumPlot], begins: bool, whole: bool) -> None:
+        """Show particles at points (tokens, 2) and their pair sums; where a run `begins`, without trails."""
+        tokens, sums = plots
+        operation = self._run.system.operation
+        added = points[operation.samples].sum(axis=1)
+        (tokens.begin if begins else tokens.move)(points)
+        if begins:
+            sums.begin(added, operation.samples, operation.label, int(operation.label.max()) + 1)
+        elif whole or len(added) <= MANY or self._beat == 0:
+            sums.move(added)
 
     def _show_measures(self) -> None:
         """Show the curves of the run, and those of a second start."""
@@ -205,17 +208,11 @@ class ParticlesView(View):
         words = self._sentence(self._run, self._positions)
         if self._twin is None:
             return words
-        return f"Left: {words} Right: {self._sentence(self._twin, self._twin.positions)}"
+        return f"First start: {words} Second start: {self._sentence(self._twin, self._twin.positions)}"
 
     def _sentence(self, run: ParticleRun, E: Array) -> str:
-        history = run.history
-
-        def stride() -> float:
-            return run.step_size * float(np.abs(run.velocity(E)).max())
-
-        held = self._held is not None
-        moves = "" if held else verdicts.motion(history, "positions", since=run.since, stride=stride)
-        return f"{verdicts.shape(E, history.last['imperfections'])[1]} {moves}".strip()
+        moves = run.motion if self._held is None else ""
+        return f"{verdicts.shape(E, run.history.last['imperfections'])[1]} {moves}".strip()
 
     def film(self) -> Film:
         """Return a film of particles, pair sums and curves; and of what else the page shows."""
@@ -233,8 +230,7 @@ class ParticlesView(View):
 
     def python(self) -> str:
         """Return the calls of `physics.simulate`; a second start is named `second`."""
-        before = "" if self._twin is None else f"{self._twin.python()}second = E\n\n"
-        return before + self._run.python()
+        return ("" if self._twin is None else f"{self._twin.python()}second = E\n\n") + self._run.python()
 
     def state(self) -> dict[str, Any]:
         """Return the law, the start, and the number of steps."""
@@ -242,8 +238,8 @@ class ParticlesView(View):
 
     def renew(self, state: Mapping[str, Any]) -> None:
         """Start again with another law from another start."""
-        self._sums.show_numbers(self._numbers.value == "numbers")
         self._renew()
+        self._write_classes()
 
     def takes_file(self) -> bool:
         """Start from an uploaded file."""
@@ -255,13 +251,12 @@ class ParticlesView(View):
     def key(self, name: str) -> None:
         """Choose a particle, or move the chosen one a little."""
         count = self._run.system.tokens
-        turn = {"ArrowRight": 1, "ArrowDown": 1, "ArrowLeft": -1, "ArrowUp": -1}.get(name)
-        if turn is not None:
+        right, up = WAYS.get(name.removeprefix("Shift+"), (0, 0))
+        if name in WAYS:
+            turn = right - up
             self._chosen = (turn - (turn > 0) if self._chosen is None else self._chosen + turn) % count
-        shifts = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDown": (0, -1)}
-        shift = shifts.get(name.removeprefix("Shift+")) if name.startswith("Shift+") else None
-        if shift is not None and self._chosen is not None and self._axes is not None:
-            moved = NUDGE * self._particles.figure.y_range.end * np.array(shift) @ self._axes
+        elif (right or up) and self._chosen is not None and self._axes is not None:
+            moved = NUDGE * self._particles.figure.y_range.end * np.array([right, up]) @ self._axes
             self._run.move(self._chosen, self._run.positions[self._chosen] + moved)
         self.show()
 
@@ -292,7 +287,7 @@ class ParticlesView(View):
         self.connect(lambda _: self._renew(), self._with_twin, attribute="active")
         self.connect(lambda _: self._point(), self._with_arrows, attribute="active")
         self.connect(lambda _: self.show(), self._plane)
-        self.connect(lambda new: self._sums.show_numbers(new == "numbers"), self._numbers)
+        self.connect(lambda _: self._write_classes(), self._numbers)
 
     def _system(self) -> ParticleSystem:
         law = {name: widget.value for name, widget in self._law.items()}
@@ -304,6 +299,11 @@ class ParticlesView(View):
             if run is not None:
                 run.change(self._system(), self._step_size.value)
         self.show(whole=False)
+
+    def _write_classes(self) -> None:
+        """Show classes as markers, or as numbers."""
+        for sums in (self._sums, *(self._beside or ())[1:]):
+            sums.show_numbers(self._numbers.value == "numbers")
 
     def _point(self) -> None:
         """Show the motion as arrows, or remove the arrows."""
@@ -326,13 +326,14 @@ class ParticlesView(View):
         self._run = ParticleRun(self._system(), self._step_size.value, begin)
         self._twin = self._second() if self._with_twin.active else None
         self._twin_seed.visible = self._twin is not None
-        if self._twin is not None and self._twins is None:  # the first page does without it
-            self._twins = TokenPlot("The second start")
-            self._cards.append(theme.card(self._twins.figure))
-        self.figures = {name: shown for name, shown in self.figures.items() if name != TWIN}
-        self.figures |= {} if self._twin is None else {TWIN: self._twins.figure}
-        count = 2 if self._twin is None else 3
-        self._top.update(children=self._cards[:count], styles={"--columns": str(count)})
+        if self._twin is not None and self._beside is None:  # the first page does without it
+            self._beside = TokenPlot("The second start"), SumPlot("Its pair sums, by class")
+            self._cards += [theme.card(plot.figure) for plot in self._beside]
+            self._write_classes()
+        self.figures = {name: shown for name, shown in self.figures.items() if not name.startswith(TWIN)}
+        if self._twin is not None and self._beside is not None:
+            self.figures |= {TWIN: self._beside[0].figure, f"{TWIN} sums": self._beside[1].figure}
+        self._top.children = self._cards[: 2 if self._twin is None else 4]
         self._held = self._chosen = None
         self._particles.ring(None)
         self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))

@@ -15,7 +15,7 @@ PARTICLES = (
     ),
     Preset(
         "two starts, one law",
-        "Only the starts differ: the left one ends as a circle, the right one as a grid.",
+        "Only the starts differ: the first ends as a circle, the second as a grid.",
         {"alignment": 1.0, "step_size": 0.01, "seed": 20, "twin": True, "twin_seed": 89},
         2,
     ),
@@ -61,7 +61,7 @@ THEORY = (
     ),
     Preset(
         "memorizes only",
-        "16 pairs leave six degrees of freedom: at the end, few parallelograms are satisfied.",
+        "16 of 55 pairs are too few: the numbers stop before they are evenly spaced, and it never groks.",
         {"size": 16},
     ),
     Preset(
@@ -89,14 +89,14 @@ CIRCLES = (
 NEURONS = (
     Preset(
         "neurons choose",
-        "Watch the race of one neuron: the frequency that diverges first in the exact flow usually wins.",
+        "Watch the race of neuron 0: frequency 3 leaves the others behind, as the exact flow (dashed) says.",
         {},
         5,
     ),
     Preset(
         "neurons become waves",
-        "With ReLU and AdamW but no weight decay, fewer than half of the neurons keep to one frequency.",
-        {"activation": "relu", "optimizer": "AdamW", "rate": 0.005},
+        "Neurons with ReLU, too: most of them end with a single frequency, and their phases align.",
+        {"hidden": 48, "seed": 0, "activation": "relu"},
         5,
     ),
 )

@@ -16,7 +16,7 @@ from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.training_set import FRAMES, LARGEST, TrainingSet
 from grokphys.explorer.session import Session
 from grokphys.explorer.views import presets
-from grokphys.explorer.views.view import FrameView
+from grokphys.explorer.views.view import WAYS, FrameView
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -143,7 +143,8 @@ class TheoryView(FrameView):
         """Describe what these pairs permit, and the progress of the flow."""
         found = self._chosen.measures
         reached = float(self._chosen.quality[self._frame]), float(self._chosen.accuracy[self._frame])
-        return verdicts.flow(found.pairs, found.ground_state_dimension, found.ideal_accuracy, *reached)
+        free = found.ground_state_dimension
+        return verdicts.flow(found.pairs, found.samples, free, found.ideal_accuracy, *reached)
 
     def state(self) -> dict[str, Any]:
         """Return the task, the time, and the pairs if the user has chosen them."""
@@ -177,9 +178,7 @@ class TheoryView(FrameView):
         if name == "Enter":
             self._click(i, j)
             return
-        right, up = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDown": (0, -1)}.get(
-            name, (0, 0)
-        )
+        right, up = WAYS.get(name, (0, 0))
         last = self._chosen.operation.tokens - 1
         self._cursor = min(max(i + right, 0), last), min(max(j + up, 0), last)
         self._grid.point(*self._cursor)

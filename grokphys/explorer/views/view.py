@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from grokphys.explorer.session import Session
 
 
+WAYS = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDown": (0, -1)}
+"""Where the arrow keys lead: to the right, and up."""
 REPLAYED = 300
 """Frames of a replay, at most."""
 ASIDE = ("time", "step", "plane", "numbers", "arrows", "rollout")
@@ -71,6 +73,8 @@ class View(ABC):
     terms: ClassVar[tuple[str, ...]] = ()
     """Terms of `assets/terms.txt` that the view uses."""
     presets: ClassVar[tuple[Preset, ...]] = ()
+    invitation: ClassVar[str] = ""
+    """What to watch for where the controls are not those of a preset."""
 
     @classmethod
     def prepare(cls) -> None:
@@ -85,6 +89,7 @@ class View(ABC):
         self.widgets: dict[str, Any] = {}
         self._usual: dict[str, Any] = {}
         self.figures: dict[str, Any] = {}
+        self.speed = self.presets[0].speed if self.presets else 1
 
     def hold(self, **widgets: Any) -> None:
         """Set the widgets that define the state for links and presets."""
@@ -100,6 +105,18 @@ class View(ABC):
         """Return whether the controls are still those of a preset."""
         shown = {name: value for name, value in self.state().items() if name in settings or name not in ASIDE}
         return shown == {name: value for name, value in settings.items() if value != self._usual.get(name)}
+
+    def watch(self, playing: bool) -> str:
+        """Return what to watch for, by the preset whose controls these are, and how to start."""
+        fitting = [preset for preset in self.presets if self.has(preset.settings)]
+        closest = max(fitting, key=lambda preset: len(preset.settings), default=None)
+        words = self.invitation if closest is None else closest.watch
+        return words if playing or self.begun else f"{words} Press Play to start.".strip()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the view has left its start."""
+        return bool(self._run.step)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Set all widgets to a state, and start again.
@@ -272,6 +289,11 @@ class FrameView(View):
     def advance(self, steps: int) -> None:
         """Advance by one frame for each step."""
         self._frame = min(self._frame + steps, self._end)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a later frame than the first is shown."""
+        return self._frame > 0
 
     @property
     def finished(self) -> bool:

@@ -619,3 +619,42 @@ def test_the_page_names_no_other_host():
     for path in (Path(server.__file__).parent / "assets").glob("page.*"):
         if path.suffix != ".py":
             assert not re.search("https?:|//[a-z]", path.read_text()), path
+
+
+# -- colors ----------------------------------------------------------------------------------------------
+
+
+def contrasts(color, other):
+    """Contrast of two colors by the definition of WCAG 2.2, by day, and as figures show it at night."""
+
+    def luminance(rgb):
+        linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in rgb]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    def night(rgb):
+        """The filter effects invert() and hue-rotate(180deg) of CSS."""
+        share = float(re.search(r"invert\(([\d.]+)\) hue-rotate\(180deg\)", theme.FIGURE_CSS)[1])
+        r, g, b = (share + (1 - 2 * share) * v for v in rgb)
+        gray = 0.213 * r + 0.715 * g + 0.072 * b
+        return [min(1.0, max(0.0, 2 * gray - v)) for v in (r, g, b)]
+
+    both = [[int(name[k : k + 2], 16) / 255 for k in (1, 3, 5)] for name in (color, other)]
+    found = []
+    for view in (lambda rgb: rgb, night):
+        low, high = sorted(luminance(view(rgb)) for rgb in both)
+        found.append((high + 0.05) / (low + 0.05))
+    return found
+
+
+def test_curves_and_numbers_stand_out_by_day_and_at_night():
+    for color in (*theme.SERIES, theme.WARM, theme.FAINT, theme.INK):
+        assert min(contrasts(color, theme.PAPER)) >= 3, color
+    for count in range(3, 65):
+        discs = theme.class_colors(count)
+        for color in theme.line_colors(count):
+            assert min(contrasts(color, theme.PAPER)) >= 3, (count, color)
+        inks = theme.text_colors(discs), theme.text_colors(discs, dark=True)
+        for disc, day, night in zip(discs, *inks, strict=True):
+            assert contrasts(day, disc)[0] >= 4.5, (count, disc)
+            assert contrasts(night, disc)[1] >= 4.5, (count, disc)
+            assert min(contrasts(theme.darker(disc), theme.PAPER)) >= 4.5

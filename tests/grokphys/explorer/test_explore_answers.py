@@ -79,7 +79,8 @@ def test_the_imperfect_grid_is_a_lattice_that_has_settled():
     widths = np.linalg.svd(view._run.positions, compute_uv=False)
     assert widths[1] > 0.7 * widths[0], "no line"
     view = followed(opened(PARTICLES), "two starts, one law", 220)
-    assert re.fullmatch(r"Left: Circle, .* Settled\. Right: Grid, 16 .* Settled\.", view.verdict())
+    pattern = r"First start: Circle, .* Settled\. Second start: Grid, 16 .* Settled\."
+    assert re.fullmatch(pattern, view.verdict())
 
 
 def test_a_grid_on_a_line_is_called_so():
@@ -97,6 +98,14 @@ def test_particles_that_jump_back_and_forth_have_not_settled():
     )
     assert verdicts.motion(history, "E", stride=lambda: 1e-3) == "Settled."
     assert verdicts.motion(history, "E", since=15) == ""
+    jumps = verdicts.motion(history, "E", stride=lambda: 0.05)
+    for said, stride, words in (
+        ("Settled.", 3.1e-3, jumps),
+        (jumps, 2.9e-3, jumps),
+        ("Settled.", 2.9e-3, "Settled."),
+        (jumps, 1e-3, "Settled."),
+    ):
+        assert verdicts.motion(history, "E", said, stride=lambda stride=stride: stride) == words
     page = opened(PARTICLES)
     page.view.restore({"alignment": 1.0, "seed": 89})
     for _ in range(200):
@@ -144,13 +153,14 @@ def test_both_starts_have_their_curves():
         np.testing.assert_array_equal(beside["step"], view._twin.history.steps)
         np.testing.assert_array_equal(beside[column], view._twin.history[name])
         assert curves.figure.legend[0].visible
-        assert [item.label.value for item in curves.figure.legend[0].items] == ["left", "right"]
+        labels = [item.label.value for item in curves.figure.legend[0].items]
+        assert labels == ["first start", "second start"]
     axes = drawn(view.film())
     for name in ("circle ratio", "grid imperfections"):
         curves = {line.get_label(): line.get_ydata() for line in axes[name].lines}
-        assert {"left", "right"} <= set(curves)
+        assert {"first start", "second start"} <= set(curves)
         kept = view._twin.trajectory().observables[name.replace(" ", "_")][0]
-        np.testing.assert_array_equal(curves["right"], kept)
+        np.testing.assert_array_equal(curves["second start"], kept)
     view.restore({})
     view.show()
     assert not view._ratio.figure.legend[0].visible

@@ -230,14 +230,17 @@ def test_the_view_begins_with_the_given_files_or_the_real_run(make_session, part
     assert status["survivors"] == "7 8 11 13 25"
     assert status["signal 11"] == f"{open_run(REAL).signals[1][0, 10]:.4g}"
     session = make_session(particles, REAL)
-    assert said(session)["run"] == "0 of 3"
+    assert said(session)["run"] == "0 of 0–2"
     session.view._index.value = 2
-    assert said(session)["run"] == "2 of 3"
+    assert said(session)["run"] == "2 of 0–2"
     session.view._index.value = 3
     assert session.bridge.message[1:] == ["error", "run must be below 3, got 3"]
-    assert said(session)["run"] == "2 of 3"
+    assert said(session)["run"] == "2 of 0–2"
+    assert session.view._index.visible
     session.view._file.list.value = str(REAL)
     assert said(session)["file"] == REAL.name
+    assert "run" not in said(session), "it has no other"
+    assert not session.view._index.visible
 
 
 def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):

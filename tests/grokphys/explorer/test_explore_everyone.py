@@ -74,7 +74,7 @@ CONTRASTS = f"""() => {{{FIND}
         }}
         const back = layers.reduce(over, [255, 255, 255])
         const [ink, alpha] = parts(getComputedStyle(node).color)
-        const text = over(back, [turned ? ink.map(v => 229.5 - 0.8 * v) : ink, alpha])  // see FIGURE_CSS
+        const text = over(back, [turned ? ink.map(v => 247.35 - 0.94 * v) : ink, alpha])  // see FIGURE_CSS
         const [dark, light] = [luminance(back), luminance(text)].sort((a, b) => a - b)
         return [(light + 0.05) / (dark + 0.05), node.outerHTML.slice(0, 120)]
     }}).sort((a, b) => a[0] - b[0])

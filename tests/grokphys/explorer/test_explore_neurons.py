@@ -8,6 +8,7 @@ import pytest
 import nets
 from nets.architecture import Neuron
 from physics.errors import SimulationError
+from physics.neurons.spectrum import NeuronSpectrum
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
@@ -79,15 +80,32 @@ def test_neurons_go_where_the_flow_sends_them():
     said = f"{100 * followed:.0f} % of neurons have the frequency that the flow predicts"
     assert said in view.verdict()
     assert run.history.last["train_accuracy"] == 1.0
+    second, first = np.sort(run.spectrum.magnitude[0])[-2:]
+    assert run.spectrum.frequency[0] == run.predicted()[0] == 3, "as the hint says"
+    assert first > 5 * second
+    assert (run.spectrum.kind == "single").mean() > 0.5
     page._command("key", "ArrowRight")
     assert (view._chosen, view.status()["neuron"]) == (1, "1")
     view._tap(type("Event", (), dict(zip("xy", view._points()[5], strict=True))))
     assert np.allclose(view._points()[view._chosen], view._points()[5])
     page._command("preset", "neurons become waves")
     view.advance(800)
-    assert "flow" not in view.verdict(), "it is another optimizer's"
+    assert "flow" not in view.verdict(), "it describes quadratic neurons"
     assert "blow-up time" not in view.status()
-    assert view._run.history.last["train_accuracy"] == 1.0
+    run = view._run
+    assert run.history.last["train_accuracy"] == 1.0
+    assert (run.spectrum.kind == "single").mean() > 0.5
+    assert np.degrees(np.median(np.abs(run.spectrum.misalignment))) < 15
+
+
+def test_a_dead_neuron_has_no_purity():
+    view = session.Session(Document(), [NeuronsView]).view
+    spectrum = view._run.spectrum
+    assert {"purity", "phase misalignment"} <= set(view.status())
+    zero = np.zeros_like(spectrum.theta)
+    view._run.spectrum = NeuronSpectrum(spectrum.tokens, zero, xi=zero)
+    assert not {"purity", "phase misalignment"} & set(view.status())
+    assert "nan" not in view.verdict()
 
 
 def test_what_no_flow_is_foretold_of_is_not_said():

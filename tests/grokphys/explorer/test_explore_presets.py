@@ -22,6 +22,7 @@ from sessions import drawn, followed, opened, put
 
 from grokphys.explorer import exports, server, session
 from grokphys.explorer.application import Connection
+from grokphys.explorer.views import circles
 from grokphys.explorer.views import view as views
 from grokphys.explorer.views.tabs import VIEWS
 
@@ -74,12 +75,50 @@ def test_a_hint_stays_as_long_as_the_controls_are_those_of_its_preset():
     put(page, view._law["alignment"], 2)
     assert page.bridge.watch == hint
     page._command("view", "theory")
-    assert page.bridge.watch == ""
     followed(page, "it groks", 3)
     assert page.bridge.watch.startswith("Watch the ten numbers")
     page.view._click(0, 0)
     page._say_status()
     assert page.bridge.watch == ""
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_every_view_opens_with_what_to_watch_and_how_to_start(kind):
+    kind.prepare()
+    page = opened(kind)
+    first = kind.presets[0]
+    assert page.bridge.watch == f"{first.watch} Press Play to start."
+    assert page.bridge.speed == first.speed
+    page._command("preset", first.name)
+    assert page.bridge.watch == first.watch, "it plays"
+    page._command("pause", None)
+    assert page.bridge.watch == f"{first.watch} Press Play to start."
+    page.view.advance(1)
+    page._say_status()
+    assert page.bridge.watch == first.watch, "who has started it knows how"
+    for preset in kind.presets:
+        page._command("preset", preset.name)
+        assert page.bridge.watch == preset.watch, preset.name
+
+
+def test_every_view_keeps_its_own_speed():
+    views.prepared(THEORY)
+    views.prepared(NETWORKS)
+    page = opened(PARTICLES, NETWORKS)
+    page._command("speed", 3)
+    page._command("view", "networks")
+    assert page.bridge.speed == 8
+    page._command("view", "particles")
+    assert page.bridge.speed == 3
+
+
+def test_a_run_of_ones_own_is_watched_too(tmp_path):
+    path = tmp_path / "mine.h5"
+    physics.simulate(ParticleSystem(7), steps=20, record_every=5, seed=0).save(path)
+    page = session.Session(Document(), [CIRCLES], [path])
+    page._command("ready", None)
+    words = "Watch which circles of this run grow, and which die out."
+    assert page.bridge.watch == f"{words} Press Play to start."
 
 
 def test_presets_of_circles_show_the_run_of_which_they_speak(tmp_path):
@@ -151,9 +190,50 @@ def test_number_fields_take_what_is_within_their_limits_alone(kind):
             assert page.bridge.message[2].startswith(f"{field.title} must be a")
             assert "e+" not in page.bridge.message[2].split(", got")[0]
             assert field.value == before
-        put(page, field, field.high)
-        put(page, field, field.low)
-        assert "error in GrokPhys" not in page.bridge.message[2]
+        for value in (field.high, field.low):
+            before = field.value
+            page.accepted()
+            put(page, field, value)
+            assert page.bridge.message[1] != "error" or page.bridge.message[2] == "", (field.title, value)
+            put(page, field, before)
+
+
+def test_the_limit_of_survival_is_positive_and_is_called_so():
+    page = opened(CIRCLES)
+    view = page.view
+    for rule in (circles.FACTOR, circles.THRESHOLD):
+        put(page, view._rule, rule)
+        before = view._limit.value
+        put(page, view._limit, 0)
+        assert page.bridge.message[1:] == ["error", "limit must be a number from 0.001 to 1000000, got 0"]
+        assert view._limit.value == before
+        put(page, view._limit, 0.001)
+        assert page.bridge.message[2] == ""
+        assert len(view._survivors()) == 29
+
+
+def test_an_error_goes_with_the_next_value_even_if_it_is_the_one_in_force():
+    page = opened(PARTICLES)
+    view = page.view
+    put(page, view._modulus, 17)
+    put(page, view._modulus, 1)
+    assert page.bridge.message[1:] == ["error", "modulus must be at least 2, got 1"]
+    page._command("accepted", None)  # the page's field says 17 again, which is no change of its model
+    assert page.bridge.message[2] == ""
+    page.say("A note.")
+    page._command("accepted", None)
+    assert page.bridge.message[2] == "A note."
+
+
+def test_a_page_that_still_asks_while_its_session_ends_gets_no_answer(capsys):
+    page = session.Session(Document(), [PARTICLES], begin=False)
+    page.reaction(lambda: None)()  # such as the progress of a film, before the first view is there
+    page.close()
+    for order in ("ready", "play", "step", "gif"):
+        page._command(order, None)
+    page.begin()
+    assert page.bridge.message[2] == ""
+    assert capsys.readouterr().err == ""
 
 
 def test_the_run_of_a_file_ends_at_its_last(tmp_path):

@@ -1,7 +1,6 @@
 """The rules of the explorer one by one, without a server: what pages may set, what is kept, what is said."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -347,53 +346,3 @@ def test_a_shape_is_a_circle_or_a_grid_up_to_a_third_of_its_pair_sums():
     assert verdicts.shape(line, 1) == ("grid", "Grid, 1 imperfection.")
     assert verdicts.shape(line, 5) == ("grid", "Grid, 5 imperfections.")  # a third of 15
     assert verdicts.shape(line, 6)[0] == ""
-
-
-def test_a_flow_groks_where_one_representation_is_left():
-    assert verdicts.flow(0, 2, 0.0, 0.0, 0.0).startswith("No pair")
-    assert "leave 1 more degree of freedom" in verdicts.flow(3, 3, 0.5, 1.0, 0.5)
-    assert "leave 2 more degrees of freedom" in verdicts.flow(3, 4, 0.5, 1.0, 0.5)
-    groks = "It groks: the unique representation is reached, which answers 90 % of all pairs."
-    assert verdicts.flow(3, 2, 0.9, 1.0, 0.9) == groks
-    assert "99 % of all parallelograms are satisfied, and 70 %" in verdicts.flow(3, 2, 0.9, 0.99, 0.7)
-
-
-def test_the_fate_of_a_circle_is_told_with_its_octave():
-    steps = np.array([0, 10, 20])
-    signals = np.ones((3, 5))
-    signals[1:, 0] = 0.4
-    said = verdicts.survival
-    assert said(None, [2, 5], steps, signals, 0.5) == "2 of 5 circles survive: 2, 5."
-    assert said(1, [2], steps, signals, 0.5) == (
-        "1 of 5 circles survive: 2. Circle 1 is lost by step 10; its octave 2 survives."
-    )
-    assert said(3, [2], steps, signals, 0.5) == "1 of 5 circles survive: 2. Circle 3 is lost."
-    assert said(1, [], steps, signals, 0.4) == "0 of 5 circles survive: none. Circle 1 is lost."
-
-
-def test_neurons_are_counted_by_kind_and_compared_with_the_flow():
-    spectrum = SimpleNamespace(
-        kind=np.array(["single", "single", "dead", "multiple"]),
-        frequency=np.array([3, 2, 0, 1]),
-        misalignment=np.radians([10.0, -30.0, math.nan, 20.0]),
-    )
-    alone = verdicts.neurons(spectrum, None, 0)
-    assert alone == (
-        "Neuron 0 has frequency 3. 50 % of neurons have a single frequency. "
-        "Phases are aligned to within 20° (median)."
-    )
-    flow = np.array([3, 1, 1, 1])
-    assert " 50 % of neurons have the frequency that the flow predicts. " in verdicts.neurons(
-        spectrum, flow, 0
-    )
-    assert "Neuron 0 has frequency 3, as the exact flow predicts. " in verdicts.neurons(spectrum, flow, 0)
-    assert verdicts.neurons(spectrum, flow, 2).startswith("Neuron 2 is dead; the exact flow predicts 1. ")
-
-
-def test_learning_counts_the_first_step_at_the_limit_and_needs_both_to_last():
-    said = verdicts.learning
-    assert said([0, 1], [0.89, 0.9], [0.9, 0.9]) == "Generalizes from step 0."
-    assert said([0, 1, 2], [0.9, 0.9, 0.8], [0.9, 0.9, 0.9]).startswith("Learning: 80 %")
-    memorized = said([0, 1, 2], [0.9, 0.9, 0.9], [0.9, 0.9, 0.8])
-    assert memorized.startswith("Memorized, but does not generalize: 90 %")
-    assert said([0, 1], [0.5, 0.89], None) == "Learning."

@@ -20,8 +20,6 @@ from grokphys.explorer import page as pages
 from grokphys.explorer import session
 from grokphys.explorer.exports import Canceled
 from grokphys.explorer.films.export import Film
-from grokphys.explorer.runs import verdicts
-from grokphys.explorer.runs.history import History
 from grokphys.explorer.views.tabs import VIEWS
 
 PARTICLES, NETWORKS, THEORY, CIRCLES, _ = VIEWS
@@ -43,71 +41,6 @@ def shown(page, preset, limit=2000, stride=20):
     return view
 
 
-# -- sentences -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dim", [2, 5])
-@pytest.mark.parametrize("step", [1, 3, 8])
-def test_a_circle_is_named_by_the_step_between_its_neighbors(step, dim):
-    """Token i at the angle 2 pi i / k stands between i + k and i - k, where k inverts the winding."""
-    tokens = 17
-    angle = 2 * np.pi * pow(step, -1, tokens) * np.arange(tokens) / tokens
-    rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))[0]
-    E = np.stack([np.cos(angle), np.sin(angle)], axis=1) @ rotation[:2]
-    assert verdicts.circle_step(E) == step
-    found, words = verdicts.shape(E, 85)
-    order = ", ".join(str(step * k % tokens) for k in range(4))
-    assert (found, words) == ("circle", f"Circle, step {step} ({order}, …), ratio 1.00.")
-    E[[0, 5]] = E[[5, 0]]
-    assert verdicts.circle_step(E) is None
-    assert verdicts.shape(E, 85)[1] == "Circle, ratio 1.00, in no regular order."
-
-
-def test_a_grid_is_told_from_a_cloud():
-    grid = np.stack([np.arange(9) // 3, np.arange(9) % 3], axis=1) - 0.9
-    assert verdicts.shape(grid, 0) == ("grid", "Perfect grid: pair sums that lie together are of one class.")
-    assert verdicts.shape(grid, 1) == ("grid", "Grid, 1 imperfection.")
-    assert verdicts.shape(grid, 15) == ("grid", "Grid, 15 imperfections.")
-    assert verdicts.shape(grid, 16)[0] == ""
-    line = np.array([[-1.0], [1.0], [-1.0]])
-    assert verdicts.shape(line, 6)[0] == "", "two points on a line are no circle"
-
-
-def test_settled_is_what_no_longer_moves():
-    history = History()
-    history.append(0, E=np.ones((3, 2)))
-    assert verdicts.motion(history, "E") == ""
-    history.append(10, E=np.ones((3, 2)) * 1.1)
-    assert verdicts.motion(history, "E") == "Still moving."
-    history.append(20, E=np.ones((3, 2)) * 1.1001)
-    assert verdicts.motion(history, "E") == "Settled."
-
-
-def test_what_a_network_has_learned():
-    steps = [0, 10, 20, 30]
-    said = verdicts.learning
-    assert said(steps, [0, 0.5, 0.9, 1], [0, 0, 0.1, 0.95]) == (
-        "It groks: memorizes by step 20, generalizes by step 30."
-    )
-    assert said(steps, [0, 0.5, 1, 1], [0, 0, 0.1, 0.2]) == (
-        "Memorized, but does not generalize: 100 % of the training pairs, 20 % of the held-out pairs."
-    )
-    assert said(steps, [0, 0.9, 1, 1], [0, 0.9, 1, 1]) == "Generalizes from step 10."
-    assert said(steps[:2], [0, 0.5], [0, 0.25]) == (
-        "Learning: 50 % of the training pairs, 25 % of the held-out pairs."
-    )
-    assert said(steps, [0, 0, 0.9, 1], None) == "It has learned the whole table by step 20."
-
-
-def test_octaves_fold_at_half_of_the_tokens():
-    assert verdicts.octave(22, 59) == (11, 15)
-    assert verdicts.octave(7, 59) == (26, 14)
-    for k in range(1, 30):
-        half, twice = verdicts.octave(k, 59)
-        assert verdicts.octave(half, 59)[1] == k
-        assert verdicts.octave(twice, 59)[0] == k
-
-
 # -- presets: each does what its name says ---------------------------------------------------------------
 
 
@@ -125,7 +58,16 @@ def test_particles_close_to_a_circle_or_end_as_a_grid():
     )
     assert "circle ratio" not in view.status()
     view = shown(page, "two starts, one law", 400)
-    assert re.fullmatch(r"Left: Circle, .* Right: Grid, \d+ imperfections. Settled.", view.verdict())
+    assert re.fullmatch(
+        r"First start: Circle, .* Second start: Grid, \d+ imperfections. Settled.", view.verdict()
+    )
+    tokens, sums = view._beside
+    points = view._twin.positions @ np.eye(2)
+    np.testing.assert_allclose(tokens.points(), points)
+    pairs = view._twin.system.operation.samples
+    np.testing.assert_allclose(
+        np.transpose([sums._sums.data[axis] for axis in "xy"]), points[pairs].sum(axis=1), atol=1e-4
+    )
     names = {}
     exec(view.python(), names)
     np.testing.assert_array_equal(names["E"], view._run.positions)
@@ -141,8 +83,17 @@ def test_a_training_set_groks_or_is_memorized():
         assert view.verdict().startswith("It groks: ")
         assert view._chosen.quality[0] < 0.1 < 0.99 < view._chosen.quality[-1]
     view = shown(page, "memorizes only")
-    assert view.verdict().startswith("Memorizes only: these pairs leave 4 more degrees of freedom")
-    assert view._chosen.quality[-1] < 0.2
+    assert view.verdict() == (
+        "Memorizes only: it is trained on 16 pairs, and only 1 of the other 39 pairs follows. "
+        "6 degrees of freedom are left, instead of the 2 of a unique representation."
+    )
+    shown_as, found = view.status(), view._chosen
+    assert (shown_as["pairs"], shown_as["ground states"], shown_as["grokking rate"]) == ("16 of 55", "6", "0")
+    assert int(found.mask.sum()) == 16
+    assert int(found.follows.sum()) == 1
+    assert found.accuracy[-1] == found.measures.ideal_accuracy == 17 / 55
+    gaps = np.diff(np.sort(found.embeddings[-1, :, 0]))
+    assert gaps.max() > 3 * gaps.min(), "not evenly spaced"
 
 
 def test_an_octave_is_lost_and_its_half_stays():
@@ -388,7 +339,7 @@ def test_a_film_says_how_far_it_is_and_can_be_canceled(monkeypatch):
     reached.set()
     assert ended.wait(30)
     page.fail(Canceled("particles.gif was canceled."))
-    assert page.bridge.message[1:] == ["note", "particles.gif was canceled."]
+    assert page.bridge.message[1:] == ["done", "particles.gif was canceled."]
 
 
 def test_what_a_worker_says_to_a_tab_that_is_being_closed_is_lost():

@@ -123,7 +123,7 @@ def test_a_row_of_shapes_has_the_quartiles_of_the_finite_distances():
     found = tables.shape_table(comparison(shapes=shapes))
     assert found.rows == [
         ["simulated, final", "0.300", "0.200 to 0.400"],
-        ["other trained", "nan", "nan to nan"],
+        ["other trained", "-", "-"],
     ]
     assert "34 relabelings of the tokens (rotations)" in found.caption
     assert "each final trained shape" in found.caption
