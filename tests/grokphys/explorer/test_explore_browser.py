@@ -234,6 +234,10 @@ def test_a_value_out_of_range_is_a_sentence(browser, explorer):
             field.press("Enter")
             tab.wait_message("modulus (0: tokens N) must be a whole number from 0 to 200, got")
             wait_for(lambda kept=kept: field.input_value() == kept)
+        field.press("0")  # and once more the value in force, which is no change
+        field.press("Backspace")
+        field.press("Enter")
+        tab.page.wait_for_function("document.getElementById('message').hidden")
         for key, kept in (("ArrowUp", "2"), ("ArrowUp", "3"), ("ArrowDown", "2"), ("ArrowDown", "0")):
             field.press(key)
             wait_for(lambda kept=kept: field.input_value() == kept)

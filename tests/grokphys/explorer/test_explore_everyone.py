@@ -183,7 +183,7 @@ def test_it_opens_playing_says_what_one_sees_and_explains_it(browser, explorer):
         assert {play for play, waits, _ in states if not waits} == {"Pause"}
         assert all(words for _, _, words in states)
         page.wait_for_function("document.getElementById('verdict').textContent.includes('Circle, step 8')")
-        page.locator("#status .why").nth(2).tap()
+        page.get_by_label("What is circle ratio?", exact=True).tap()
         assert "largest" in page.inner_text("#term").lower()
         assert "Musat, Appendix A.1" in page.inner_text("#term")
         page.keyboard.press("Escape")
@@ -202,6 +202,8 @@ def test_it_opens_playing_says_what_one_sees_and_explains_it(browser, explorer):
         page.focus("#tab-particles")
         page.keyboard.press("ArrowLeft")
         page.wait_for_selector("#tab-neurons[aria-selected=true]")
+        page.wait_for_selector("#play[aria-pressed=true]")  # the first time a view plays, too
+        assert "Watch the race of neuron 0" in page.inner_text("#watch")
         page.keyboard.press("Home")
         page.wait_for_selector("#tab-particles[aria-selected=true]")
         page.focus("#stage")
@@ -244,7 +246,7 @@ def test_an_explanation_covers_no_value_and_a_link_no_token(browser, explorer):
             button = page.locator(".why").filter(visible=True).nth(which)
             button.click()
             box = page.locator("#term").bounding_box()
-            values = page.locator("#status dd, .bk-slider-title, .bk-input").filter(visible=True)
+            values = page.locator("#status dd, #verdict, .bk-slider-title, .bk-input").filter(visible=True)
             for value in (values.nth(k).bounding_box() for k in range(values.count())):
                 apart = [
                     box[a] >= value[a] + value[size] or value[a] >= box[a] + box[size]
@@ -262,3 +264,12 @@ def test_an_explanation_covers_no_value_and_a_link_no_token(browser, explorer):
         with opened(browser, explorer) as other:
             other.page.evaluate("state => { location.hash = state }", state)
             other.wait_status("step", "value === '1'")
+            other.page.evaluate(
+                "state => { location.hash = state }", state.replace("step%22%3A1", "step%22%3A12345")
+            )
+            other.wait_status("step", "value === '12345'")
+            wide = other.page.locator("#status-step").bounding_box()["width"]
+            other.command("reset")
+            other.wait_status("step", "value === '0'")
+            assert other.page.locator("#status-step").bounding_box()["width"] == wide, "others stand still"
+        page.wait_for_function("document.getElementById('message').hidden")  # what is done goes by itself
