@@ -1,7 +1,5 @@
 """What the figures of He's recipes show, and what stands in the tables, of networks that are made up."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from pictures import bars, intervals, lines
@@ -25,9 +23,11 @@ def sideways(ax):
 
 
 CELLS = (
-    lottery.Cell(hidden=8), lottery.Cell(hidden=8, scale=0.4), lottery.Cell(tokens=31, activation="relu", hidden=8),
+    lottery.Cell(hidden=8),
+    lottery.Cell(hidden=8, scale=0.4),
+    lottery.Cell(tokens=31, activation="relu", hidden=8),
     lottery.Cell(hidden=8, optimizer="sgd", weight_decay=2.0, train_fraction=0.75),
-)  # fmt: skip
+)
 
 
 def lottery_table(runs=4):
@@ -53,9 +53,11 @@ def test_the_lottery_is_drawn_cell_by_cell_and_over_the_scale():
         )
     assert lines(cells)["chance"] == ([2 / 22, 2 / 22, 2 / 30, 2 / 22], [0, -1, -2, -3])
     assert [text.get_text() for text in cells.get_yticklabels()] == [
-        "p = 23, quadratic, 8 neurons", "p = 23, quadratic, 8 neurons, scale 0.4", "p = 31, ReLU, 8 neurons",
+        "p = 23, quadratic, 8 neurons",
+        "p = 23, quadratic, 8 neurons, scale 0.4",
+        "p = 31, ReLU, 8 neurons",
         "p = 23, quadratic, 8 neurons, decay 2, 75 % of pairs, gradient descent",
-    ]  # fmt: skip
+    ]
     for ax, column in zip(series, ("time", "single"), strict=True):
         ((name, one),) = bars(ax).items()
         assert name == "AdamW, quadratic", "a single scale is no series"
@@ -112,8 +114,11 @@ def test_waves_draw_the_neuron_whose_misalignment_is_nearest_to_2_and_its_exact_
     rng = np.random.default_rng(2)
     names = ("frequency", "kept", "third", "input_phase", "output_phase", "deviation")
     part = {name: rng.uniform(0, 2, (2, 3)) for name in names} | {
-        "theta": theta0 * growth, "xi": xi0 * growth, "steps": steps, "time": steps * rate,
-    }  # fmt: skip
+        "theta": theta0 * growth,
+        "xi": xi0 * growth,
+        "steps": steps,
+        "time": steps * rate,
+    }
     parts = {"quadratic": part, "relu": part}
     monkeypatch.setattr(waves, "_trained", lambda descent, setting, seed: parts[descent.activation])
     made = waves.waves(Run(waves.Setting(waves.PUBLISHED, 3, 2, 5), "quick"))
@@ -150,10 +155,18 @@ def test_waves_are_held_against_the_flow_at_half_of_the_shortest_blowup():
     descent = waves.Descent("quadratic", 0.05, 0.1, 200)
     found = waves._trained(descent, setting, 3)
     trained = nets.train(
-        nets.TwoLayer(hidden=6, activation="quadratic", start="single_frequency", scale=0.05), runs=2, steps=200,
-        seed=3, optimizer="sgd", learning_rate=0.1, weight_decay=0.0, train_fraction=1.0, record=10,
-        observables=("layers",), device="cpu",
-    )  # fmt: skip
+        nets.TwoLayer(hidden=6, activation="quadratic", start="single_frequency", scale=0.05),
+        runs=2,
+        steps=200,
+        seed=3,
+        optimizer="sgd",
+        learning_rate=0.1,
+        weight_decay=0.0,
+        train_fraction=1.0,
+        record=10,
+        observables=("layers",),
+        device="cpu",
+    )
     spectrum = neuron_spectrum(trained.positions[:], trained.observables["layers.output.weight"][:])
     theta, xi = np.asarray(spectrum.theta), np.asarray(spectrum.xi)
     flow, times = FourierLottery(23), trained.steps * 0.1
@@ -214,20 +227,16 @@ def test_grokking_is_drawn_after_the_start_with_the_ends_of_its_stages():
 
 
 def test_the_course_is_measured_network_by_network_on_pairs_that_neither_order_has_trained():
-    setting = neurons.Setting(
-        hidden=8,
-        runs=2,
-        steps=20,
-        **({"every": 10} if "every" in neurons.Setting.__dataclass_fields__ else {}),
-    )
-    course = grokking._course(setting, 9) if hasattr(setting, "every") else None
-    if course is None:
-        setting = SimpleNamespace(hidden=8, runs=2, steps=20, every=10, learning_rate=1e-3)
-        course = grokking._course(setting, 9)
+    setting = grokking.Setting(hidden=8, runs=2, steps=20, every=10)
+    course = grokking._course(setting, 9)
     trained = neurons.trained(
-        setting, 9, weight_decay=2.0, train_fraction=0.75, record=10,
+        setting,
+        9,
+        weight_decay=2.0,
+        train_fraction=0.75,
+        record=10,
         observables=("validation_accuracy", "layers"),
-    )  # fmt: skip
+    )
     assert course["step"].tolist() == [[0, 10, 20]] * 2
     task, W_out = nets.TwoLayer(hidden=8).task, trained.observables["layers.output.weight"]
     for run in range(2):
@@ -278,10 +287,20 @@ def test_neurons_are_drawn_by_frequency_phase_and_magnitude(monkeypatch):
 
 
 def test_rules_of_neurons_on_a_few_of_them():
-    rows = {"network": np.array([0, 0, 0, 1]), "share": np.array([0.95, 0.9, 0.2, 0.1]), "input_magnitude": np.array([1.0, 2, 1, 3]),
-            "output_magnitude": np.array([1.0, 1, 2, 1]), "input_phase": np.array([0.0, 1.0, -1, 3]), "output_phase": np.array([0.05, 2, 1, 0])}  # fmt: skip
-    frequencies = {"network": np.repeat([0, 1], 2), "neurons": np.array([2, 1, 1, 0]), "asymmetry_2": np.array([0.1, 0.3, 0.5, np.nan]),
-                   "asymmetry_4": np.array([0.2, 0.2, 0.6, np.nan])}  # fmt: skip
+    rows = {
+        "network": np.array([0, 0, 0, 1]),
+        "share": np.array([0.95, 0.9, 0.2, 0.1]),
+        "input_magnitude": np.array([1.0, 2, 1, 3]),
+        "output_magnitude": np.array([1.0, 1, 2, 1]),
+        "input_phase": np.array([0.0, 1.0, -1, 3]),
+        "output_phase": np.array([0.05, 2, 1, 0]),
+    }
+    frequencies = {
+        "network": np.repeat([0, 1], 2),
+        "neurons": np.array([2, 1, 1, 0]),
+        "asymmetry_2": np.array([0.1, 0.3, 0.5, np.nan]),
+        "asymmetry_4": np.array([0.2, 0.2, 0.6, np.nan]),
+    }
     tables = {"neurons": rows, "frequencies": frequencies}
     assert neurons._single(tables, 0.95).estimate == pytest.approx((2 / 3 + 0) / 2)
     np.testing.assert_allclose(neurons.misalignment(rows), [0.05, 0, 3, 2 * np.pi - 6])
