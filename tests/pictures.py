@@ -1,6 +1,7 @@
 """What can be asked of a picture without looking at it."""
 
 import numpy as np
+from matplotlib.container import ErrorbarContainer
 from matplotlib.image import imread
 from matplotlib.text import Text
 
@@ -23,3 +24,48 @@ def letters(figure):
     reduced = max(1.0, figure.get_figwidth() / PRINTED)
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     return [text.get_fontsize() / reduced for text in texts]
+
+
+def lines(ax):
+    """Data (x, y) of the labelled lines of axes, as lists, by label."""
+    return {
+        line.get_label(): tuple(np.asarray(values, float).tolist() for values in line.get_data())
+        for line in ax.lines
+        if not line.get_label().startswith("_")
+    }
+
+
+def bars(ax):
+    """Places, estimates, lower and upper ends (4, n) of the error bars of axes, by label."""
+    found = {}
+    for n, one in enumerate(ax.containers):
+        if not isinstance(one, ErrorbarContainer):
+            continue
+        label = one.get_label() if one.get_label()[:1] != "_" else n
+        x, y = (np.asarray(values, float) for values in one.lines[0].get_data())
+        ends = np.array([segment[:, 1] for segment in one.lines[2][0].get_segments()])
+        found[label] = np.array([x, y, ends.min(axis=1), ends.max(axis=1)])
+    return found
+
+
+def intervals(values):
+    """What `bars` finds of intervals: estimates, lower and upper ends (3, n)."""
+    sides = np.array([[one.estimate, one.low, one.high] for one in values], float).T
+    return np.where(np.isnan(sides), sides[0], sides)
+
+
+def areas(ax):
+    """Lower and upper edge (2, n) of each filled band of axes, in the order of x."""
+    found = []
+    for band in ax.collections:
+        if type(band).__name__ == "FillBetweenPolyCollection":
+            at = band.get_paths()[0].vertices
+            found.append(
+                np.array([[side(at[at[:, 0] == x, 1]) for x in np.unique(at[:, 0])] for side in (min, max)])
+            )
+    return found
+
+
+def title(ax):
+    """Title of axes, which the style of the library sets on the left."""
+    return ax.get_title(loc="left")

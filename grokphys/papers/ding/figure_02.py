@@ -190,7 +190,7 @@ def _found(tables: Tables, level: float) -> Interval:
     own = [where(rows, network=network) for network in np.unique(rows["network"])]
     hits = [np.isin(one["component"], one["frequency"]) for one in own]
     groups = np.repeat(np.arange(len(own)), [len(one) for one in hits])
-    return share(np.concatenate(hits), level, groups=groups)
+    return share(np.concatenate([*hits, []]), level, groups=groups if len(groups) else None)
 
 
 def _significant(tables: Tables, level: float) -> Interval:
@@ -246,9 +246,9 @@ def components(run: Run) -> Result:
     """Show the final embedding along its principal components, and in the planes of its frequencies."""
     final = _train(run, [run.setting.size.steps])["final"].astype(np.float64)
     rows = [row for network, E in enumerate(final) for row in _planes(network, E)]
-    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    one = where(table, network=table["network"][0])
-    E = final[one["network"][0]]
+    table = {name: np.array([row[name] for row in rows]) for name in PLANE}
+    shown = int(table["network"][0]) if rows else 0
+    one, E = where(table, network=shown), final[shown]
     points, columns = principal_components(E).points, max(len(one["frequency"]), 2)
     with style(2.25 * columns):
         figure = Figure(figsize=(2.25 * columns, 5.6))
@@ -266,7 +266,13 @@ def components(run: Run) -> Result:
             axes[1, place].set_xlabel(f"{one['in_fourier'][place]:.1%} at k", fontsize="small")
         axes[0, 0].set_ylabel("principal components")
         axes[1, 0].set_ylabel("Fourier planes")
+        if not rows:
+            axes[0, 0].set_title("no circle survives")
     return Result({"planes": table}, {"ding-3": figure})
+
+
+PLANE = ("network", "frequency", "component", "variance", "in_fourier", "in_components")
+"""Columns of the table of planes, which has no row if no circle survives."""
 
 
 def _planes(network: int, E: Array) -> list[dict[str, Any]]:

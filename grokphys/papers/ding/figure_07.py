@@ -37,6 +37,8 @@ def _accuracy(tables: Tables, level: float) -> Interval:
     X, y, groups = _plane(tables)
 
     def percent(index: Any) -> float:
+        if np.ptp(y[index].astype(int)) == 0:
+            return np.nan  # a machine needs both classes
         return 100 * float(_machine().fit(X[index], y[index]).score(X[index], y[index]))
 
     return jackknife(percent, (np.arange(len(y)),), level, groups=groups)
@@ -48,7 +50,7 @@ def _area_left_out(tables: Tables, level: float) -> Interval:
     areas = []
     for left in np.unique(groups):
         out = groups == left
-        if 0 < y[out].sum() < out.sum():
+        if all(0 < y[part].sum() < part.sum() for part in (out, ~out)):
             scores = _machine().fit(X[~out], y[~out]).decision_function(X[out])
             areas.append(roc_auc_score(y[out], scores))
     return mean(areas, level)
@@ -75,7 +77,9 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
         edges = np.histogram_bin_edges(circles["change_4"], 40)
         for alive, color, name in ((False, DEAD, "dead"), (True, SURVIVES, "survived")):
             values = circles["change_4"][survived == alive]
-            left.hist(values, edges, color=color, alpha=0.55, density=True, label=f"{name} ({len(values)})")
+            if len(values):  # an empty histogram has no density
+                label = f"{name} ({len(values)})"
+                left.hist(values, edges, color=color, alpha=0.55, density=True, label=label)
         left.set(xlabel="change of ‖$F_k$‖ in step 4", ylabel="density")
         legend_below(left)
         for step in range(1, 5):
@@ -152,14 +156,19 @@ def initial_gradients(run: Run) -> Result:
 
 
 def _show_plane(ax: Axes, circles: Any) -> None:
-    """Show all circles by initial signal and change, with the boundary of a balanced linear classifier."""
+    """Show all circles by initial signal and change, with the boundary of a balanced linear classifier.
+
+    There is no boundary if all circles survive or none does.
+    """
     X, y, _ = _plane({"circles": circles})
     for alive, color in ((False, DEAD), (True, SURVIVES)):
         ax.scatter(X[y == alive, 0], X[y == alive, 1], s=5, color=color, alpha=0.5, linewidths=0)
+    ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="change of ‖$F_k$‖\nin step 4", ylim=ax.get_ylim())
+    if not 0 < y.sum() < len(y):
+        return
     scaler, svm = (step for _, step in _machine(balanced=True).fit(X, y).steps)
     weights = svm.coef_[0] / scaler.scale_
-    x, limits = np.array([X[:, 0].min(), X[:, 0].max()]), ax.get_ylim()
+    x = np.array([X[:, 0].min(), X[:, 0].max()])
     line = scaler.mean_[1] - (svm.intercept_[0] + weights[0] * (x - scaler.mean_[0])) / weights[1]
     ax.plot(x, line, color=INK, linewidth=1, linestyle="--", label="linear classifier, balanced classes")
-    ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="change of ‖$F_k$‖\nin step 4", ylim=limits)
     legend_below(ax)

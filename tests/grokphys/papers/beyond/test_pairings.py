@@ -1,4 +1,7 @@
+from types import SimpleNamespace
+
 import numpy as np
+from scipy.spatial import procrustes
 
 from grokphys.papers.beyond import pairings
 from grokphys.papers.recipe import RECIPES, Run
@@ -81,3 +84,84 @@ def test_signals_are_a_trajectory_with_the_circles_that_survive_at_each_frame(mo
     assert found.observables["surviving_circles"].tolist() == [[0, 1, 1], [0, 0, 1]]
     np.testing.assert_array_equal(found.observables["strongest_signal"], [[1, 9, 9], [2, np.nan, 30]])
     np.testing.assert_array_equal(found.observables["steps_to_decided_survivors"], [[10] * 3, [np.nan] * 3])
+
+
+def test_networks_are_held_against_particles_their_starts_and_other_networks(monkeypatch):
+    """Networks end as particles do, up to small deviations of their own, and start at random."""
+    rng = np.random.default_rng(7)
+    shape = rng.normal(size=(17, 2))
+    moved = Trajectory(
+        np.stack([rng.normal(size=(4, 17, 2)), np.tile(shape, (4, 1, 1))], axis=1), np.array([0, 10])
+    )
+    ends = shape + 0.1 * rng.normal(size=(3, 17, 2))
+    trained = Trajectory(np.stack([rng.normal(size=(3, 17, 2)), ends], axis=1), np.array([0, 50]))
+    asked = {}
+    monkeypatch.setattr(
+        pairings, "simulate", lambda system, **options: asked.update(system=system, **options) or moved
+    )
+    monkeypatch.setattr(pairings, "train", lambda model, **options: trained)
+    compared = pairings.compare
+    # The motion between two frames tells nothing, and could not be aligned.
+    monkeypatch.setattr(pairings, "compare", lambda *both, names, align: compared(*both, names=names))
+    made = pairings.particles_and_attention(Run(pairings.Two(4, 50), "quick"))
+    rows = made.columns()["networks"]
+    assert asked["system"].alignment == 1.0
+    to_particles = [procrustes(shape, end)[2] for end in ends]
+    others = [min(procrustes(ends[n], ends[k])[2] for k in range(3) if k != n) for n in range(3)]
+    np.testing.assert_allclose(rows["to_particles"], to_particles, rtol=1e-6)
+    np.testing.assert_allclose(rows["to_networks"], others, rtol=1e-6)
+    assert (rows["to_starts"] > 5 * rows["to_networks"]).all()
+
+
+def test_figures_are_named_by_their_place_and_none_are_left_out():
+    axes = [SimpleNamespace(figure=f"figure {n}") for n in range(3)]
+    found = pairings._named("x", [axes[0], None, np.array([[axes[1], axes[2]]])])
+    assert found == {"x": "figure 0", "x-2": "figure 1"}
+
+
+def test_laws_of_signals_are_rolled_out_from_the_start_of_each_run(monkeypatch):
+    rng = np.random.default_rng(8)
+    steps = np.arange(13)
+    signals = [
+        SimpleNamespace(steps=steps, values=np.exp(rng.normal(0, 0.02, (13, 4)).cumsum(axis=0)) * 5)
+        for _ in range(3)
+    ]
+    compared = []
+
+    def compare(first, second, **options):
+        compared.append((first, second, options))
+        motion = SimpleNamespace(error=rng.uniform(1, 2, (3, 13)), chance=rng.uniform(1, 2, (3, 13)))
+        compared[-1] += (motion,)
+        return SimpleNamespace(motion=motion)
+
+    class LawOf:
+        def __init__(self, values, **options):
+            self.values, self.options = values, options
+
+        def predict(self, start, frames):
+            path = start + np.arange(len(frames))[:, None] * (1.0 + len(self.options))
+            path[-1] = [np.nan, np.inf, -np.inf, 1e9]
+            return path
+
+    monkeypatch.setattr(pairings, "train", lambda model, **options: None)
+    monkeypatch.setattr(pairings.ding, "signals_of", lambda trained, first, last: signals)
+    monkeypatch.setattr(pairings, "fit_trajectories", LawOf)
+    monkeypatch.setattr(pairings, "compare", compare)
+    for name in ("show_typical_pair", "show_motion"):
+        monkeypatch.setattr(pairings, name, lambda *args: None)
+    setting = SimpleNamespace(model=None, runs=3, steps=12)
+    rows = pairings.ode_and_mlp(Run(setting, "quick")).columns()["networks"]
+    names = list(pairings.ding.RECIPES)
+    assert rows["law"].tolist() == np.repeat(names, 3).tolist()
+    assert rows["run"].tolist() == [0, 1, 2] * len(names)
+    bound = pairings.BLOWN_UP * max(one.values.max() for one in signals)
+    for n, (rolled, networks, options, motion) in enumerate(compared):
+        assert options["paired"] is True
+        np.testing.assert_array_equal(networks.positions[..., 0], [one.values for one in signals])
+        for run, one in enumerate(signals):
+            path = one.values[0] + np.arange(12)[:, None] * (1.0 + len(pairings.ding.RECIPES[names[n]]))
+            np.testing.assert_allclose(rolled.positions[run, :12, :, 0], path.clip(-bound, bound))
+            np.testing.assert_allclose(rolled.positions[run, 12, :, 0], [bound, bound, -bound, bound])
+        own = rows["law"] == names[n]
+        np.testing.assert_allclose(rows["distance"][own], motion.error[:, 1:].mean(axis=1))
+        np.testing.assert_allclose(rows["to_another"][own], motion.chance[:, 1:].mean(axis=1))

@@ -1,0 +1,293 @@
+"""What Liu's figures of trained networks show, read back from the axes, of networks that are made up."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from pictures import lines, title
+
+import nets
+from analysis.phases.classification import PHASES, classify_phases
+from analysis.plots.palette import PHASES as PHASE_COLORS
+from analysis.plots.palette import class_colors
+from analysis.stats.intervals import proportion
+from grokphys.papers.liu import figure_07 as transformer
+from grokphys.papers.liu import figures_01_21_22 as components
+from grokphys.papers.liu import figures_06_13_to_15 as diagrams
+from grokphys.papers.liu import planes
+from grokphys.papers.recipe import Run
+
+inf = np.inf
+C, G, M, X = PHASES
+
+
+def cloud(ax, n=0):
+    return np.asarray(ax.collections[n].get_offsets())
+
+
+# -- planes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("downwards", [True, False])
+def test_a_plane_shows_the_phase_of_most_networks_and_the_share_of_each(downwards):
+    rng = np.random.default_rng(0)
+    column, row, _ = (a.ravel() for a in np.indices((3, 3, 4)))
+    rows = {
+        "column": np.tile(column, 2),
+        "row": np.tile(row, 2),
+        "phase": rng.choice(PHASES, 72),
+        "diagram": np.repeat(["one", "two"], 36),
+    }
+    plane = planes.Plane(
+        dict.fromkeys(("one", "two"), nets.ToyAddition(10)),
+        ("learning_rate", 1e-4, 1e-1),
+        ("weight_decay", 0.0, 6.0),
+        3,
+        4,
+        10,
+        {},
+        0,
+        labels=("rate", "decay"),
+    )
+    axes = np.reshape(planes.show_planes(rows, plane, downwards=downwards).get_axes(), (2, 5))
+    for line, name in zip(axes, ("one", "two"), strict=True):
+        own = rows["diagram"] == name
+        share = np.zeros((4, 3, 3))
+        for k, phase in enumerate(PHASES):
+            for r in range(3):
+                for c in range(3):
+                    share[k, r, c] = np.mean(
+                        rows["phase"][own & (rows["row"] == r) & (rows["column"] == c)] == phase
+                    )
+        (mesh,) = line[0].collections
+        np.testing.assert_array_equal(np.asarray(mesh.get_array()), share.argmax(axis=0))
+        assert [mesh.cmap(k)[:3] for k in range(4)] == [to_rgba(PHASE_COLORS[phase])[:3] for phase in PHASES]
+        assert mesh.get_clim() == (-0.5, 3.5)
+        corners = mesh.get_coordinates()
+        np.testing.assert_allclose(corners[0, :, 0], [1e-4, 1e-3, 1e-2, 1e-1])
+        np.testing.assert_allclose(corners[:, 0, 1], [0, 2, 4, 6])
+        for ax, phase, part in zip(line[1:], PHASES, share, strict=True):
+            np.testing.assert_allclose(np.asarray(ax.collections[0].get_array()), part)
+            assert ax.collections[0].get_clim() == (0, 1)
+            assert title(ax) == f"share of\n{phase}"
+        assert line[0].yaxis_inverted() == downwards
+        assert (line[0].get_xscale(), line[0].get_yscale()) == ("log", "linear")
+        assert (title(line[0]), line[0].get_ylabel(), line[2].get_xlabel()) == (name, "decay", "rate")
+
+
+def test_table_1_names_the_phase_of_each_outcome():
+    made = diagrams.definitions(Run(7, "quick"))
+    rows = made.columns()["outcomes"]
+    steps = np.append(np.geomspace(10, 1e5, 6).round(), inf)
+    assert sorted(set(rows["train_steps"].tolist())) == steps.tolist()
+    for fit, held, printed in zip(
+        rows["train_steps"], rows["validation_steps"], rows["printed"], strict=True
+    ):
+        if np.isinf(fit):
+            expected = "confusion" if np.isinf(held) else "not named"
+        else:
+            expected = M if np.isinf(held) else (C if held - fit < 1000 else G)
+        assert printed == expected
+    known = [
+        np.where(np.isfinite(rows[f"{part}_steps"]), rows[f"{part}_steps"], np.nan)
+        for part in ("train", "validation")
+    ]
+    assert rows["phase"].tolist() == classify_phases(*known).tolist()
+    (ax,) = made.figures["liu-table1"].get_axes()
+    for n, name in enumerate((*PHASE_COLORS, "not named")):
+        here = rows["printed"] == name
+        places = [
+            np.where(np.isfinite(rows[f"{part}_steps"]), rows[f"{part}_steps"], 4e5)[here]
+            for part in ("train", "validation")
+        ]
+        np.testing.assert_allclose(cloud(ax, n), np.transpose(places))
+    assert diagrams._named({"outcomes": rows}, 0.95).estimate == 3 / 4
+    named = rows["printed"] != "not named"
+    agree = int(np.sum((rows["printed"] == rows["phase"])[named]))
+    assert diagrams._as_printed({"outcomes": rows}, 0.95) == proportion(agree, int(named.sum()))
+
+
+# -- transformers -----------------------------------------------------------------------------------------
+
+
+def test_figure_7_shows_all_curves_their_median_and_where_they_generalize(monkeypatch):
+    curves = np.array([[5.0, 6, 3, 2], [4, 4.5, 4.2, 4.1], [7, 8, 9, 1]])
+    steps, reached = np.array([0, 10, 20, 30]), [11.0, inf, 30.0]
+
+    def follow(setting, k):
+        return {"steps": steps, "dimension": curves[[k]], "validation_steps": np.array([reached[k]])}
+
+    monkeypatch.setattr(transformer, "_follow", follow)
+    made = transformer.dimension(Run(transformer.Followed(nets.TokenTransformer(), 3, 30), "quick"))
+    (ax,) = made.figures["liu-7"].get_axes()
+    assert [line.get_ydata().tolist() for line in ax.lines[:3]] == curves.tolist()
+    assert lines(ax)["median of 3 networks"] == (steps.tolist(), np.median(curves, axis=0).tolist())
+    assert lines(ax)["90 % validation accuracy"] == ([11, 30], [3, 1])
+    quartiles = made.columns()["curve"]
+    for k in (1, 3):
+        assert quartiles[f"quartile_{k}"].tolist() == np.quantile(curves, k / 4, axis=0).tolist()
+
+
+def test_figure_7_shows_both_steps_over_dropout_and_those_that_never_come(monkeypatch):
+    made = {0.0: ([10.0, 20.0], [inf, 900.0]), 0.3: ([inf, 30.0], [400.0, 500.0])}
+
+    def with_dropout(setting, k):
+        fitted, held = made[setting.rates[k]]
+        return {
+            "dropout": np.full(2, setting.rates[k]),
+            "train_steps": np.array(fitted),
+            "validation_steps": np.array(held),
+        }
+
+    monkeypatch.setattr(transformer, "_with_dropout", with_dropout)
+    setting = transformer.Dropouts(nets.TokenTransformer(), (0.0, 0.3), 2, 1000)
+    (ax,) = transformer.dropout(Run(setting, "quick")).figures["liu-7b"].get_axes()
+    assert lines(ax)["train"] == ([0, 0, 0.3], [10, 20, 30])
+    assert lines(ax)["validation"] == ([0, 0.3, 0.3], [900, 400, 500])
+    never = [line.get_xydata().tolist() for line in ax.lines if line.get_label().startswith("_")]
+    assert never[:2] == [[[0.3, 1000]], [[0, 1000]]]
+    assert never[2][0][1] == 1000
+
+
+def test_rules_of_figure_7_on_a_few_networks():
+    rows = {
+        "dropout": np.array([0.0, 0, 0.1, 0.1, 0.2, 0.2, 0.5, 0.5]),
+        "train_steps": np.array([10.0, 10, 10, 10, 100, 100, inf, 500]),
+        "validation_steps": np.array([20.0, 30, 999, 1000, 1100, 1099, inf, inf]),
+    }
+    tables = {"networks": rows}
+    assert transformer._under_a_thousand(tables, 0.95) == proportion(1, 2), "no dropout is no rate of it"
+    assert transformer._grokking_left(tables, 0.95) == proportion(2, 4)
+
+
+def test_dropout_is_trained_at_each_rate_with_a_seed_of_its_own(monkeypatch):
+    asked = []
+
+    def train(model, **options):
+        asked.append((model.dropout, options["seed"], options["weight_decay"], options["stop"]))
+        steps = {
+            f"steps_to_{name}": np.array([[5.0, value], [5.0, np.nan]])
+            for name, value in (("train_accuracy", 7.0), ("validation_accuracy", 9.0))
+        }
+        return SimpleNamespace(observables=steps)
+
+    monkeypatch.setattr(transformer, "train", train)
+    setting = transformer.Dropouts(nets.TokenTransformer(), (0.0, 0.3), 2, 1000)
+    rows = transformer.dropout(Run(setting, "quick")).columns()["networks"]
+    assert asked == [(0.0, 750, 0.0, "thresholds"), (0.3, 751, 0.0, "thresholds")]
+    assert rows["dropout"].tolist() == [0, 0, 0.3, 0.3]
+    assert rows["train_steps"].tolist() == [7, inf] * 2
+    assert rows["validation_steps"].tolist() == [9, inf] * 2
+
+
+@pytest.fixture
+def followed(monkeypatch):
+    """Two networks of 7 tokens in 5 dimensions over 5 frames, of which the first generalizes in the third."""
+    rng = np.random.default_rng(1)
+    ones = []
+    for right in ([0.1, 0.4, 0.95, 0.9, 1.0], [0.0, 0.1, 0.2, 0.3, 0.4]):
+        rows = [
+            (step, kind, n)
+            for step in range(0, 50, 10)
+            for kind, n in (("actual", 5), ("final", 2), ("current", 2), ("final", 4), ("current", 4))
+        ]
+        step, kind, n = (np.array(column) for column in zip(*rows, strict=True))
+        held = rng.uniform(size=25)
+        held[kind == "actual"] = right
+        one = {
+            "positions": rng.normal(size=(5, 7, 5)),
+            "steps": np.arange(0, 50, 10),
+            "step": step,
+            "components": kind,
+            "n": n,
+            "train_accuracy": rng.uniform(size=25),
+            "validation_accuracy": held,
+        }
+        ones.append(one)
+    monkeypatch.setattr(components, "followed", lambda run: ones)
+    return ones
+
+
+def projected(E):
+    """Principal components (tokens, 2), up to signs."""
+    u, s, _ = np.linalg.svd(E - E.mean(axis=0), full_matrices=False)
+    return u[:, :2] * s[:2]
+
+
+def test_figure_1_shows_components_before_at_and_after_generalization(followed):
+    made = components.emergence(Run(None, "quick"))
+    rows = made.columns()["frames"]
+    assert rows["network"].tolist() == [0] * 5 + [1] * 5
+    assert rows["step"].tolist() == list(range(0, 50, 10)) * 2
+    assert rows["validation_accuracy"].tolist() == [0.1, 0.4, 0.95, 0.9, 1.0, 0.0, 0.1, 0.2, 0.3, 0.4]
+    for k, one in enumerate(followed):
+        for n, E in enumerate(one["positions"]):
+            power = (np.abs(np.fft.fft(projected(E), axis=0)) ** 2).sum(axis=1)
+            assert rows["circle"][5 * k + n] == pytest.approx(2 * power[1:4].max() / power.sum())
+    axes = made.figures["liu-1"].get_axes()
+    assert [ax.get_title(loc="left") for ax in axes] == [
+        f"step {10 * n}\nvalidation {right}" for n, right in enumerate(("10%", "40%", "95%", "90%", "100%"))
+    ]
+    power = (np.abs(np.fft.rfft(projected(followed[0]["positions"][-1]), axis=0)) ** 2).sum(axis=1)
+    frequency = 1 + int(power[1:].argmax())
+    for n, ax in enumerate(axes):
+        np.testing.assert_allclose(
+            np.abs(cloud(ax)), np.abs(projected(followed[0]["positions"][n])), atol=1e-9
+        )
+        order = sorted(range(7), key=lambda token: frequency * token % 7)
+        np.testing.assert_allclose(ax.lines[0].get_xydata(), cloud(ax)[[*order, order[0]]])
+        np.testing.assert_allclose(ax.collections[0].get_facecolors()[order], class_colors(7))
+
+
+def test_figure_21_shows_the_start_on_its_own_and_on_the_final_components(followed):
+    made = components.tickets(Run(None, "quick"))
+    rows = made.columns()["views"]
+    assert rows["network"].tolist() == [0] * 3 + [1] * 3
+    assert rows["view"].tolist() == list(components.VIEWS) * 2
+    expected = []
+    for one in followed:
+        start, end = one["positions"][0], one["positions"][-1]
+        basis = np.linalg.svd(end - end.mean(axis=0), full_matrices=False)[2][:2]
+        views = (projected(end), projected(start), (start - end.mean(axis=0)) @ basis.T)
+        power = (np.abs(np.fft.rfft(views[0], axis=0)) ** 2).sum(axis=1)
+        frequency = 1 + int(power[1:].argmax())
+        expected += [(frequency, components.share_of(view, frequency)) for view in views]
+        if one is followed[0]:
+            for ax, view in zip(made.figures["liu-21"].get_axes(), views, strict=True):
+                np.testing.assert_allclose(np.abs(cloud(ax)), np.abs(view), atol=1e-9)
+    assert rows["frequency"].tolist() == [frequency for frequency, _ in expected]
+    np.testing.assert_allclose(rows["share"], [share for _, share in expected])
+    gap = [expected[3 * k + 2][1] - expected[3 * k + 1][1] for k in range(2)]
+    assert components._hints({"views": rows}, 0.95).estimate == pytest.approx(np.mean(gap))
+
+
+def test_figure_22_shows_accuracies_with_all_and_with_a_few_components(followed):
+    made = components.projections(Run(None, "quick"))
+    rows = made.columns()["accuracy"]
+    assert rows["network"].tolist() == [0] * 25 + [1] * 25
+    one = followed[0]
+    for ax, part in zip(made.figures["liu-22"].get_axes(), ("train", "validation"), strict=True):
+        assert title(ax) == f"{part} set"
+        for kind, n, label in (
+            ("actual", 5, "all dimensions"),
+            *((k, n, f"{n} {k} components") for k in ("final", "current") for n in (2, 4)),
+        ):
+            here = (one["components"] == kind) & (one["n"] == n)
+            assert lines(ax)[label] == (list(range(0, 50, 10)), one[f"{part}_accuracy"][here].tolist())
+    gaps = [
+        one["validation_accuracy"][one["components"] == "final"]
+        - one["validation_accuracy"][one["components"] == "current"]
+        for one in followed
+    ]
+    assert components._final_better({"accuracy": rows}, 0.95).estimate == pytest.approx(np.mean(gaps))
+
+
+def test_a_network_that_fits_and_never_fails_does_not_emerge():
+    frames = {
+        "network": np.repeat([0, 1], 3),
+        "validation_accuracy": np.array([0.2, 0.5, 0.9, 0.6, 0.8, 1.0]),
+        "circle": np.array([0.1, 0.5, 0.4, 0.2, 0.2, 0.9]),
+    }
+    found = components._emerges({"frames": frames}, 0.95)
+    assert (found.estimate, found.count) == (pytest.approx(0.3), 1), "the second was never below one half"
