@@ -162,7 +162,8 @@ class CirclesView(FrameView):
         """Describe which circles survive, and the fate of the chosen one."""
         steps, values = self._run.signals
         limit = self._run.limit(**self._rules)
-        return verdicts.survival(self._frequency, self._survivors(), steps, values, limit)
+        words = verdicts.survival(self._frequency, self._survivors(), steps, values, limit)
+        return words if self.finished else f"In the last frame, {words}"
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Open the file and the run of a state, and restore the widgets."""
