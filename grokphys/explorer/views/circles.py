@@ -123,9 +123,9 @@ class CirclesView(FrameView):
 
     def show(self, *, whole: bool = True) -> None:
         """Move the tokens and the line of the step."""
-        path = self._seen.points[: self._frame + 1]
-        self._tokens.follow(path)
-        ring = path[-1, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
+        paths = self._seen.points
+        self._tokens.follow(paths, self._frame)
+        ring = paths[self._frame, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
         self._ring.data = {"x": ring[:, 0], "y": ring[:, 1]}
         self._signals.point_at(self._step)
         if whole:
