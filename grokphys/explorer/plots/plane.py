@@ -18,6 +18,8 @@ MOST_POINTS = 300
 """Largest number of points of a curve that are sent."""
 TRAIL = 8
 """Length of a trail in frames."""
+SMALLEST = 6
+"""Multiple of the extent of the points of a frame that a figure of all frames shows at most."""
 NUMBER = f"bold 11px {theme.FONT}"
 """Font of the numbers of tokens."""
 TOKEN = "window.grokphys.token(source, font, cb_data)"
@@ -108,18 +110,26 @@ class TokenPlot:
         }
         theme.zoom(self.figure, np.abs(points).max())
 
-    def move(self, points: Array) -> None:
-        """Show the next points (tokens, 2); the page lets a trail lead to them."""
+    def move(self, points: Array, extent: float | None = None) -> None:
+        """Show the next points (tokens, 2); the page lets a trail lead to them.
+
+        The figure shows what is within `extent` of its middle, by default all points.
+        """
         whole = slice(None)
         x, y = points.T
         # They come back and are compared when a point is dragged, so they keep all digits.
         self.tokens.patch({"x": [(whole, x.tolist())], "y": [(whole, y.tolist())]})
-        theme.zoom(self.figure, np.abs(points).max())
+        theme.zoom(self.figure, np.abs(points).max() if extent is None else extent)
 
-    def follow(self, path: Array) -> None:
-        """Show the last of the points (frames, tokens, 2), with the previous ones as their trail."""
-        self.move(path[-1])
-        past = path[-TRAIL - 1 :]
+    def follow(self, paths: Array, frame: int) -> None:
+        """Show a frame of points (frames, tokens, 2), with the previous ones as their trail.
+
+        The figure shows all frames, so that one sees what grows and what shrinks, unless the points of this
+        one would be too small.
+        """
+        largest = np.abs(paths).max(axis=(1, 2))
+        self.move(paths[frame], min(largest.max(), SMALLEST * largest[frame]))
+        past = paths[max(0, frame - TRAIL) : frame + 1]
         past = np.concatenate([np.repeat(past[:1], TRAIL + 1 - len(past), axis=0), past])
         self._trails.patch({name: [(slice(None), values)] for name, values in _segments(past).items()})
 

@@ -138,9 +138,9 @@ class ParallelogramPlot:
     def begin(self, chosen: TrainingSet, frame: int) -> None:
         """Show another flow, at a frame."""
         edges = np.array([theme.darker(color) for color in theme.class_colors(chosen.classes)])
-        path = _points(chosen, slice(frame + 1))
-        self._tokens.begin(path[-1])
-        self._tokens.follow(path)
+        paths = _points(chosen)
+        self._tokens.begin(paths[frame])
+        self._tokens.follow(paths, frame)
         label = chosen.operation.label[chosen.linked]
         below = np.where(label % 2, np.pi, 0.0)
         middle, radius = chosen.arcs(frame) if chosen.dim == 1 else np.empty((2, 0))
@@ -160,7 +160,7 @@ class ParallelogramPlot:
 
     def move(self, chosen: TrainingSet, frame: int) -> None:
         """Show another frame of the same flow."""
-        self._tokens.follow(_points(chosen, slice(frame + 1)))
+        self._tokens.follow(_points(chosen), frame)
         if chosen.dim == 1 and len(chosen.linked):
             middle, radius = chosen.arcs(frame)
             self._arcs.patch({"x": [(slice(None), middle)], "radius": [(slice(None), radius)]})
@@ -220,6 +220,6 @@ class FlowCurves:
         self._now.location = time
 
 
-def _points(chosen: TrainingSet, frames: slice) -> Array:
+def _points(chosen: TrainingSet) -> Array:
     """Return embeddings (frames, tokens, 2); on a line, the second axis is 0."""
-    return np.pad(chosen.embeddings[frames], ((0, 0), (0, 0), (0, 2 - chosen.dim)))
+    return np.pad(chosen.embeddings, ((0, 0), (0, 0), (0, 2 - chosen.dim)))

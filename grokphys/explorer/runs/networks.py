@@ -12,7 +12,7 @@ from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes
 from grokphys.explorer.runs.scripts import arguments, constructed
-from grokphys.explorer.runs.verdicts import learned
+from grokphys.explorer.runs.verdicts import PARTLY, learned
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
@@ -64,8 +64,9 @@ class NetworkRun:
         Orthonormal axes of the plane when it was last computed.
     map : ndarray of uint8, or None
         Class that the network assigns to each point of the plane within `map_bounds`.
-    memorized, generalized : int, or None
-        Steps by which it has learned its training pairs and the held-out pairs; see `verdicts.learned`.
+    memorized, generalized, partly : int, or None
+        Steps by which it has learned its training pairs, the held-out pairs, and a good part of these; see
+        `verdicts.learned`.
     """
 
     plane = "axes 1, 2"
@@ -118,6 +119,7 @@ class NetworkRun:
         self.history.clear()
         self.memorized: int | None = None
         self.generalized: int | None = None
+        self.partly: int | None = None
         self._record()
 
     def advance(self, steps: int, bounds: Bounds | None = None) -> None:
@@ -220,6 +222,7 @@ class NetworkRun:
         values = {name: value[0] for name, value in zip(LOSSES, found, strict=True)}
         self.memorized = learned(self.memorized, self.step, values["train_accuracy"])
         self.generalized = learned(self.generalized, self.step, values["validation_accuracy"])
+        self.partly = learned(self.partly, self.step, values["validation_accuracy"], PARTLY)
         modulus = self.particles.system.modulus
         self.history.append(
             self.step,

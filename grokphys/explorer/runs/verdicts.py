@@ -28,7 +28,9 @@ LINE = 0.05
 LEARNED = 0.9
 """Smallest accuracy at which a set of pairs counts as learned (Liu et al., Appendix A)."""
 FORGOTTEN = 0.75
-"""Accuracy below which a set that was learned no longer counts as such: at weight decay it fluctuates."""
+"""Accuracy below which a set that was learned no longer counts as such: with weight decay it fluctuates."""
+PARTLY = 0.5, 0.35
+"""The same two limits for a network that generalizes in part."""
 
 
 def circle_step(E: Any) -> int | None:
@@ -103,7 +105,9 @@ def motion(
     return JUMPS if stride() >= TREMBLE * (0.5 if said == JUMPS else 1.0) * extent else SETTLED
 
 
-def learned(since: int | None, step: int, accuracy: float) -> int | None:
+def learned(
+    since: int | None, step: int, accuracy: float, limits: tuple[float, float] = (LEARNED, FORGOTTEN)
+) -> int | None:
     """Return the step by which a set of pairs was learned; None if it is not, or is forgotten again.
 
     Parameters
@@ -112,13 +116,22 @@ def learned(since: int | None, step: int, accuracy: float) -> int | None:
         Answer at the step before.
     step : int
     accuracy : float
+    limits : pair of float
+        Accuracies from which the set counts as learned, and below which no longer.
     """
     if since is None:
-        return step if accuracy >= LEARNED else None
-    return since if accuracy >= FORGOTTEN else None
+        return step if accuracy >= limits[0] else None
+    return since if accuracy >= limits[1] else None
 
 
-def learning(memorized: int | None, generalized: int | None, train: float, held_out: float | None) -> str:
+def learning(
+    memorized: int | None,
+    generalized: int | None,
+    train: float,
+    held_out: float | None,
+    *,
+    partly: bool = False,
+) -> str:
     """Describe what a network has learned.
 
     Parameters
@@ -127,6 +140,8 @@ def learning(memorized: int | None, generalized: int | None, train: float, held_
         Steps by which the training pairs and the held-out pairs were `learned`.
     train, held_out : float
         Accuracies now; `held_out` is None if no pair is held out.
+    partly : bool, default False
+        Whether a good part of the held-out pairs was learned.
     """
     if held_out is None:
         return "Learning." if memorized is None else f"It has learned the whole table by step {memorized}."
@@ -135,7 +150,9 @@ def learning(memorized: int | None, generalized: int | None, train: float, held_
             return f"Generalizes from step {generalized}."
         return f"It groks: memorizes by step {memorized}, generalizes by step {generalized}."
     parts = f"{100 * train:.0f} % of the training pairs, {100 * held_out:.0f} % of the held-out pairs"
-    return f"Learning: {parts}." if memorized is None else f"Memorized, but does not generalize: {parts}."
+    if memorized is None:
+        return f"Learning: {parts}."
+    return f"Memorized, {'and generalizes in part' if partly else 'but does not generalize'}: {parts}."
 
 
 def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accuracy: float) -> str:

@@ -123,9 +123,9 @@ class CirclesView(FrameView):
 
     def show(self, *, whole: bool = True) -> None:
         """Move the tokens and the line of the step."""
-        path = self._seen.points[: self._frame + 1]
-        self._tokens.follow(path)
-        ring = path[-1, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
+        paths = self._seen.points
+        self._tokens.follow(paths, self._frame)
+        ring = paths[self._frame, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
         self._ring.data = {"x": ring[:, 0], "y": ring[:, 1]}
         self._signals.point_at(self._step)
         if whole:
@@ -162,7 +162,8 @@ class CirclesView(FrameView):
         """Describe which circles survive, and the fate of the chosen one."""
         steps, values = self._run.signals
         limit = self._run.limit(**self._rules)
-        return verdicts.survival(self._frequency, self._survivors(), steps, values, limit)
+        words = verdicts.survival(self._frequency, self._survivors(), steps, values, limit)
+        return words if self.finished else f"In the last frame, {words}"
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Open the file and the run of a state, and restore the widgets."""

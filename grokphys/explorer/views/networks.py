@@ -186,7 +186,8 @@ class NetworksView(View):
         """Describe whether the network generalizes, and its shape."""
         run, last = self._run, self._run.history.last
         held_out = float(last["validation_accuracy"]) if run.held_out.any() else None
-        learned = verdicts.learning(run.memorized, run.generalized, float(last["train_accuracy"]), held_out)
+        train, partly = float(last["train_accuracy"]), run.partly is not None
+        learned = verdicts.learning(run.memorized, run.generalized, train, held_out, partly=partly)
         return f"{learned} {verdicts.shape(last['embedding'].astype(np.float64), last['imperfections'])[1]}"
 
     def state(self) -> dict[str, Any]:

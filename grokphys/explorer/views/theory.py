@@ -51,7 +51,8 @@ class TheoryView(FrameView):
         self._grid = PairGrid(react(self._click))
         self._shape = ParallelogramPlot()
         self._embedding = FlowCurves("Embeddings E against time, one curve per symbol")
-        self._quality = FlowCurves("Quality and predicted accuracy, δ = 0.01", ("RQI", "accuracy"))
+        title = "Quality and predicted accuracy, δ = 0.01"
+        self._quality = FlowCurves(title, ("RQI", "accuracy"), y_range=(-0.04, 1.04))
         self.figures = {
             "tokens": self._shape.figure,
             "embeddings": self._embedding.figure,

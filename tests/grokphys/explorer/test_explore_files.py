@@ -112,6 +112,9 @@ def test_a_pause_leaves_slider_readouts_and_script_at_one_frame(browser, explore
     with opened(browser, explorer) as tab:
         tab.choose("circles")
         slider = tab.page.locator('.noUi-handle[aria-valuemax="79.0"]')
+        tab.page.focus("#speed")
+        tab.page.keyboard.press("Home")  # so that the run does not end before it is paused
+        tab.page.wait_for_function("document.getElementById('speed-value').textContent === '1'")
         for _ in range(3):
             before = tab.status("step")
             tab.command("play")

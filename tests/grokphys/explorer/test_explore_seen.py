@@ -98,9 +98,14 @@ def test_a_training_set_groks_or_is_memorized():
 
 def test_an_octave_is_lost_and_its_half_stays():
     page = opened(CIRCLES)
+    page._command("preset", "circles survive")
+    assert page.bridge.verdict == "In the last frame, 5 of 29 circles survive: 7, 8, 11, 13, 25."
     assert shown(page, "circles survive").verdict() == "5 of 29 circles survive: 7, 8, 11, 13, 25."
     view = shown(page, "an octave is lost")
     assert re.search(r"Circle 22 is lost by step \d+; its octave 11 survives\.$", view.verdict())
+    edge = view._tokens.figure.y_range.end
+    assert np.abs(view._tokens.points()).max() < 0.25 * edge, "one sees it shrink"
+    assert np.abs(view._seen.points[0]).max() < edge
     steps, signals = view._run.signals
     early = signals[(steps > 20) & (steps < 80)].mean(axis=0)
     assert early[21] >= np.sort(early)[-4], "it is among the strongest at first"
@@ -321,10 +326,11 @@ def test_every_word_has_a_sentence():
 
 def test_a_film_says_how_far_it_is_and_can_be_canceled(monkeypatch):
     page = opened(PARTICLES)
-    reached, ended = threading.Event(), threading.Event()
+    begun, reached, ended = threading.Event(), threading.Event(), threading.Event()
 
     def make(film, progress):
         progress(1, 9)
+        begun.set()
         reached.wait(30)
         try:
             progress(2, 9)
@@ -335,6 +341,7 @@ def test_a_film_says_how_far_it_is_and_can_be_canceled(monkeypatch):
     monkeypatch.setattr(type(page.view), "film", lambda self: Film(1, lambda figure: None))
     page._exports._film("gif", "image/gif", make)
     assert page.bridge.message[1:] == ["progress", "Making particles.gif …"]
+    assert begun.wait(30)
     page._command("cancel", None)
     reached.set()
     assert ended.wait(30)

@@ -71,6 +71,9 @@ def test_what_a_network_has_learned():
     assert said(20, None, 1.0, 0.2) == (
         "Memorized, but does not generalize: 100 % of the training pairs, 20 % of the held-out pairs."
     )
+    assert said(20, None, 0.92, 0.61, partly=True) == (
+        "Memorized, and generalizes in part: 92 % of the training pairs, 61 % of the held-out pairs."
+    )
     assert said(10, 10, 1.0, 1.0) == "Generalizes from step 10."
     assert said(None, None, 0.5, 0.25) == "Learning: 50 % of the training pairs, 25 % of the held-out pairs."
     assert said(20, None, 1.0, None) == "It has learned the whole table by step 20."
