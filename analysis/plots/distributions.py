@@ -71,17 +71,21 @@ def show_estimates(
     Axes
         The axes.
     """
-    ax = axes_of(ax)
+    ax, named = axes_of(ax), set[str]()
     for y, (_, paper, ours) in enumerate(reversed(rows)):
         given = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
         for place, value, color, marker, label in (
             (y + 0.13, given, REFERENCE, "D", "paper"),
             (y - 0.13, ours, FIRST, "o", "here"),
         ):
-            _bar(ax, place, value, fmt=marker, color=color, markersize=6, label=label if y == 0 else None)
+            if np.isfinite(value.estimate):  # the first of each kind stands in the legend
+                look = {"fmt": marker, "color": color, "label": None if label in named else label}
+                _bar(ax, place, value, markersize=6, **look)
+                named.add(label)
     _name_rows(ax, [label for label, _, _ in rows])
     ax.set(xlabel=xlabel, title=title)
-    legend_below(ax)
+    if named:
+        legend_below(ax)
     return ax
 
 

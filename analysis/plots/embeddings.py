@@ -45,9 +45,9 @@ def show_embedding(
     if given.ndim != 2:
         raise InputError(f"E must be one embedding (tokens, dim), got the shape {given.shape}")
     tokens = len(given)
-    planar = np.pad(given, ((0, 0), (0, max(0, 2 - given.shape[1]))))[:, :2]
+    planar = _planar(given)
     if outline is not None:
-        behind = point_sets("outline", outline)[:, :2]
+        behind = _planar(point_sets("outline", outline))
         ring: Any = {"facecolors": "none", "edgecolors": REFERENCE, "linewidths": 1.0}
         ax.scatter(behind[:, 0], behind[:, 1], s=points(12.5) ** 2, zorder=1, **ring)
         ax.plot(*np.stack([planar, behind], axis=1).T, color=FRAME, linewidth=0.8, zorder=0)
@@ -66,3 +66,8 @@ def show_embedding(
     ax.margins(0.02)
     framed(ax).set_title(title)
     return ax
+
+
+def _planar(points: Any) -> Any:
+    """Return the first two coordinates of points (tokens, dim); the second is 0 if there is none."""
+    return np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]

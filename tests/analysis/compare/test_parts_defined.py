@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 from ensembles import ensemble, noise, ring
+from scipy import stats
 
 import physics
 from analysis import compare
 from analysis.compare import parts
 from analysis.compare.comparison import _plain
-from analysis.compare.ensembles import EnsembleOf
+from analysis.compare.ensembles import MEASURES, EnsembleOf
 from analysis.stats.intervals import Interval, difference, mean
 from physics import InputError, Trajectory
 
@@ -268,3 +269,32 @@ def test_rows_of_onsets_and_accuracies_say_whose_they_are():
     late = compare(reaching([1, 2, 9, 9, 9]), reaching([1, 2], seed=1), align="none")
     assert json.loads(late.to_json())["onsets"]["validation_accuracy"]["first"]["times"] == [1, 2, 5, 5, 5]
     assert _plain([math.inf, -math.inf, math.nan]) == ["inf", "-inf", None]
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3)])
+def test_each_measure_is_that_of_each_embedding(shape):
+    rng = np.random.default_rng(9)
+    E = rng.normal(size=(*shape, 7, 2))
+    E[(0,) * len(shape)] = ring(7, 2)
+    operation = physics.Operation(7, modulus=7)
+
+    def survivors(one):
+        signals = np.linalg.norm(np.fft.fft(one, axis=0), axis=1)[1:4]
+        return np.sum(signals > 2 * signals.mean())
+
+    expected = {
+        "circle_ratio": physics.circle_ratio,
+        "grid_imperfections": lambda one: physics.grid_imperfections(one[None], modulus=7)[0],
+        "quality": lambda one: physics.representation_quality(one, operation, 1.5),
+        "effective_dimension": lambda one: np.exp(
+            stats.entropy(np.linalg.svd(one - one.mean(axis=0))[1] ** 2)
+        ),
+        "survivors": survivors,
+    }
+    assert set(MEASURES) == set(expected)
+    for name, of in expected.items():
+        found = MEASURES[name](E, operation, 1.5)
+        assert found.shape == shape
+        np.testing.assert_allclose(
+            found, np.reshape([of(one) for one in E.reshape(-1, 7, 2)], shape), err_msg=name
+        )

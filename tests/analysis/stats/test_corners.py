@@ -4,12 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import analysis
 import physics
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.prediction import fitness, survival_rates
 from analysis.circles.structures import class_options, recorded_operation
+from analysis.phases.cells import Cell, Run
+from analysis.phases.classification import classify_phases
+from analysis.phases.diagram import PhaseDiagram
 from analysis.stats.intervals import Interval, clustered_proportion, readable
 from analysis.stats.transitions import fit_critical_values, median_crossing
 from physics import Operation, Trajectory
@@ -100,3 +104,51 @@ def test_what_is_learned_follows_from_the_type_unless_it_is_recorded(made, modul
 )  # fmt: skip
 def test_numbers_are_written_with_three_digits_and_without_exponents_where_people_do(value, text):
     assert readable(value) == text
+
+
+def test_a_correlation_in_groups_has_the_jackknife_error_of_fishers_z():
+    rng = np.random.default_rng(6)
+    groups = np.repeat(["a", "b", "c", "d", "e"], [3, 4, 5, 2, 6])
+    x = rng.normal(size=20)
+    y = x + rng.normal(size=20)
+    found = analysis.correlation(x, y, groups)
+    left = [np.arctanh(np.corrcoef(x[groups != g], y[groups != g])[0, 1]) for g in "abcde"]
+    error = math.sqrt(4 / 5 * np.sum((left - np.mean(left)) ** 2))
+    z, t = np.arctanh(np.corrcoef(x, y)[0, 1]), stats.t.ppf(0.975, 4)
+    expected = (math.tanh(z), math.tanh(z - t * error), math.tanh(z + t * error))
+    assert (found.estimate, found.low, found.high) == pytest.approx(expected)
+    assert found.count == 20
+    two = analysis.correlation(x, y, np.arange(20) % 2)
+    assert math.isnan(two.low), "of two groups nothing is known"
+    same = np.where(groups == "a", x, 1.0)
+    assert math.isnan(analysis.correlation(same, y, groups).low), "without the first it does not vary"
+
+
+def test_runs_that_only_validate_are_told_from_those_that_do_neither():
+    def run(number, train, validation):
+        return Run(number, train, validation, str(classify_phases(train, validation)))
+
+    nan = math.nan
+    runs = [
+        run(0, nan, 5.0),
+        run(1, nan, nan),
+        run(2, nan, nan),
+        run(3, 4.0, 5.0),
+        run(4, nan, 7.0),
+        run(5, 1.0, nan),
+        run(6, nan, nan),
+    ]
+    x, y = (analysis.Axis(name, 0.0, 1.0, cells=1) for name in "xy")
+    cell = Cell((0.0, 1.0), (0.0, 1.0), (0.5, 0.5), 0, runs)
+    (row,) = PhaseDiagram(x, y, 1000, 0.5, [cell]).rows()
+    assert (row["validation_only"], row["confusion"], row["runs"]) == (2, 5, 7)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e8])
+def test_whether_there_is_a_fixed_point_does_not_depend_on_the_unit(unit):
+    singular = unit * np.array([[1.0, -1.0], [2.0, -2.0]])
+    assert analysis.fixed_points(singular, [unit, 2 * unit]).point == pytest.approx([-0.5, 0.5])
+    assert analysis.fixed_points(singular, [unit, (2 + 1e-6) * unit]).point is None
+    # Of large terms that cancel, the rest is a rounding error of the terms, not of b.
+    far = analysis.fixed_points(unit * np.array([[1e8, -1e8], [1.0, 1.0]]), unit * np.array([1.0, -2e7]))
+    assert far.point == pytest.approx([1e7, 1e7])
