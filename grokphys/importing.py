@@ -346,7 +346,10 @@ def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
             f"dtype must be float64 for {where}: {large} of its values are too large for float32"
         )
     if large:
-        raise FileFormatError(f"{where}: {large} of {values.size} values are too large for float64")
+        raise FileFormatError(
+            f"{where} must hold numbers of at most {np.finfo(np.float64).max:.2g} in size, the largest of "
+            f"float64, but {large} of {values.size} values are larger"
+        )
     return cast
 
 

@@ -47,12 +47,14 @@ def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -
 
 
 def unwrapped(documentation: str) -> str:
-    """Return a docstring whose arguments are described in one line each, because tyro keeps line breaks."""
-    least = 4 if "\nParameters\n" in (text := inspect.cleandoc(documentation)) else 8
+    """Return a docstring with each paragraph and each argument on one line, because tyro keeps breaks."""
+    numpy = "\nParameters\n" in (text := inspect.cleandoc(documentation))
+    least = 4 if numpy else 8
     lines = [""]
     for line in text.splitlines():
         depth, before = (len(one) - len(one.lstrip()) for one in (line, lines[-1]))
-        if line.strip() and depth >= least and before >= 4:
+        paragraph = not numpy and depth == 0 == before and len(lines) > 1 and bool(lines[-1].strip())
+        if line.strip() and (paragraph or (depth >= least and before >= 4)):
             lines[-1] += f" {line.strip()}"
         else:
             lines.append(line)

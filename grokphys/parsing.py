@@ -38,7 +38,10 @@ RENAMED: dict[str, dict[str, str]] = {
     "demo": {"--out": "--directory"},
 }
 """Options that were renamed; the old names are still understood, with a warning."""
-SPELLED: dict[str, dict[str, str]] = {"fit-ode": {"kind": "--form"}}
+SPELLED: dict[str, dict[str, str]] = {
+    "fit-ode": {"kind": "--form"},
+    "train": {"thresholds": "--threshold"},
+}
 """Options that have another name than the argument of the library that they are for."""
 KINDS = {"INT": "a whole number", "FLOAT": "a number"}
 REWORDED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (

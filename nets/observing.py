@@ -219,4 +219,9 @@ def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensembl
         if name not in allowed:
             raise InputError(f"thresholds must be among {', '.join(allowed)}, got {name!r}")
     checked_names(tuple(thresholds or ()), ensemble)
-    return {name: number(f"thresholds[{name!r}]", value) for name, value in (thresholds or {}).items()}
+    found = {}
+    for name, value in (thresholds or {}).items():
+        found[name] = number(f"thresholds[{name!r}]", value)
+        if not 0 <= found[name] <= 1:  # accuracies and the quality are fractions
+            raise InputError(f"thresholds must be from 0 to 1 for {name}, got {found[name]:g}")
+    return found

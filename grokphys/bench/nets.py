@@ -54,7 +54,14 @@ ACTIVATIONS = {
 
 
 class PlainNetwork(torch.nn.Module):
-    """One member of a model with an architecture, written in plain PyTorch."""
+    """One member of a model with an architecture in plain PyTorch, the reference of the benchmark.
+
+    Embeddings of a pair are added, concatenated or, as square matrices, multiplied, as the architecture of
+    the
+    `model` says. A two-layer network ("neurons") activates their sum at once, and its layers have no biases.
+    The
+    initial parameters are those of PyTorch.
+    """
 
     def __init__(self, model: DenseModel) -> None:
         super().__init__()
@@ -66,7 +73,7 @@ class PlainNetwork(torch.nn.Module):
         )
 
     def forward(self, pairs: Tensor) -> Tensor:
-        """Return outputs (examples, outputs) for pairs of tokens (examples, 2)."""
+        """Return the outputs (examples, outputs) for pairs of tokens (examples, 2) of type int64."""
         first, second = self.embedding(pairs[:, 0]), self.embedding(pairs[:, 1])
         activate = ACTIVATIONS[self.architecture.activation]
         if self.architecture.combine in ("sum", "neurons"):

@@ -43,7 +43,20 @@ COMMAND = ("-m", "grokphys.cli.main")
 
 
 class Case(NamedTuple):
-    """A timed process. Its `goal`, in units, is for a cold process, or a warm one if it is a command."""
+    """A process whose time is measured.
+
+    Attributes
+    ----------
+    arguments : tuple of str
+        Arguments of Python.
+    goal : float or None
+        Longest CPU time that we accept, in units (see the module): of a cold process if `kernels` is True,
+        and
+        of a warm one otherwise. None sets no goal.
+    kernels : bool
+        Whether the case is measured with an empty cache of kernels (cold) and a full one (warm), or only
+        warm.
+    """
 
     arguments: tuple[str, ...]
     goal: float | None = None
@@ -95,7 +108,15 @@ RECORDS = Path("benchmarks/start")
 
 
 class Took(NamedTuple):
-    """Wall-clock seconds and CPU seconds."""
+    """Time that a process has taken.
+
+    Attributes
+    ----------
+    clock : float
+        Wall-clock seconds.
+    core : float
+        CPU seconds of all cores together, of the process and of those that it has started.
+    """
 
     clock: float
     core: float
@@ -121,7 +142,21 @@ def bench_start(*, out: Path = Path("results/bench-start.json"), budget: Budget 
 
 
 def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
-    """Measure cases in turn, `rounds` times, each after the unit of time."""
+    """Measure cases in turn, each after the unit of time, so that a busy machine affects both alike.
+
+    Parameters
+    ----------
+    rounds : int
+        Number of times that each case is measured.
+    cases : mapping of str to Case
+        Cases by name; by default all.
+
+    Returns
+    -------
+    list of Row
+        One row for each case and state of its cache (cold or warm): seconds, ratios to the unit, and the
+        goal.
+    """
     took: dict[tuple[str, str], list[tuple[Took, Took]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = _files(Path(folder), cases)
@@ -153,7 +188,25 @@ def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
 
 
 def run(arguments: Sequence[str], cache: Path) -> Took:
-    """Run Python with a cache of kernels; raise an error with the last lines of its output if it fails."""
+    """Run Python in a new process, and measure its time.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Arguments of Python.
+    cache : Path
+        Folder in which Numba keeps compiled kernels.
+
+    Returns
+    -------
+    Took
+        Wall-clock and CPU seconds.
+
+    Raises
+    ------
+    RuntimeError
+        If the process fails; the message has the end of its output.
+    """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
     before, began = os.times(), time.perf_counter()
     done = subprocess.run(

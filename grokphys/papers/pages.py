@@ -161,7 +161,22 @@ def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -
 
 
 def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
-    """Return Markdown of all findings, each with its judged claims, or with the duration of a run."""
+    """Return the text of `docs/findings.md`: all findings beyond the papers, in Markdown.
+
+    Parameters
+    ----------
+    recipes : mapping of str to Recipe
+        All recipes, by name.
+    results : mapping of str to Stored
+        Results at the full setting, by the name of their recipe.
+
+    Returns
+    -------
+    str
+        A section for each finding: its words, a table of its claims with their verdicts, and a table of its
+        recipes that have not run, with the cost of a run. A finding without any result is called a
+        conjecture.
+    """
     lines = [
         "# Findings",
         "",

@@ -1,5 +1,6 @@
 """`grokphys compare`: two ensembles of files, and the report that compares them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compare.comparison import compare
-from analysis.compare.ensembles import PLANAR
+from analysis.compare.ensembles import MEASURES, PLANAR
+from analysis.compare.parts import ALIGNMENTS
 from grokphys.batches import read_each
+from grokphys.files import resolve
 from grokphys.output import refuse_existing
 from grokphys.progress import stages
 from grokphys.report.conclusion import conclusion
@@ -31,6 +34,7 @@ def write_file_comparison(
         raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
     for path in (out, out.with_suffix(".json")):
         refuse_existing(path, overwrite, parents=True)
+    _refuse_alignment(align, (first, second))
     failed: list[Path] = []
     ensembles = [_read(pattern, failed) for pattern in (first, second)]
     if not all(ensembles):
@@ -56,6 +60,27 @@ def write_file_comparison(
         page, numbers = write_comparison(out, title, subtitle, comparison, sections)
     print(f"report in {page}, numbers in {numbers}")
     return 1 if failed else 0
+
+
+def _refuse_alignment(align: str, patterns: Sequence[str]) -> None:
+    """Refuse an alignment that is neither a method nor an observable of both ensembles.
+
+    Only the header of the first file of each pattern is read, because a comparison of many files takes
+    minutes. A file that cannot be opened is left to the reader, which names it.
+    """
+    if align in ("auto", *ALIGNMENTS, *MEASURES):
+        return
+    for pattern in patterns:
+        try:
+            held = sorted(Trajectory.open(resolve([pattern])[0]).observables)
+        except (ValueError, OSError):
+            continue
+        if align not in held:
+            methods = ", ".join(map(repr, ("auto", *ALIGNMENTS)))
+            raise InputError(
+                f"align must be {methods}, or an observable of both ensembles, got {align!r}; "
+                f"{pattern} has {', '.join(sorted({*held, *MEASURES}))}"
+            )
 
 
 def predicted_and_measured(

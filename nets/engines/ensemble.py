@@ -232,7 +232,9 @@ def _require_sound(model: Any, runs: int) -> None:
     choice(f"loss of {kind}", model.loss, ("cross_entropy", "mean_squared_error"))
     drawn: Any = model.initial(np.random.default_rng(0), np.random.default_rng(0))  # a user's may be anything
     if not isinstance(drawn, Mapping) or not drawn:
-        raise InputError(f"initial of {kind} must return a dict of arrays, got {drawn!r:.60}")
+        raise InputError(
+            f"initial of {kind} must return a dict of arrays that is not empty, got {drawn!r:.60}"
+        )
     one = {name: finite_array(f"initial[{name!r}] of {kind}", value) for name, value in drawn.items()}
     numbers = sum(value.size for value in one.values())
     # Drawing takes two copies in float64; training takes values and two moments in its number type.

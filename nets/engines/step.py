@@ -83,7 +83,33 @@ def calls_for(
 def functions_for(
     activation: str, even: float, entropy: bool, matrix: Array, row: Array, labels: Integers, betas: Array
 ) -> Calls:
-    """Compile the kernels that dense networks and two-layer networks have in common."""
+    """Compile the kernels that dense networks and two-layer networks have in common.
+
+    The arrays are examples: only their types matter, because the kernels are compiled for these.
+
+    Parameters
+    ----------
+    activation : str
+        Name of the activation function.
+    even : float
+        Weight of the even part of SiLU that is added to the activation. If it is 0, no kernel is compiled for
+        it.
+    entropy : bool
+        Whether the loss is the cross-entropy; otherwise it is the squared error.
+    matrix : ndarray, shape (n, m)
+        A matrix in the number type of the training.
+    row : ndarray, shape (n,)
+        A row of parameters in the same type.
+    labels : ndarray of int64, shape (n,)
+        Labels of examples.
+    betas : ndarray of float64, shape (3,)
+        Decay rates of the moments, and epsilon.
+
+    Returns
+    -------
+    Calls
+        Addresses of the compiled kernels; 0 for those that are not needed, or not shared.
+    """
     errors = losses.cross_entropy_gradient if entropy else losses.squared_error_gradient
     loss = losses.cross_entropy if entropy else losses.squared_error
     calls = Calls(
@@ -148,7 +174,25 @@ def gradients(
     scratch: Any,
     calls: Calls,
 ) -> None:
-    """Write the gradient of the full training loss of some members to `out` (runs, numbers)."""
+    """Write the gradient of the full training loss of some members to an array.
+
+    Parameters
+    ----------
+    members : ndarray of int64, shape (n,)
+        Numbers of the members.
+    parameters : ndarray, shape (runs, numbers)
+        Parameters of all members.
+    out : ndarray, shape (runs, numbers)
+        Array whose rows of these members are filled.
+    shape : Shape
+        Sizes and options of the network.
+    sizes : ndarray of int64, shape (layers + 1,)
+        Widths of the layers.
+    examples, scratch : tuple
+        Training data and working memory, of the types that the kernel `calls.gradient` was compiled for.
+    calls : Calls
+        Addresses of the kernels of a step.
+    """
     batch = scratch.everything
     for member in members:
         row = parameters[member]
@@ -168,7 +212,29 @@ def evaluate(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Write the mean loss and the accuracy of some members to arrays (runs,); `sums` (2,) is scratch."""
+    """Write the mean loss and the accuracy of some members on a set of examples to arrays.
+
+    Parameters
+    ----------
+    members : ndarray of int64, shape (n,)
+        Numbers of the members.
+    parameters : ndarray, shape (runs, numbers)
+        Parameters of all members.
+    shape : Shape
+        Sizes and options of the network.
+    sizes : ndarray of int64, shape (layers + 1,)
+        Widths of the layers.
+    examples : Examples
+        Examples to evaluate on.
+    loss, accuracy : ndarray of float64, shape (runs,)
+        Arrays whose entries of these members are filled: nats or mean squares, and fractions.
+    sums : ndarray of float64, shape (2,)
+        Working memory for the sums over examples.
+    scratch : Scratch
+        Working memory of the layers.
+    calls : Calls
+        Addresses of the kernels of a step.
+    """
     batch, size = scratch.everything, examples.labels.shape[1]
     width = sizes[len(sizes) - 1]
     kept = len(scratch.states) - BLOCK * width  # the last layer is kept last

@@ -35,20 +35,34 @@ class ToyModularAddition(ToyAddition):
 
     @cached_property
     def task(self) -> Task:
-        """Unordered pairs a ≤ b with label (a + b) mod p."""
+        """Task with an example for each unordered pair a ≤ b of tokens, whose label is (a + b) mod p."""
         return modular_addition(self.tokens, ordered=False)
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Addition modulo p."""
+        """Effective theory of addition modulo p, whose parallelograms define the quality of the embedding."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
 @dataclass(frozen=True)
 class Planar:
-    """Setting: networks with two-dimensional embeddings and p = 11; the paper states no more than that.
+    """Setting of Figure 2: networks with two-dimensional embeddings on p = 11 tokens.
 
-    Their decoders learn at rates from 1e-4 to 1e-2, so that some generalize and others memorize.
+    The paper states no more than that. Decoders learn at rates from 1e-4 to 1e-2, so that some networks
+    generalize and others memorize.
+
+    Attributes
+    ----------
+    hidden : pair of int
+        Widths of the two hidden layers of the decoder.
+    seeds : int
+        Number of networks of each task.
+    steps : int
+        Number of steps of training.
+    grid : int, default 300
+        Number of points along each side of the drawn decision regions.
+    tokens : int, default 11
+        Number of tokens p.
     """
 
     hidden: tuple[int, int]

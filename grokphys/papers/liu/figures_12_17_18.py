@@ -263,7 +263,7 @@ def hexagon(run: Run) -> Result:
 
 
 def show_components(points: Any, plane: list[int], ax: Axes) -> None:
-    """Draw the elements of S_3 on two principal components; rotations and reflections in two colors."""
+    """Draw the six elements of S_3 at `points` (6, 2), their components with the numbers `plane`."""
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, FIRST, "even"), (~even, SECOND, "odd")):
         x, y = points[chosen].T

@@ -37,18 +37,31 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Plane:
-    """Setting: networks over the decoder's learning rate (x) and another hyperparameter (y).
+    """Setting of a phase diagram over the decoder's learning rate (x) and another hyperparameter (y).
 
     Attributes
     ----------
-    models : mapping
+    models : mapping of str to Model
         Model that is trained for each diagram, by title.
-    x, y : tuple
-        Name and limits of the axes.
-    cells, each : int
-        Number of cells along an axis, and of networks in a cell.
+    x, y : tuple of str, float and float
+        Name of a hyperparameter, and the limits of its axis.
+    cells : int
+        Number of cells along each axis.
+    each : int
+        Number of networks in a cell.
+    steps : int
+        Number of steps of training.
     options : mapping
         Other arguments of `nets.train`.
+    seed : int
+        Seed of the ensemble.
+    delay : float, default DELAY
+        Number of steps between the training and the validation threshold that separates grokking from
+        comprehension.
+    thresholds : mapping of str to float, default ACCURACIES
+        Training and validation accuracies at which a network has fitted its training set, or has generalized.
+    labels : pair of str, default ("", "")
+        Labels of the axes in the figures; by default they follow from the names.
     """
 
     models: Mapping[str, Any]
@@ -64,7 +77,7 @@ class Plane:
     labels: tuple[str, str] = ("", "")
 
     def axes(self, model: Any) -> tuple[Axis, Axis]:
-        """The axes of a diagram."""
+        """Return the horizontal and the vertical axis of the diagram of a model."""
         first, second = (
             axis(model, *side, self.cells, label=label)
             for side, label in zip((self.x, self.y), self.labels, strict=True)
