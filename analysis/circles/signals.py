@@ -22,8 +22,7 @@ class Signals:
     """Fourier signals of one run in a window of steps, which `signals_of` returns.
 
     An embedding of p tokens has one signal for each frequency k = 1 … K with K = ⌊p/2⌋: the norm of its
-    discrete
-    Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding, Section 3).
+    discrete Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding, Section 3).
 
     Attributes
     ----------
@@ -45,8 +44,7 @@ class Circles:
     """Fourier signals of an ensemble over time, and which circles survive; `circles_of` returns them.
 
     An embedding of p tokens has one signal for each frequency k = 1 … K with K = ⌊p/2⌋: the norm of its
-    discrete
-    Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding, Section 3).
+    discrete Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding, Section 3).
 
     Attributes
     ----------
@@ -86,8 +84,7 @@ class Circles:
         ----------
         at : int, default 4
             Step at which the interval ends, at least 1. If it is not recorded, the next recorded step is
-            used; if it
-            is not after the first recorded step, the second one.
+            used; if it is not after the first recorded step, the second one.
 
         Returns
         -------

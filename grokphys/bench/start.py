@@ -49,13 +49,12 @@ class Case(NamedTuple):
     ----------
     arguments : tuple of str
         Arguments of Python.
-    goal : float or None
-        Longest CPU time that we accept, in units (see the module): of a cold process if `kernels` is True,
-        and
-        of a warm one otherwise. None sets no goal.
-    kernels : bool
-        Whether the case is measured with an empty cache of kernels (cold) and a full one (warm), or only
-        warm.
+    goal : float, optional
+        Longest CPU time that we accept, in units (see the module). It is that of a cold process if `kernels`
+        is True, and of a warm one otherwise. By default there is no goal.
+    kernels : bool, default True
+        Whether the process is measured with an empty cache of kernels (cold) and with a full one (warm).
+        Otherwise it is only measured warm.
     """
 
     arguments: tuple[str, ...]
@@ -220,13 +219,26 @@ def run(arguments: Sequence[str], cache: Path) -> Took:
 
 
 def newest(folder: Path) -> dict[str, Any]:
-    """Return the newest record of a folder, empty where there is none."""
+    """Return the newest of the records in a folder, or an empty dict if it has none."""
     records: list[dict[str, Any]] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     return max(records, key=lambda record: str(record["made"]["at"]), default={})
 
 
 def regressions(found: Sequence[Row], record: Mapping[str, Any]) -> list[str]:
-    """Return a line for each case whose CPU time, relative to the unit, has grown since a record."""
+    """Return a line for each case whose CPU time, relative to the unit, has grown since a record.
+
+    Parameters
+    ----------
+    found : sequence of Row
+        Rows that `rows` has measured.
+    record : mapping
+        Content of a record; if it is empty, nothing is reported.
+
+    Returns
+    -------
+    list of str
+        Lines for the cases that exceed `SLOWER` times the ratio of the record.
+    """
     before = {(row["what"], row["kernels"]): row["core"]["median"] for row in record.get("rows", ())}
     said = []
     for row in found:
@@ -248,7 +260,7 @@ def _unit(folder: Path) -> Took:
 
 
 def _files(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
-    """Create and return the files that the arguments of cases name."""
+    """Create the files that the arguments of cases name, and return their paths by name."""
     import physics
 
     files = {name: str(folder / f"{name}.h5") for name in ("particles", "networks", "example")}
@@ -268,7 +280,7 @@ def _files(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
 
 
 def _made() -> dict[str, str]:
-    """Return the version of the code, and the date."""
+    """Return the version of the code ("by") and the present date and time ("at")."""
     from physics.trajectory.provenance import code_version
 
     return {"by": code_version(), "at": datetime.now(UTC).isoformat(timespec="seconds")}

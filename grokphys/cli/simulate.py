@@ -56,8 +56,8 @@ def simulate(
 ) -> int:
     """Simulate particles whose pair sums cluster and align, as one ensemble (Musat, Sections 5 and 6).
 
-    Prints how many runs end as a circle, and the mean number of grid imperfections of the other runs. Give
-    --out to keep the trajectory.
+    The command prints how many runs end as a circle, and the mean number of grid imperfections of the other
+    runs. Give --out to keep the trajectory.
 
     Example: grokphys simulate --runs 100 --alignment 2.0 --out particles.h5
 

@@ -99,9 +99,9 @@ def train(
 ) -> int:
     """Train a model of the toolkit as an ensemble of networks, which differ in their seeds.
 
-    Settings that are not given are those of the paper that the model comes from. Prints the accuracies, and
-    for constant-attention how many networks end as a circle. Give --out to keep the trajectory of the
-    embeddings.
+    Settings that are not given are those of the paper that the model comes from. The command prints the
+    accuracies, and for constant-attention how many networks end as a circle. Give --out to keep the
+    trajectory of the embeddings.
 
     Example: grokphys train --model constant-attention --runs 100 --weight-decay 1.0 --out networks.h5
 

@@ -5,7 +5,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding in words, and the recipes whose claims hold its numbers."""
+    """A finding beyond the papers, in words, with the recipes that test it.
+
+    Attributes
+    ----------
+    title : str
+        The finding in one sentence.
+    words : str
+        What was asked and what was found, in Markdown.
+    recipes : tuple of str
+        Names of the recipes whose judged claims give the numbers.
+    """
 
     title: str
     words: str

@@ -86,7 +86,7 @@ AGAIN = (
 
 
 def rules_page(recipes: Mapping[str, Recipe]) -> str:
-    """Return Markdown of all rules, by paper."""
+    """Return the text of `docs/rules.md`: the rules of all recipes (by name), paper by paper, in Markdown."""
     lines = ["# Rules", "", RULES_OPENING, ""]
     lines += [HOW_IT_IS_JUDGED, ""]
     for paper, title in PAPERS.items():
@@ -105,7 +105,21 @@ def rules_page(recipes: Mapping[str, Recipe]) -> str:
 def scoreboard_page(
     recipes: Mapping[str, Recipe], results: Mapping[str, Stored], replicas: Mapping[str, Stored]
 ) -> str:
-    """Return Markdown of all items with their verdicts, and of those that ran again with other seeds."""
+    """Return the text of `docs/scoreboard.md`: all items of the papers with their verdicts, in Markdown.
+
+    Parameters
+    ----------
+    recipes : mapping of str to Recipe
+        All recipes, by name.
+    results : mapping of str to Stored
+        Results at the papers' settings, by the name of their recipe.
+    replicas : mapping of str to Stored
+        Results of other random seeds, by "seeds-K/NAME".
+
+    Returns
+    -------
+    str
+    """
     verdicts = Counter(claim["verdict"] for one in results.values() for claim in one.about["claims"])
     lines = [
         "# Scoreboard",
@@ -142,7 +156,19 @@ def scoreboard_page(
 
 
 def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
-    """Return Markdown of the pictures of all results at the papers' settings."""
+    """Return the text of `docs/gallery.md`: the pictures of all results at the papers' settings, in Markdown.
+
+    Parameters
+    ----------
+    recipes : mapping of str to Recipe
+        All recipes, by name.
+    results : mapping of str to Stored
+        Results at the papers' settings, by the name of their recipe.
+
+    Returns
+    -------
+    str
+    """
     lines = ["# Gallery", "", HOW_TO_SEE, ""]
     for paper, title in PAPERS.items():
         chosen = [
@@ -193,13 +219,28 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return Markdown of a table; bars inside of cells are escaped."""
+    """Return the lines of a Markdown table.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Titles of the columns.
+    rows : iterable of sequence of str
+        Cells of each row. Vertical bars in them are escaped.
+
+    Returns
+    -------
+    list of str
+    """
     lines = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(typeset(cell).replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
 def typeset(text: str) -> str:
-    """Return text with subscripts, such as those of f_a and P_0(D), and with minus signs before numbers."""
+    """Return Markdown with subscripts in names such as f_a and with minus signs before numbers.
+
+    Code between backquotes stays as it is.
+    """
     parts = text.split("`")
     for k in range(0, len(parts), 2):  # what is not code
         parts[k] = re.sub(r"(?<![\w$\\])(\w)_(\w)(?!\w)", r"<i>\1</i><sub>\2</sub>", parts[k])
@@ -208,7 +249,21 @@ def typeset(text: str) -> str:
 
 
 def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str) -> list[str]:
-    """Return a table of the claims of recipes, and one of those that have not run."""
+    """Return the lines of a table of judged claims, and of one of the recipes that have not run.
+
+    Parameters
+    ----------
+    recipes : iterable of Recipe
+        Recipes of one paper or finding.
+    results : mapping of str to Stored
+        Results at the papers' settings, by the name of their recipe.
+    told : str
+        Title of the column with the statement or the number that is judged.
+
+    Returns
+    -------
+    list of str
+    """
     chosen = list(recipes)
     rows = [row for one in chosen if one.name in results for row in _rows(one, results[one.name])]
     waiting = [one for one in chosen if one.name not in results]
@@ -221,7 +276,19 @@ def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str)
 
 
 def _replica_table(results: Mapping[str, Stored], replicas: Mapping[str, Stored]) -> list[str]:
-    """Return a table of the claims that were judged twice, and how many verdicts agree."""
+    """Return the lines of a table of the claims that were judged twice, and of how many verdicts agree.
+
+    Parameters
+    ----------
+    results : mapping of str to Stored
+        Results at the papers' settings, by the name of their recipe.
+    replicas : mapping of str to Stored
+        Results of the same recipes with other random seeds, by "seeds-K/NAME".
+
+    Returns
+    -------
+    list of str
+    """
     rows, same = [], 0
     for stored in replicas.values():
         name, shift = stored.about["recipe"], stored.about["seed_shift"]
@@ -276,7 +343,7 @@ def _bound(value: float | str) -> float:
 
 
 def _ours(claim: Mapping[str, Any]) -> str:
-    """Return an estimate with its interval, to the digits that the interval allows."""
+    """Return the estimate of a stored claim with its interval, with as many digits as that allows."""
     numbers = [claim[side] for side in ("estimate", "low", "high")]
     value, low, high = (math.nan if number is None else float(number) for number in numbers)
     digits = claim["digits"]

@@ -29,7 +29,33 @@ NAMES = {"physics.simulate": "simulated", "nets.train": "trained"}
 def write_file_comparison(
     first: str, second: str, *, align: str, delta: float, out: Path, overwrite: bool
 ) -> int:
-    """Compare the files of two patterns, print the conclusion and the tables, and write the report."""
+    """Compare the files of two patterns, print the conclusion and the tables, and write the report.
+
+    Parameters
+    ----------
+    first, second : str
+        File names or patterns of the two ensembles.
+    align : str
+        How times are matched, as in `analysis.compare`.
+    delta : float
+        Tolerance of the representation quality.
+    out : Path
+        Name of the report, which ends in ``.html``. The numbers are written next to it as JSON.
+    overwrite : bool
+        Whether to replace files that exist.
+
+    Returns
+    -------
+    int
+        Exit status: 1 if a file could not be read, otherwise 0.
+
+    Raises
+    ------
+    InputError
+        If `out` or `align` is not allowed, or a pattern matches no file.
+    OutputError
+        If a file exists and `overwrite` is False, or cannot be written.
+    """
     if out.suffix != ".html":
         raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
     for path in (out, out.with_suffix(".json")):
@@ -86,9 +112,20 @@ def _refuse_alignment(align: str, patterns: Sequence[str]) -> None:
 def predicted_and_measured(
     trained: list[Trajectory], delta: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return the accuracy that final embeddings predict, and the measured one, on all samples (Liu, Fig. 3).
+    """Return the accuracy that final embeddings predict, and the measured one (Liu, Figure 3).
 
-    Returns None unless all are networks that learn sums of pairs, with embeddings of at most 4 dimensions.
+    Parameters
+    ----------
+    trained : list of Trajectory
+        Networks.
+    delta : float
+        Tolerance of the representation quality.
+
+    Returns
+    -------
+    pair of ndarray of float64, shape (runs,), or None
+        Accuracies on all samples, from 0 to 1. None unless all are networks that learn sums of pairs, with
+        embeddings of at most 4 dimensions.
     """
     pairs = [_accuracies(one, delta) for one in trained]
     found = [pair for pair in pairs if pair is not None]
@@ -119,7 +156,7 @@ def _accuracies(one: Trajectory, delta: float) -> Any:
 
 
 def _read(pattern: str, failed: list[Path]) -> list[Trajectory]:
-    """Open the trajectories of a pattern; files that cannot be read are named and skipped."""
+    """Open the trajectories of a pattern; files that cannot be read are named and added to `failed`."""
     return [one for _, one, _ in read_each([pattern], lambda one: one.final, failed)]
 
 

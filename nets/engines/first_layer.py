@@ -112,8 +112,7 @@ def tabulate(row: Array, shape: Shape, sizes: Integers, scratch: Scratch, produc
         Widths of the layers.
     scratch : Scratch
         Working memory. Its `tables` are filled with embedding times weights: one table if embeddings are
-        added,
-        or two, for the first and the second token, if they are concatenated.
+        added, or two, for the first and the second token, if they are concatenated.
     product : int
         Address of the kernel that adds a product of matrices.
     """
@@ -141,8 +140,7 @@ def gather(
     """Write the first layer of some examples to an array, as a sum of tabulated rows.
 
     The arguments are those of `copy`. `tabulate` has multiplied the embedding of each token by the weights,
-    so
-    row n of `out` (rows, width) becomes the table's rows of both tokens plus the bias in `row`.
+    so row n of `out` (rows, width) becomes the table's rows of both tokens plus the bias in `row`.
     """
     rows, width = out.shape
     bias = piece(row, shape.tokens * shape.dim + sizes[0] * width, width)
@@ -171,8 +169,7 @@ def multiply(
     """Write the products of the embedding matrices of both tokens of some examples to an array.
 
     The arguments are those of `copy`. The embedding of a token in `row` is a square matrix, and row n of
-    `out`
-    (rows, sizes[0]) becomes the product of the matrices of the first and the second token, flattened.
+    `out` (rows, sizes[0]) becomes the product of the matrices of the first and the second token, flattened.
     """
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)

@@ -94,8 +94,7 @@ class Model(ABC):
             Pairs of tokens (int64), or data.
         dropout : callable, optional
             Function ``dropout(states, rate)`` that, during training, sets a random fraction `rate` of the
-            numbers to
-            zero and divides the others by ``1 - rate``, so that their mean stays the same; None at
+            numbers to zero and divides the others by ``1 - rate``, so that their mean stays the same; None at
             evaluation.
 
         Returns
@@ -118,10 +117,8 @@ class Model(ABC):
         """Approximate count of numbers that PyTorch keeps for one example of one member during training.
 
         The PyTorch engine divides the free memory by it to decide how many members it computes at once. By
-        default
-        it is three times the sum of the last axes of all parameters: the input, the output and the gradient
-        of each
-        layer.
+        default it is three times the sum of the last axes of all parameters: the input, the output and the
+        gradient of each layer.
         """
         drawn = self.initial(np.random.default_rng(0), np.random.default_rng(0))
         return 3 * sum(value.shape[-1] for value in drawn.values())
@@ -215,8 +212,7 @@ class DenseModel(Model):
         """Count of numbers that PyTorch keeps for one example of one member during training.
 
         It is three times the sum of the widths of all layers, for the input, the output and the gradient of
-        each.
-        The PyTorch engine divides the free memory by it to decide how many members it computes at once.
+        each. The PyTorch engine divides the free memory by it to decide how many members it computes at once.
         """
         return 3 * sum(self.architecture.sizes)
 

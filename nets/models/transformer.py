@@ -156,8 +156,7 @@ class TokenTransformer(Model):
             Pairs of tokens.
         dropout : callable, optional
             Function ``dropout(states, rate)`` that, during training, sets a random fraction `rate` of the
-            numbers to
-            zero and divides the others by ``1 - rate``, so that their mean stays the same; None at
+            numbers to zero and divides the others by ``1 - rate``, so that their mean stays the same; None at
             evaluation.
 
         Returns
