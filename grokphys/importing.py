@@ -46,14 +46,10 @@ def foreign_trajectory(
     ----------
     source : Path
         A ``.npy`` or ``.npz`` file with an array (steps, tokens, dim) or (runs, steps, tokens, dim); a
-        PyTorch
-        checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.safetensors``); or a directory of checkpoints. A
-        checkpoint
-        is a state dict, by itself or under ``model_state_dict``, ``state_dict`` or ``model``, or a tensor.
-        Each
-        checkpoint in a directory holds the embedding at its step as a matrix (tokens, dim). A single
-        checkpoint
-        may also hold an array of one of the two shapes above.
+        PyTorch checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.safetensors``); or a directory of checkpoints. A
+        checkpoint is a state dict, by itself or under ``model_state_dict``, ``state_dict`` or ``model``, or a
+        tensor. Each checkpoint in a directory holds the embedding at its step as a matrix (tokens, dim). A
+        single checkpoint may also hold an array of one of the two shapes above.
     array : str, optional
         Name of the array, or of the parameter; required if there are several.
     steps : str, optional

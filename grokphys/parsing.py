@@ -220,10 +220,8 @@ def in_options(text: str, name: str, command: Command) -> str:
     """Return a message of the library in terms of the options of a command, which users can type.
 
     The argument that the message begins with, arguments with a value (``kind="generator"``) and names that
-    are no
-    words of English (``step_size``) become options, as far as the command has them. Where the library names
-    an
-    option, as in "pass overwrite (--overwrite)", the option alone is left.
+    are no words of English (``step_size``) become options, as far as the command has them. Where the library
+    names an option, as in "pass overwrite (--overwrite)", the option alone is left.
 
     Parameters
     ----------

@@ -39,8 +39,7 @@ class Training:
     """Networks at any points of a plane of two hyperparameters, which `phase_diagram` evaluates.
 
     Run k of the diagram is network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, in
-    whichever
-    ensemble it was trained. It stops once it has reached both thresholds.
+    whichever ensemble it was trained. It stops once it has reached both thresholds.
 
     Parameters
     ----------

@@ -70,7 +70,23 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
 
 
 def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
-    """Return a function that decides for each step whether to record it, for loops of unknown length."""
+    """Return a function that decides for each step whether to record it, for loops of unknown length.
+
+    Parameters
+    ----------
+    record : int, str or sequence of int
+        When to record, as in `recording_steps`.
+
+    Returns
+    -------
+    callable
+        Function of the number of a step that returns a bool.
+
+    Raises
+    ------
+    InputError
+        If `record` has none of these forms.
+    """
     if isinstance(record, str) and (logarithmic := re.fullmatch(r"log(?::(\d+))?", record)):
         density = _density(logarithmic[1])
 

@@ -80,7 +80,12 @@ class Scratch(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """Addresses of the kernels that a step consists of, 0 for those that a network does not need."""
+    """Addresses of the kernels that a step consists of, 0 for those that a network does not need.
+
+    `gradient` calls the others: `forward` (all layers), `tabulate`, `enter`, `leave` and `untabulate` (the
+    first layer and its gradient), `turn` (transposed weights), `product` (of matrices), `activate`,
+    `even_part` and `exp` (activations), `errors` and `loss`. `update` takes the step of the optimizer.
+    """
 
     gradient: int = 0
     forward: int = 0
@@ -243,7 +248,11 @@ def scatter(
     scratch: Scratch,
     product: int,
 ) -> None:
-    """Add the gradient of a block with respect to the first layer to the gradients of the tables."""
+    """Add the gradient of a block with respect to the first layer to the gradients of the tables.
+
+    The arguments are those of `by_factors`; `flow` (rows, width) is the gradient, and `scratch.drifts`
+    receives it. `untabulate` then makes the gradients of the weights and the embedding from them.
+    """
     rows, width = flow.shape
     left = matrix(scratch.drifts[0], 0, shape.tokens, width)
     right = matrix(scratch.drifts[0 if shape.combine == SUM else 1], 0, shape.tokens, width)
@@ -262,7 +271,10 @@ def scatter(
 def untabulate(
     row: Array, gradient: Array, shape: Shape, sizes: Integers, scratch: Scratch, product: int
 ) -> None:
-    """Convert the gradients of the tables to those of the weights of the first layer and of the embedding."""
+    """Convert the gradients of the tables to those of the weights of the first layer and of the embedding.
+
+    The arguments are those of `tabulate`, and `gradient` is the row of the gradient, to which they are added.
+    """
     tokens, dim, width = shape.tokens, shape.dim, sizes[1]
     embedding, by_embedding = matrix(row, 0, tokens, dim), matrix(gradient, 0, tokens, dim)
     for part in range(1 if shape.combine == SUM else 2):
@@ -286,7 +298,19 @@ def by_factors(
     scratch: Scratch,
     product: int,
 ) -> None:
-    """Propagate the gradient of a block through the first layer and the matrix products to the embedding."""
+    """Propagate the gradient of a block through the first layer and the matrix products to the embedding.
+
+    Parameters
+    ----------
+    member, row, shape, sizes, examples, batch, start, scratch
+        As in `copy`; `scratch.turned` holds the transposed weights.
+    gradient : ndarray, shape (numbers,)
+        Row of the gradient, to which the embedding's part is added.
+    flow : ndarray, shape (rows, width)
+        Gradient with respect to the output of the first layer.
+    product : int
+        Address of the kernel that adds a product of matrices.
+    """
     rows, width = flow.shape
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)

@@ -56,7 +56,10 @@ def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch
 def calls_for(
     shape: Shape, activation: str, sizes: Integers, examples: Examples, scratch: Scratch, betas: Array
 ) -> Calls:
-    """Compile the kernels of a step that are not compiled yet, and return their addresses."""
+    """Compile the kernels of a step that are not compiled yet, and return their addresses.
+
+    The kernels are compiled for the types of the arguments, which are those of a step of `activation`.
+    """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     net, where, calls = (shape, sizes, examples, batch), (0, row), Calls()
     entropy = shape.loss == CROSS_ENTROPY
@@ -144,12 +147,28 @@ def train_members(
     scratch: Any,
     calls: Calls,
 ) -> None:
-    """Take `count` optimizer steps with each of some members, in place.
+    """Take optimizer steps with each of some members, in place.
 
-    `parameters`, `first` and `second` (runs, numbers) are the parameters and both moments. `batches` (runs,
-    count, size) has the size 0 for the full batch. `rates` (runs, 4) are the learning rate and the weight
-    decay of the encoder, then of the decoder. `betas` (3,) are the decay rates of the moments, and epsilon.
-    `examples` and `scratch` are those that the kernel `calls.gradient` was compiled for.
+    Parameters
+    ----------
+    members : ndarray of int64, shape (n,)
+        Numbers of the members.
+    parameters, first, second : ndarray, shape (runs, numbers)
+        Parameters and both moments of all members.
+    shape, sizes
+        Sizes and options of the network, as in `gradients`.
+    examples, scratch : tuple
+        Training data and working memory, of the types that the kernel `calls.gradient` was compiled for.
+    batches : ndarray of int32, shape (runs, count, size)
+        Examples of each step; its size is 0 for the full batch.
+    step, count : int
+        Number of steps that were taken before, and number of steps to take.
+    rates : ndarray of float64, shape (runs, 4)
+        Learning rate and weight decay of the encoder, then of the decoder.
+    betas : ndarray of float64, shape (3,)
+        Decay rates of the moments, and epsilon.
+    calls : Calls
+        Addresses of the kernels of a step.
     """
     for member in members:
         row, gradient = parameters[member], scratch.gradient
@@ -216,24 +235,14 @@ def evaluate(
 
     Parameters
     ----------
-    members : ndarray of int64, shape (n,)
-        Numbers of the members.
-    parameters : ndarray, shape (runs, numbers)
-        Parameters of all members.
-    shape : Shape
-        Sizes and options of the network.
-    sizes : ndarray of int64, shape (layers + 1,)
-        Widths of the layers.
+    members, parameters, shape, sizes, scratch, calls
+        As in `gradients`.
     examples : Examples
         Examples to evaluate on.
     loss, accuracy : ndarray of float64, shape (runs,)
         Arrays whose entries of these members are filled: nats or mean squares, and fractions.
     sums : ndarray of float64, shape (2,)
         Working memory for the sums over examples.
-    scratch : Scratch
-        Working memory of the layers.
-    calls : Calls
-        Addresses of the kernels of a step.
     """
     batch, size = scratch.everything, examples.labels.shape[1]
     width = sizes[len(sizes) - 1]
@@ -285,7 +294,7 @@ def _forward(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Compute the states and slopes of all layers for `rows` examples from `start`."""
+    """Compute the states and slopes of all layers for `rows` examples of a batch, from the place `start`."""
     layers = len(sizes) - 1
     at, kept = shape.tokens * shape.dim, 0
     tabulated = shape.combine < PRODUCT
@@ -330,7 +339,7 @@ def _gradient(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Compute the gradient of a member's mean loss over a batch, or over all examples if it is empty."""
+    """Write the gradient of a member's mean loss over a batch, or over all examples if that is empty."""
     layers = len(sizes) - 1
     labels, targets = examples.labels[member], examples.targets[member]
     total = len(batch) if len(batch) else len(labels)

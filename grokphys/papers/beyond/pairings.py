@@ -301,7 +301,7 @@ class Signals:
             _ratio("networks", "distance", "to_another", law=name),
             chance=exchanged("networks", "distance", "to_another"),
             most=0.5,
-            note=GEOMETRIC,
+            note=f"{GEOMETRIC}; the partner of a network is the law that was fitted to it",
         )
         for name in ding.RECIPES
     ),

@@ -68,6 +68,7 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
             least=0.5,
             independent="proof",
             digits=0,
+            note="each parallelogram of a chain shares two symbols with the one before it",
         )
         for name, words, links, quote in (
             ("C_7", "commuting", 2, "for Abelian groups, two parallelograms are needed to deduce a new one"),

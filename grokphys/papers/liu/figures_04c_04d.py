@@ -89,6 +89,7 @@ def _in_units(tables: Tables, level: float) -> Interval:
             least=2.0,
             most=4.5,
             independent="training set",
+            note="RQI is the representation quality index, and n_h = 1/(λ_3 η) the time scale of the theory",
         ),
     ),
 )

@@ -100,8 +100,8 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
             least=0.05,
             independent="run",
             fitted=fitted,
-            note="of runs at "
-            + ", ".join(f"{key.replace('_', ' ')} {at:g}" for key, at in constants.items()),
+            note="of runs with "
+            + ", ".join(f"{key.replace('t_d', 't d')} = {at:g}" for key, at in constants.items()),
         )
         for name, text in meaning.items()
     )
