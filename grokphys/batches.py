@@ -18,7 +18,29 @@ Result = TypeVar("Result")
 def read_each(
     patterns: Sequence[str], read: Callable[[Trajectory], Result], failed: list[Path]
 ) -> Iterator[tuple[Path, Trajectory, Result]]:
-    """Open and read each file; one that cannot be read is named on stderr and added to `failed`."""
+    """Open trajectory files one after the other, and read something from each.
+
+    A file that cannot be read is named on stderr, so that one damaged file does not stop the others.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Names of files, examples and patterns; see `resolve`.
+    read : callable
+        Function of a trajectory that returns what is needed of it.
+    failed : list of Path
+        Files that cannot be read are added to it.
+
+    Yields
+    ------
+    tuple of Path, Trajectory and object
+        The file, its trajectory, and what `read` returned.
+
+    Raises
+    ------
+    InputError, FileNotFoundError
+        If a pattern matches no file, or a file does not exist.
+    """
     for path in progress(resolve(patterns), "read", "file"):
         try:
             trajectory = Trajectory.open(path)
@@ -32,7 +54,23 @@ def read_each(
 
 
 def run_columns(path: Path, trajectory: Trajectory, run: int) -> Row:
-    """Return columns that name the file and the run of a row, and how the run was made."""
+    """Return columns that name a run in a table, and say how it was made.
+
+    Parameters
+    ----------
+    path : Path
+        File of the run.
+    trajectory : Trajectory
+        Content of the file.
+    run : int
+        Number of the run in the file.
+
+    Returns
+    -------
+    dict of str to object
+        File, number of the run, program, seed, sizes, and each parameter in a column such as
+        ``parameter.system.tokens``.
+    """
     parameters = trajectory.parameters
     return {
         "file": str(path),

@@ -13,24 +13,33 @@ EXAMPLE = "example:"
 
 
 def natural_order(path: Path) -> list[str | int]:
-    """Sort key under which ``step_9`` comes before ``step_10``."""
+    """Return a sort key under which ``step_9`` comes before ``step_10``."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def named(name: str) -> Path:
-    """Return the path that a name denotes, which is a path itself or an example such as ``example:ding``."""
+    """Return the path that a name denotes: the name itself, or an example such as ``example:ding``."""
     if name.startswith(EXAMPLE) and not Path(name).exists():
         return example_path(name.removeprefix(EXAMPLE))
     return Path(name)
 
 
 def resolve(patterns: Sequence[str]) -> list[Path]:
-    """Return the files that names, examples and glob patterns stand for, in natural order, each once.
+    """Return the files that names, examples and patterns stand for, in natural order, each once.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Names of files, glob patterns such as ``runs/*.h5``, and examples such as ``example:ding``.
+
+    Returns
+    -------
+    list of Path
 
     Raises
     ------
     InputError
-        If a pattern matches no file, or there is no such example.
+        If a pattern matches no file, there is no such example, or no pattern is given.
     FileNotFoundError
         If a file does not exist.
     """

@@ -55,10 +55,15 @@ def foreign_trajectory(
     steps : str, optional
         Name of the array of steps in an ``.npz`` file; by default ``steps`` if that is a row of numbers,
         otherwise 0, 1, 2, …. Checkpoints take theirs from the last number in the file name.
-    dtype : {"float32", "float64"}
+    dtype : {"float32", "float64"}, default "float32"
         Number type to keep.
     progress : bool, default False
-        Show a bar over the checkpoints on stderr, if that is a terminal.
+        Whether to show a bar over the checkpoints on stderr, if that is a terminal.
+
+    Returns
+    -------
+    Trajectory
+        Its parameters name the source and the array.
 
     Raises
     ------
@@ -120,7 +125,7 @@ class _Array:
 
     @classmethod
     def begin(cls, start: Callable[[], Any], size: int) -> "_Array":
-        """Read the header of an array of at most `room` bytes."""
+        """Read the header of an array; `start` opens its file, which can hold `size` bytes at most."""
         with start() as file:
             first = np.lib.format.read_magic(file) == (1, 0)
             read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
@@ -128,7 +133,7 @@ class _Array:
             return cls(start, shape, kind, size - file.tell())
 
     def read(self, where: str) -> NDArray[Any]:
-        """Read the numbers, after checking that the file holds as many as the header states."""
+        """Read the numbers, or raise a `FileFormatError` if the file holds fewer than the header states."""
         if self.kind.hasobject:
             raise FileFormatError(
                 f"{where} holds Python objects, and reading these could run code; store it as numbers"
@@ -140,7 +145,7 @@ class _Array:
 
 
 def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> Found:
-    """Read a NumPy file; of an archive, read only the requested arrays."""
+    """Read a NumPy file; of an archive, only the requested array and its steps are read."""
     with contextlib.ExitStack() as opened, _reading(source, ".npy or .npz file"):
         size = source.stat().st_size
         parts: dict[str, tuple[Callable[[], Any], int]] = {source.stem: (partial(source.open, "rb"), size)}
@@ -185,7 +190,7 @@ def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> F
 
 
 def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Found:
-    """Read one frame from each checkpoint of a directory."""
+    """Read one frame from each checkpoint of a directory, in the order of their steps."""
     with _reading(source, "directory"):
         paths = [path for path in source.iterdir() if path.suffix in CHECKPOINTS and path.is_file()]
     if not paths:
@@ -215,7 +220,7 @@ def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Fou
 
 
 def _checkpoint(source: Path, array: str | None, _: str | None, dtype: str) -> Found:
-    """Read a single checkpoint: one frame, or an array."""
+    """Read a single checkpoint, which holds one frame or an array of frames."""
     key, values = _parameter(source, array, (2, 3, 4), dtype)
     if values.ndim == 2:
         return values[None, None], [_step(source) or 0], key
@@ -223,13 +228,13 @@ def _checkpoint(source: Path, array: str | None, _: str | None, dtype: str) -> F
 
 
 def _step(path: Path) -> int | None:
-    """Return the step of a checkpoint: the last number in its name."""
+    """Return the step of a checkpoint, which is the last number in its name, or None if it has none."""
     found = re.findall(r"\d+", path.stem)
     return int(found[-1]) if found else None
 
 
 def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -> tuple[str, NDArray[Any]]:
-    """Read the parameter `key` of a checkpoint, or the only possible embedding, with its name."""
+    """Read the parameter `key` of a checkpoint, or its only embedding; return its name and its values."""
     import torch  # importing takes a second, and only checkpoints need it
 
     state = _safetensors(path) if path.suffix == ".safetensors" else _state_dict(path)
@@ -332,7 +337,10 @@ def _check_shape(where: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> N
 
 
 def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return numbers as `dtype`; refuse numbers that are not finite, or would not be in that type."""
+    """Return numbers as `dtype`, or refuse numbers that are not finite or too large for it.
+
+    `where` names the array in messages.
+    """
     bad = values.size - int(np.count_nonzero(np.isfinite(values)))
     if bad:
         raise FileFormatError(
@@ -346,7 +354,10 @@ def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
             f"dtype must be float64 for {where}: {large} of its values are too large for float32"
         )
     if large:
-        raise FileFormatError(f"{where}: {large} of {values.size} values are too large for float64")
+        raise FileFormatError(
+            f"{where} must hold numbers of at most {np.finfo(np.float64).max:.2g} in size, the largest of "
+            f"float64, but {large} of {values.size} values are larger"
+        )
     return cast
 
 
@@ -370,7 +381,7 @@ def _only(
     none: str,
     where: Path | None = None,
 ) -> str:
-    """Return the requested name, or the only one that exists."""
+    """Return the requested name, or the only one among `shapes`; refuse any other number of them."""
     listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if wanted is not None:
         if wanted not in shapes:

@@ -16,7 +16,10 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def terminates() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated` in the main thread, unless other code already handles it."""
+    """Let SIGTERM raise `Terminated` in the main thread, unless other code already handles it.
+
+    It does nothing in another thread, because only the main thread can set a handler.
+    """
 
     def end(*_: Any) -> None:
         raise Terminated

@@ -101,7 +101,17 @@ def kebab(name: str) -> str:
 
 
 def model_name(word: str) -> str:
-    """Return the name of a model, given as its class or in lowercase with hyphens.
+    """Return the command-line name of a model.
+
+    Parameters
+    ----------
+    word : str
+        Name of its class, such as EmbeddingMLP, or in lowercase with hyphens.
+
+    Returns
+    -------
+    str
+        Name in lowercase with hyphens, such as embedding-mlp.
 
     Raises
     ------
@@ -121,14 +131,45 @@ def model_name(word: str) -> str:
 def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
     """Return the default training of a model, as arguments of `nets.train`.
 
-    With a frozen embedding, it has no learning rate and weight decay for the embedding.
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    frozen : bool, default False
+        Whether the embedding is frozen. It then has no learning rate and no weight decay.
+
+    Returns
+    -------
+    dict of str to float or int
+
+    Raises
+    ------
+    InputError
+        If there is no such model.
     """
     own = TRAINING[model_name(model)]
     return {name: value for name, value in own.items() if not (frozen and name.startswith("embedding_"))}
 
 
 def build(name: str, options: dict[str, Any]) -> Any:
-    """Return the model of a name, built with the given options; a group is given by its short name."""
+    """Return the model of a name, with some options.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    options : dict
+        Its fields as on the command line: a group is given by its short name, and widths as a tuple.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InputError
+        If there is no such model, it has no such option, or a value is not allowed.
+    """
     import nets
 
     name = model_name(name)
@@ -148,7 +189,13 @@ def build(name: str, options: dict[str, Any]) -> Any:
 
 
 def named_group(name: str) -> groups.FiniteGroup:
-    """Return the group with a short name such as Z5, S3, A4, D4 or Q8."""
+    """Return the finite group with a short name such as Z5, S3, A4, D4 or Q8.
+
+    Raises
+    ------
+    InputError
+        If the name has another form, or the group would be too large.
+    """
     if name.upper() == "Q8":
         return groups.quaternion()
     found = re.fullmatch(r"([ZSAD])(\d{1,9})", name.upper())
@@ -159,7 +206,13 @@ def named_group(name: str) -> groups.FiniteGroup:
 
 
 def named_value(text: str) -> tuple[str, float]:
-    """Return the name and the number of NAME=VALUE."""
+    """Return the name and the number of an option of the form NAME=VALUE.
+
+    Raises
+    ------
+    InputError
+        If the text has another form.
+    """
     name, _, value = text.partition("=")
     try:
         return name, float(value)

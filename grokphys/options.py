@@ -24,8 +24,19 @@ class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as 
 def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -> Callable[..., Built]:
     """Let the command line construct an object, and report the values that its constructor refuses.
 
-    Arguments of type Any, such as a group, keep their defaults, because no option can express them. The
-    metadata of tyro that `said` holds for an argument takes precedence over its docstring.
+    Arguments of type Any, such as a group, keep their defaults, because no option can express them.
+
+    Parameters
+    ----------
+    kind : callable
+        Class or function that makes the object.
+    said : mapping, optional
+        Metadata of tyro for some arguments, which take precedence over the docstring.
+
+    Returns
+    -------
+    callable
+        Function with the same arguments, which raises a `ValueNotAllowed` instead of an `InputError`.
     """
 
     @wraps(kind)
@@ -47,12 +58,17 @@ def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -
 
 
 def unwrapped(documentation: str) -> str:
-    """Return a docstring whose arguments are described in one line each, because tyro keeps line breaks."""
-    least = 4 if "\nParameters\n" in (text := inspect.cleandoc(documentation)) else 8
+    """Return a docstring with each paragraph and each argument on one line, because tyro keeps breaks.
+
+    Examples keep their lines. The parser breaks the text to the width of the terminal.
+    """
+    numpy = "\nParameters\n" in (text := inspect.cleandoc(documentation))
+    least = 4 if numpy else 8
     lines = [""]
     for line in text.splitlines():
         depth, before = (len(one) - len(one.lstrip()) for one in (line, lines[-1]))
-        if line.strip() and depth >= least and before >= 4:
+        paragraph = not numpy and depth == 0 == before and len(lines) > 1 and bool(lines[-1].strip())
+        if line.strip() and (paragraph or (depth >= least and before >= 4)):
             lines[-1] += f" {line.strip()}"
         else:
             lines.append(line)
@@ -82,14 +98,14 @@ Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...", help_behavi
 
 
 def check_names(names: Sequence[str], known: Collection[str], budget: str) -> None:
-    """Refuse unknown names of figures or benchmarks, and an unknown budget."""
+    """Raise an `InputError` if one of the `names` is not `known`, or a budget does not exist."""
     for name in names:
         choice("names", name, tuple(known))
     choice("budget", budget, get_args(Budget))
 
 
 def refuse_special(out: Path | None) -> None:
-    """Refuse to replace anything but a regular file, such as a device."""
+    """Raise an `OutputError` if an output file exists and is not a regular file, but a device for example."""
     if out is not None and out.exists() and not out.is_file():
         raise OutputError(f"cannot write {out}: it exists and is not a regular file")
 
@@ -97,9 +113,22 @@ def refuse_special(out: Path | None) -> None:
 def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
     """Return the structures of final embeddings by the recorded operation, and a line about them.
 
-    If no operation is recorded, classes are i + j modulo the number of tokens, and the line says so. The
-    structures are None and the line is empty where classes of pair sums have no meaning: if the model has
-    none, or its operation does not commute.
+    If no operation is recorded, classes are i + j modulo the number of tokens, and the line says so.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Trajectory whose parameters tell the operation.
+    final : array_like, shape (runs, tokens, dim)
+        Final embeddings.
+
+    Returns
+    -------
+    Structures or None
+        None where classes of pair sums have no meaning: if the model has none, or its operation does not
+        commute.
+    str
+        The line, which is then empty.
     """
     from analysis.circles.structures import UNPAIRED, class_names, recorded_operation, structures_by
     from physics.theory.operations import Operation
@@ -116,7 +145,19 @@ def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
 
 
 def structure_line(found: Any, classes: str) -> str:
-    """Return circles and grid imperfections of an ensemble in one line, with the classes that count."""
+    """Return circles and grid imperfections of an ensemble in one line.
+
+    Parameters
+    ----------
+    found : Structures
+        Structures of the runs.
+    classes : str
+        Words for the classes of pairs, by which imperfections are counted.
+
+    Returns
+    -------
+    str
+    """
     circles = int(found.circle.sum())
     text = f"{circles} of {len(found.circle)} runs are circles ({found.circles.format(1, 100)} %)"
     if circles < len(found.circle):
@@ -125,7 +166,20 @@ def structure_line(found: Any, classes: str) -> str:
 
 
 def summarise(trajectory: Trajectory, out: Path | None) -> int:
-    """Print the results of an ensemble, and return the exit status: 1 if a run has diverged."""
+    """Print the results of an ensemble: circles, accuracies, thresholds, and runs that diverged.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The ensemble.
+    out : Path or None
+        File in which it is stored, which is named.
+
+    Returns
+    -------
+    int
+        Exit status: 1 if a run has diverged, otherwise 0.
+    """
     final = trajectory.final
     sound = np.isfinite(final).all(axis=(1, 2))
     kind = trajectory.parameters.get("model", {}).get("type", "ConstantAttention")

@@ -23,7 +23,20 @@ FigureFormat = Literal["png", "svg", "pdf"]
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as CSV, with columns in the order in which they first occur."""
+    """Write rows as CSV, with columns in the order in which they first occur, and return the path.
+
+    Parameters
+    ----------
+    path : Path
+        File to write, which is replaced.
+    rows : sequence of mapping
+        Values by the name of the column; a missing one is an empty cell.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
     columns = _columns(rows)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, restval="")
@@ -33,7 +46,22 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as CSV or Parquet, by the ending of the name; call `refuse_table` before the work."""
+    """Write rows as CSV or Parquet, by the ending of the name, and return the path.
+
+    Call `refuse_table` before the work, so that a wrong name is refused at once.
+
+    Parameters
+    ----------
+    path : Path
+        File to write, which is replaced.
+    rows : sequence of mapping
+        Values by the name of the column.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
     if path.suffix != ".parquet":
         return write_csv(path, rows)
     import pyarrow
@@ -50,7 +78,21 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def refuse_table(path: Path, overwrite: bool) -> None:
-    """Raise an error for a table that exists, or whose name ends in a format that cannot be written."""
+    """Refuse a table that cannot be written, before any work is done.
+
+    Parameters
+    ----------
+    path : Path
+        Name of the table.
+    overwrite : bool
+        Whether to replace a file that exists.
+
+    Raises
+    ------
+    OutputError
+        If the file exists, its directory cannot be written to, the name does not end in .csv or .parquet, or
+        Parquet needs a package that is not installed.
+    """
     refuse_existing(path, overwrite)
     if path.suffix not in (".csv", ".parquet"):
         raise OutputError(f"cannot write {path}: the name of a table ends in .csv or .parquet")
@@ -59,12 +101,24 @@ def refuse_table(path: Path, overwrite: bool) -> None:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write text, ended by a line feed."""
+    """Write text to a file, ended by a line feed, in one atomic step, and return the path."""
     return write_bytes(path, (text.rstrip("\n") + "\n").encode())
 
 
 def json_text(content: Any, *, indent: int | None = 1) -> str:
-    """Return content as JSON: NaN and the infinities, which JSON does not have, become null."""
+    """Return content as JSON text; NaN and the infinities, which JSON does not have, become null.
+
+    Parameters
+    ----------
+    content : object
+        Numbers, text, arrays, and lists and mappings of them.
+    indent : int or None, default 1
+        Number of spaces for each level; None writes one line.
+
+    Returns
+    -------
+    str
+    """
     return json.dumps(_finite(plain(content)), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
@@ -77,7 +131,7 @@ def _finite(value: Any) -> Any:
 
 
 def write_json(path: Path, content: Any) -> Path:
-    """Write numbers, text, and lists and tables of them as JSON; see `json_text`."""
+    """Write content as JSON in one atomic step, and return the path; `json_text` says what it may be."""
     return write_text(path, json_text(content))
 
 
@@ -87,9 +141,21 @@ def save_figure(figure: "Figure", path: Path, *, dpi: float | None = None) -> Pa
     Parameters
     ----------
     figure : Figure
+        The figure.
     path : Path
+        File to write, which is replaced.
     dpi : float, optional
         Resolution of a PNG in dots per inch, by default that of the style.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
     """
     picture = io.BytesIO()
     figure.savefig(picture, format=path.suffix[1:], dpi=dpi)
@@ -97,13 +163,24 @@ def save_figure(figure: "Figure", path: Path, *, dpi: float | None = None) -> Pa
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
-    """Write a file in one atomic step, or raise an error that says why that is impossible."""
+    """Write a file in one atomic step, and return the path; raise an `OutputError` if it is impossible."""
     replace_as_a_whole(path, lambda file: file.write(content))
     return path
 
 
 def make_directory(*paths: Path) -> None:
-    """Create a directory and its parents, or raise an error that says why and create none of them."""
+    """Create directories and their parents, or none of them.
+
+    Parameters
+    ----------
+    *paths : Path
+        Directories, which may exist.
+
+    Raises
+    ------
+    OutputError
+        If one of them cannot be created; those that were created before it are removed again.
+    """
     made: list[Path] = []
     for path in paths:
         above = [one for one in (path, *path.parents) if not one.exists()]
@@ -132,16 +209,22 @@ def directory_to_fill(path: Path) -> Iterator[None]:
 
 
 def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> None:
-    """Raise an error for a file that cannot be written, before any work is done.
+    """Refuse a file that cannot be written, before any work is done.
 
     Parameters
     ----------
     path : Path
+        File to write.
     overwrite : bool
         Whether to replace a file that exists. What is not a regular file, such as a device, is never
         replaced.
     parents : bool, default False
         Whether directories that do not exist will be made.
+
+    Raises
+    ------
+    OutputError
+        If the file exists, or its directory does not exist or cannot be written to.
     """
     if path.exists() and not path.is_file():
         raise OutputError(f"cannot write {path}: it exists and is not a regular file")
@@ -151,7 +234,20 @@ def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> No
 
 
 def refuse_unwritable(directory: Path, *, parents: bool = True) -> None:
-    """Raise an error if a directory, or with `parents` its nearest existing parent, cannot be written to."""
+    """Refuse a directory that cannot be written to, before any work is done.
+
+    Parameters
+    ----------
+    directory : Path
+        The directory.
+    parents : bool, default True
+        Whether it may be created, so that its nearest existing parent is checked instead.
+
+    Raises
+    ------
+    OutputError
+        If it does not exist, is not a directory, or cannot be written to.
+    """
     place = directory.absolute()
     while parents and not place.exists() and place != place.parent:
         place = place.parent

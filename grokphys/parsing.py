@@ -38,7 +38,10 @@ RENAMED: dict[str, dict[str, str]] = {
     "demo": {"--out": "--directory"},
 }
 """Options that were renamed; the old names are still understood, with a warning."""
-SPELLED: dict[str, dict[str, str]] = {"fit-ode": {"kind": "--form"}}
+SPELLED: dict[str, dict[str, str]] = {
+    "fit-ode": {"kind": "--form"},
+    "train": {"thresholds": "--threshold"},
+}
 """Options that have another name than the argument of the library that they are for."""
 KINDS = {"INT": "a whole number", "FLOAT": "a number"}
 REWORDED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -73,6 +76,22 @@ def parsed(
     warn: Callable[[str], None],
 ) -> Callable[[], int]:
     """Return the call that a command line denotes.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Words of the command line, without the name of the program.
+    commands : mapping of str to callable
+        The commands by name.
+    description : str
+        Text at the head of the help of all commands.
+    warn : callable
+        Function that receives a warning for each option with a former name.
+
+    Returns
+    -------
+    callable
+        Function without arguments that runs the command and returns its exit status.
 
     Raises
     ------
@@ -124,6 +143,17 @@ def folded(text: str, width: int) -> str:
     """Return a help text with long lines outside its boxes broken between words, which tyro does not do.
 
     An example that takes several lines can still be copied: all but the last of them end in a backslash.
+
+    Parameters
+    ----------
+    text : str
+        The help text.
+    width : int
+        Number of columns of the terminal.
+
+    Returns
+    -------
+    str
     """
     lines = []
     for line in re.sub(r"\n{3,}", "\n\n", text.rstrip()).splitlines():
@@ -187,11 +217,24 @@ class Commands(MutableMapping[str, Command]):
 
 
 def in_options(text: str, name: str, command: Command) -> str:
-    """Return a message of the library with the options of a command, so that users read what they can type.
+    """Return a message of the library in terms of the options of a command, which users can type.
 
     The argument that the message begins with, arguments with a value (``kind="generator"``) and names that
     are no words of English (``step_size``) become options, as far as the command has them. Where the library
     names an option, as in "pass overwrite (--overwrite)", the option alone is left.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    name : str
+        Name of the command.
+    command : callable
+        The command, whose signature is its options.
+
+    Returns
+    -------
+    str
     """
     options = {**_options(command), **SPELLED.get(name, {})}
 
@@ -210,7 +253,7 @@ def in_options(text: str, name: str, command: Command) -> str:
 
 
 def _options(command: Command) -> dict[str, str]:
-    """Return the options of a command by the names of arguments, including the fields of its dataclasses."""
+    """Return the options of a command by the arguments that they set, those of its dataclasses included."""
     found: dict[str, str] = {}
     hints = get_type_hints(command, include_extras=True)
     for name in signature(command).parameters:
@@ -269,7 +312,7 @@ def _refuse_empty(words: Sequence[str]) -> list[str]:
 
 
 def _today(words: list[str], warn: Callable[[str], None]) -> list[str]:
-    """Replace former names of options by the present ones, and warn about each."""
+    """Replace former names of options in a command line by the present ones, and warn about each."""
     renamed = RENAMED.get(words[0], {}) if words else {}
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
@@ -280,7 +323,7 @@ def _today(words: list[str], warn: Callable[[str], None]) -> list[str]:
 
 
 def _sentence(box: str) -> str:
-    """Return the message of the parser as one sentence, with the option that the user probably meant."""
+    """Return the message in the parser's box as one sentence, with the option that was probably meant."""
     lines = [line.strip(" │╭╮╰╯") for line in box.splitlines()]
     title = lines[0].strip(" ─-") if lines else ""
     parts = [""]

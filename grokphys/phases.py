@@ -44,22 +44,30 @@ class Training:
     Parameters
     ----------
     model : Model
+        A model of `nets`.
     x, y : Axis
         Named after `SETTINGS`, or after a number among the fields of the model; "hidden" is the width of all
         hidden layers.
     steps : int
         Largest number of steps of a training.
-    delay : float
+    delay : float, default DELAY
         Delay of grokking; the accuracies are checked twenty times within it.
-    thresholds : mapping
+    thresholds : mapping, default ACCURACIES
         Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized.
-    seed : int
-    options : mapping
+    seed : int, default 0
+        Seed of all networks.
+    options : mapping, optional
         Other arguments of `nets.train`.
     store : Path, optional
         Directory that keeps the ensembles. Complete ensembles are not trained again, and unfinished ones are
         resumed. Those of other versions of the code or of the libraries are ignored.
-    progress : bool
+    progress : bool, default False
+        Whether to show progress bars on stderr.
+
+    Raises
+    ------
+    InputError
+        If an axis is no hyperparameter or has values that are not allowed, or an argument is out of range.
     """
 
     model: Any
@@ -86,11 +94,18 @@ class Training:
                 raise InputError(f"{name} must be greater than 0 and at most 1, got {value:g}")
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
-        """Map the phases of the plane."""
+        """Map the phases of the plane; `refinement` says where and how often networks are added."""
         return phase_diagram(self.x, self.y, self, refinement, delay=self.delay)
 
     def __call__(self, points: Sequence[Point], first: int) -> NDArray[np.float64]:
-        """Train a network at each point; return its number and its steps to both thresholds (runs, 3)."""
+        """Train a network at each point of the plane, the first of which has the number `first`.
+
+        Returns
+        -------
+        ndarray of float64, shape (points, 3)
+            Number of each network, and its steps to the training and to the validation threshold, NaN if
+            never.
+        """
         settings = [{self.x.name: x, self.y.name: y} for x, y in points]
         keys = [
             tuple(value for name, value in setting.items() if name not in PER_MEMBER) for setting in settings
@@ -106,7 +121,7 @@ class Training:
         return found
 
     def _ensemble(self, settings: Sequence[Mapping[str, float]], first: int) -> NDArray[np.float64]:
-        """Train networks that differ only in settings that may differ within an ensemble."""
+        """Train networks that differ only in rates and scales; return their steps (runs, 2) to thresholds."""
         own = {name: [setting[name] for setting in settings] for name in settings[0] if name in PER_MEMBER}
         common = {name: value for name, value in settings[0].items() if name not in own}
         model = _changed(self.model, common)
@@ -142,13 +157,13 @@ class Training:
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:
-    """Return the steps (runs, 2) to both thresholds."""
+    """Return the steps (runs, 2) to both thresholds that a training has recorded."""
     names = ("steps_to_train_accuracy", "steps_to_validation_accuracy")
     return np.stack([np.asarray(trained.observables[name])[:, -1] for name in names], axis=1)
 
 
 def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
-    """Return the model with other values of its fields."""
+    """Return a model with other values of its fields; other settings are ignored."""
     own = {name: value for name, value in settings.items() if name not in SETTINGS}
     if isinstance(getattr(model, "hidden", None), tuple) and "hidden" in own:
         own["hidden"] = (own["hidden"],) * len(model.hidden)
@@ -156,7 +171,7 @@ def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def is_whole(model: Any, name: str) -> bool:
-    """Return whether a hyperparameter takes whole numbers only; refuse names that are not hyperparameters.
+    """Return whether a hyperparameter of a model, or of its training, takes whole numbers only.
 
     Raises
     ------
@@ -188,7 +203,10 @@ def axis(
     scale: Literal["linear", "log"] | None = None,
     label: str = "",
 ) -> Axis:
-    """Return the axis of a hyperparameter, by default logarithmic if it spans a factor of 10."""
+    """Return the axis of a hyperparameter, by default logarithmic if it spans a factor of 10.
+
+    The arguments are those of `analysis.Axis`. Whether it takes whole numbers follows from the model.
+    """
     if scale is None:
         scale = "log" if 0 < 10 * low <= high else "linear"
     return Axis(name, low, high, cells, scale, is_whole(model, name), label)
@@ -296,7 +314,22 @@ def phase_diagram_of_networks(
 
 
 def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -> list[Path]:
-    """Write cells, runs and shares of the phases of diagrams by title, as CSV."""
+    """Write cells, runs and shares of the phases of diagrams as CSV files.
+
+    Parameters
+    ----------
+    out : Path
+        Directory to write to.
+    name : str
+        First part of the names of the files.
+    diagrams : mapping of str to PhaseDiagram
+        Diagrams by title, which is a column of the tables if there are several.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
     tables: dict[str, list[dict[str, Any]]] = {"": [], "-runs": [], "-shares": []}
     for title, diagram in diagrams.items():
         first = {"diagram": title} if len(diagrams) > 1 else {}
@@ -312,7 +345,7 @@ def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns with "never" where steps are NaN."""
+    """Return the columns of a run for a table, with "never" where steps are NaN."""
     steps = ("train_steps", "validation_steps")
     return {**row, **{name: or_never(row[name]) for name in steps}}
 
@@ -326,7 +359,7 @@ def or_never(steps: float) -> int | str:
 
 
 def summary(diagram: PhaseDiagram) -> list[str]:
-    """Describe cells, runs, and shares of the phases in the plane in sentences."""
+    """Describe a diagram in sentences: its cells, its runs, and the share of each phase in the plane."""
     cells = diagram.cells
     unclear = sum(not diagram.decided(cell) for cell in cells)
     each = [len(cell.runs) for cell in cells]

@@ -245,7 +245,7 @@ class Architecture:
         return dense(parameters, "output", self.hidden(parameters, inputs))
 
     def _combined(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
-        """Return the input of the first dense layer, (runs, examples, sizes[0])."""
+        """Return the input of the first dense layer, (runs, examples, sizes[0]), for some inputs."""
         if self.combine == "data":
             return inputs
         pairs = embedded(parameters[EMBEDDING], inputs)
@@ -296,7 +296,25 @@ def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
 def draw_layer(
     name: str, initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
-    """Draw the weight (inputs, outputs) and the bias (1, outputs) of one dense layer."""
+    """Draw the initial weight and bias of one dense layer.
+
+    Parameters
+    ----------
+    name : str
+        Name of the layer, with which the names of its parameters begin.
+    initialisation : str
+        Distribution: "pytorch", as `torch.nn.Linear` draws weights and biases, or one of the Kaiming and
+        Xavier rules, with biases of 0.
+    inputs, outputs : int
+        Widths of the layers before and after it.
+    generator : numpy.random.Generator
+        Random stream.
+
+    Returns
+    -------
+    dict of str to ndarray of float64
+        Weight (inputs, outputs) and bias (1, outputs).
+    """
     weight = _weights(initialisation, inputs, outputs, generator)
     if initialisation == "pytorch":
         bias = generator.uniform(-(inputs**-0.5), inputs**-0.5, (1, outputs))
@@ -306,7 +324,21 @@ def draw_layer(
 
 
 def dense(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tensor":
-    """Apply one dense layer to states (runs, examples, inputs), and return (runs, examples, outputs)."""
+    """Apply one dense layer of all members at once.
+
+    Parameters
+    ----------
+    parameters : dict of Tensor
+        Parameters by name, each with a first axis of length runs.
+    name : str
+        Name of the layer, which may lack a bias.
+    states : Tensor, shape (runs, examples, inputs)
+        Its inputs.
+
+    Returns
+    -------
+    Tensor, shape (runs, examples, outputs)
+    """
     import torch
 
     weight, bias = parameters[f"{name}.weight"], parameters.get(f"{name}.bias")

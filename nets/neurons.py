@@ -67,7 +67,25 @@ def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict
 
 
 def all_logits(model: Model, parameters: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the logits (runs, tokens, tokens, tokens) of all ordered pairs; see `Networks.logits`."""
+    """Return the logits of all ordered pairs of tokens.
+
+    Parameters
+    ----------
+    model : Model
+        Model that adds modulo its number of tokens.
+    parameters : mapping of str to ndarray, shape (runs, ...)
+        Parameters by name.
+
+    Returns
+    -------
+    ndarray, shape (runs, tokens, tokens, tokens)
+        Logit of each class c for the pair (a, b), with the axes run, a, b, c.
+
+    Raises
+    ------
+    InputError
+        If the model does not learn such an addition by cross-entropy.
+    """
     import torch
 
     if not adds(model):

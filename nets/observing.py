@@ -65,9 +65,21 @@ class Observer:
         return shapes | {f"steps_to_{name}": () for name in self._thresholds} | {"status": ()}
 
     def measure(self, engine: Engine, step: int, *, all_names: bool = True) -> dict[str, NDArray[Any]]:
-        """Measure all observables of a step, or only those with a threshold; note thresholds and divergence.
+        """Measure the observables of a step, and note thresholds that are reached and members that diverge.
 
-        Returns the values (runs, ...) by name. If all are measured, those of diverged members are NaN.
+        Parameters
+        ----------
+        engine : Engine
+            Engine that trains the ensemble.
+        step : int
+            Number of the step.
+        all_names : bool, default True
+            Whether to measure all observables, or only those with a threshold.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (runs, ...)
+            Values by name. If all are measured, those of diverged members are NaN.
         """
         wanted = set(self._thresholds) | (set(self._names) if all_names else set())
         values: dict[str, NDArray[Any]] = {}
@@ -193,7 +205,7 @@ def _finite(
 
 
 def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
-    """Return the names of observables as a tuple, or refuse one that the model does not have."""
+    """Return the names of observables as a tuple; raise an `InputError` for one that the model lacks."""
     names = (names,) if isinstance(names, str) else tuple(names)
     for name in names:
         if name not in OBSERVABLES:
@@ -213,10 +225,28 @@ def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
 
 
 def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensemble) -> dict[str, float]:
-    """Return thresholds as floats by name, or refuse one that is not allowed."""
+    """Return thresholds as floats by name, or refuse one that is not allowed.
+
+    Parameters
+    ----------
+    thresholds : mapping of str to float, optional
+        Values from 0 to 1 of "train_accuracy", "validation_accuracy" or "quality".
+    ensemble : Ensemble
+        Networks that are trained.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, the model has no such quantity, or a value can never be reached.
+    """
     allowed = ("train_accuracy", "validation_accuracy", "quality")
     for name in thresholds or {}:
         if name not in allowed:
             raise InputError(f"thresholds must be among {', '.join(allowed)}, got {name!r}")
     checked_names(tuple(thresholds or ()), ensemble)
-    return {name: number(f"thresholds[{name!r}]", value) for name, value in (thresholds or {}).items()}
+    found = {}
+    for name, value in (thresholds or {}).items():
+        found[name] = number(f"thresholds[{name!r}]", value)
+        if not 0 <= found[name] <= 1:  # accuracies and the quality are fractions
+            raise InputError(f"thresholds must be from 0 to 1 for {name}, got {found[name]:g}")
+    return found

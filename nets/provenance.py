@@ -27,7 +27,26 @@ EXECUTION = ("keep_start", "out", "overwrite", "resume", "callback", "progress")
 def described(
     given: Mapping[str, Any], engine: Engine, ensemble: Ensemble, batch_size: int | None, names: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the parameters of a trajectory: the arguments of `train`, checked, with defaults filled in."""
+    """Return the parameters of a trajectory: the arguments of `train`, checked, with defaults filled in.
+
+    Parameters
+    ----------
+    given : mapping
+        Arguments of `nets.train`.
+    engine : Engine
+        Engine that trains.
+    ensemble : Ensemble
+        Networks.
+    batch_size : int or None
+        Number of examples in a batch; None for all.
+    names : sequence of str
+        Names of the recorded observables.
+
+    Returns
+    -------
+    dict
+        Values that JSON can hold.
+    """
     model, record, stop = ensemble.model, given["record"], given["stop"]
     computed: dict[str, Any] = {
         "program": "nets.train",
@@ -53,7 +72,13 @@ def described(
 
 
 def model_of(described: Mapping[str, Any]) -> Model:
-    """Restore a model from its type and fields, as a trajectory stores them."""
+    """Restore a model from its type and fields, as a trajectory stores them.
+
+    Raises
+    ------
+    InputError
+        If no imported class has this name.
+    """
     values = dict(described)
     name = values.pop("type")
     types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
@@ -87,7 +112,15 @@ def _digest(value: Any) -> str:
 
 
 def ensemble_of(trajectory: Trajectory) -> Ensemble:
-    """Return an ensemble as it was before training, from the stored arrays or drawn again from the seed."""
+    """Return the ensemble of a trajectory as it was before training.
+
+    It is restored from the stored arrays, or drawn again from the seed.
+
+    Raises
+    ------
+    InputError
+        If the trajectory was not made by `nets.train`, or its model is unknown.
+    """
     made = trajectory.parameters
     if made.get("program") != "nets.train":
         raise InputError(

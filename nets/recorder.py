@@ -38,8 +38,8 @@ class Recorder:
         When to record: every k-th step, ``"log:n"`` for about n steps a decade, ``"1:100,50"`` for every step
         up to 100 and then every fiftieth, or a list of steps. The last step is always recorded.
     parameters : mapping, optional
-        How the network is trained, in values that JSON can hold. ``{"model": {"modulus": 7}}`` tells
-        `analysis.compare` that tokens are added modulo 7; without it, their number is taken as the modulus.
+        How the network is trained, in values that JSON can hold. ``{"modulus": 7}`` tells `analysis`
+        that tokens are added modulo 7; without it, their number is taken as the modulus.
     checkpoint : mapping of str to objects, optional
         Objects with ``state_dict`` and ``load_state_dict``, such as the model and the optimizer. Their state
         is saved in ``path.checkpoint`` every half minute, with the state of PyTorch's random numbers.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import whole_number
+from physics.checks import LARGEST, whole_number
 from physics.errors import InputError
 
 FRAMES_A_DECADE = 20
@@ -46,7 +46,7 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     if isinstance(record, str):
         logarithmic = re.fullmatch(r"log(?::(\d+))?", record)
         if logarithmic:
-            density = whole_number("record 'log:n'", _number(logarithmic[1] or FRAMES_A_DECADE), 1)
+            density = _density(logarithmic[1])
             count = int(np.ceil(density * np.log10(steps))) + 1
             return np.unique(np.append(0, np.geomspace(1, steps, count).round().astype(np.int64)))
         if re.fullmatch(r"(\d+:\d+,)+\d+", record):
@@ -70,9 +70,25 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
 
 
 def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
-    """Return a function that decides for each step whether to record it, for loops of unknown length."""
+    """Return a function that decides for each step whether to record it, for loops of unknown length.
+
+    Parameters
+    ----------
+    record : int, str or sequence of int
+        When to record, as in `recording_steps`.
+
+    Returns
+    -------
+    callable
+        Function of the number of a step that returns a bool.
+
+    Raises
+    ------
+    InputError
+        If `record` has none of these forms.
+    """
     if isinstance(record, str) and (logarithmic := re.fullmatch(r"log(?::(\d+))?", record)):
-        density = whole_number("record 'log:n'", int(logarithmic[1] or FRAMES_A_DECADE), 1)
+        density = _density(logarithmic[1])
 
         def on_grid(step: int) -> bool:
             near = round(density * math.log10(step)) if step else 0
@@ -97,6 +113,14 @@ def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
         return set(recording_steps(record, max(last, 1)).tolist()).__contains__
     every = whole_number("record", int(record) if isinstance(record, str) else record, 1)
     return lambda step: step % every == 0
+
+
+def _density(digits: str | None) -> int:
+    """Return how many frames a decade of steps gets, which ``"log:n"`` says and ``"log"`` leaves open."""
+    density = _number(digits or FRAMES_A_DECADE)
+    if not 1 <= density <= LARGEST:
+        raise InputError(f"record must ask for 1 to {LARGEST} frames in each decade, got 'log:{digits}'")
+    return density
 
 
 def _number(digits: str | int) -> int:

@@ -155,7 +155,7 @@ class Task:
         return training, validating
 
     def _indices(self, name: str, value: Any) -> NDArray[np.int64]:
-        """Return checked indices of examples in increasing order."""
+        """Return checked indices of examples in increasing order; messages call the argument `name`."""
         indices = np.asarray(value)
         if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
             raise InputError(f"{name} must be a non-empty list of numbers of examples, got {value!r}")
@@ -171,8 +171,19 @@ class Task:
 def modular_addition(tokens: int, *, ordered: bool = False, whole: bool = False) -> Task:
     """Return the task of addition modulo `tokens`: pairs with the label (a + b) mod tokens.
 
-    The pairs are unordered, a ≤ b (Musat §3), or all tokens² ordered ones (Ding et al. §2). `whole` says
-    whether training may use all of them.
+    Parameters
+    ----------
+    tokens : int
+        Number of tokens, which is the modulus.
+    ordered : bool, default False
+        Whether the pairs are all tokens² ordered ones (Ding et al. §2), or the unordered ones, a ≤ b (Musat
+        §3).
+    whole : bool, default False
+        Whether training may use all of them.
+
+    Returns
+    -------
+    Task
     """
     inputs = _pairs(tokens, ordered)
     return Task(inputs, inputs.sum(axis=1) % tokens, tokens, whole=whole)

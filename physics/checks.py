@@ -47,7 +47,8 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
     if number < minimum:
         raise InputError(f"{name} must be at least {minimum}, got {number}")
     if number > LARGEST:
-        raise InputError(f"{name} must be at most {LARGEST}, got {'more' if number > 10**30 else number}")
+        got = f"a number of {math.floor(math.log10(number)) + 1} digits" if number > 10**30 else number
+        raise InputError(f"{name} must be at most {LARGEST}, got {got}")
     return number
 
 

@@ -193,9 +193,9 @@ def starts(
         If the positions are not finite or of a wrong shape.
     """
     if initial is None:
-        what = f"the return value of {name_of(system)}.start"
         drawn = np.empty((runs, *one))
         for run, child in enumerate(run_seeds(seed, runs, first_run)):
+            what = f"the return value of {name_of(system)}.start for run {first_run + run}"
             start = finite_array(what, system.start(np.random.default_rng(child)))
             if start.shape != one:
                 raise InputError(f"{what} must have the shape {one}, got {start.shape}")

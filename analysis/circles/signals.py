@@ -21,12 +21,15 @@ OBSERVABLE = "fourier_signals"
 class Signals:
     """Fourier signals of one run in a window of steps, which `signals_of` returns.
 
+    An embedding of p tokens has one signal for each frequency k = 1 … K with K = ⌊p/2⌋: the norm of its
+    discrete Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding, Section 3).
+
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
         Step of each frame.
     values : ndarray of float64, shape (frames, K)
-        Signals ‖F_k‖ of the frequencies k = 1 … K, with K = ⌊p/2⌋.
+        Signals ‖F_k‖ of the frequencies k = 1 … K.
     survivors : list of int
         Frequencies that survive in the last frame of the whole run.
     """
@@ -40,12 +43,15 @@ class Signals:
 class Circles:
     """Fourier signals of an ensemble over time, and which circles survive; `circles_of` returns them.
 
+    An embedding of p tokens has one signal for each frequency k = 1 … K with K = ⌊p/2⌋: the norm of its
+    discrete Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding, Section 3).
+
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
         Step of each frame.
     signals : ndarray of float64, shape (runs, frames, K)
-        Signals ‖F_k‖ of the frequencies k = 1 … K, with K = ⌊p/2⌋.
+        Signals ‖F_k‖ of the frequencies k = 1 … K.
     survived : ndarray of bool, shape (runs, K)
         Which circles survive in the last frame of the whole run.
     """
@@ -72,16 +78,18 @@ class Circles:
     def gradient(self, at: int = 4) -> Array:
         """Return the change of the signals per step in the recorded interval that ends at a step.
 
+        This is the initial gradient of a signal, by which Ding et al. predict which circles survive.
+
         Parameters
         ----------
         at : int, default 4
             Step at which the interval ends, at least 1. If it is not recorded, the next recorded step is
-            used.
+            used; if it is not after the first recorded step, the second one.
 
         Returns
         -------
         ndarray of float64, shape (runs, K)
-            Change per step of each signal.
+            Change per step of the signal of each frequency k = 1 … K, with K = ⌊p/2⌋ for p tokens.
 
         Raises
         ------

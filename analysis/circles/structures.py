@@ -101,9 +101,29 @@ def class_names(operation: Operation) -> str:
 
 
 def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation | None:
-    """Return the operation that the parameters of a trajectory record, or None if they record none."""
+    """Return the operation that the parameters of a trajectory record, or None if they record none.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Parameters of a trajectory. The entries ``modulus`` and ``group`` of the system, of the model, or of
+        the trajectory itself, as users of `nets.Recorder` give them, tell the operation. Without them it
+        follows from the type of the system or the model.
+    tokens : int
+        Number of tokens, which is the modulus of the systems and models of the papers.
+
+    Returns
+    -------
+    Operation or None
+
+    Raises
+    ------
+    InputError
+        If the group has no Cayley table of a finite group, or the modulus is not allowed.
+    """
     system, model = parameters.get("system") or {}, parameters.get("model") or {}
-    made = system or model
+    own = {name: parameters[name] for name in ("modulus", "group") if name in parameters}
+    made = own | dict(system or model)
     group = made.get("group")
     if group is not None:
         named = isinstance(group, Mapping)

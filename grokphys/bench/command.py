@@ -21,12 +21,15 @@ def bench(
 ) -> int:
     """Measure the speed of this package against references that do the same work in the same run.
 
-    Prints a table for each benchmark, and writes it as JSON.
+    Speeds are given as ratios to the reference, because seconds would depend on the machine and its load. The
+    command prints a table for each benchmark, and writes all numbers as JSON.
 
     Example: grokphys bench particles --budget quick
 
     Args:
-        names: Benchmarks to run, such as theory. Without names all run except gpu.
+        names: Benchmarks to run: theory (closures and quality of the effective theory), particles (forces and
+            simulation), nets (training), ode (laws of motion), start (first calls in new processes) and gpu
+            (training and forces on a CUDA device). Without names all run except gpu.
         directory: Directory to write to. It will hold NAME.json for each benchmark.
         budget: How much to compute. quick takes seconds to minutes, default computes what this package
             reports, and paper lets the references run at the largest sizes.

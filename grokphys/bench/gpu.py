@@ -64,7 +64,27 @@ def _models() -> dict[str, Model]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of the measurements."""
+    """Sizes of the measurements.
+
+    Attributes
+    ----------
+    device : str
+        Device that is compared with the CPU.
+    graphs : bool
+        Whether to measure captured CUDA graphs too.
+    minutes, timing_s : float
+        Minutes that all parts together may take, and seconds that a contender may take in a round.
+    rounds : int
+        Number of rounds in which the contenders are timed in turn.
+    checked : dict of str to Model
+        Models by name, for which the devices are compared.
+    timed, members
+        Names of the models whose steps are timed, and sizes of their ensembles.
+    trained, networks, steps
+        Name of the model that is trained at the paper's setting, its number of members, and the last step.
+    chunks : tuple of int
+        Numbers of members at a time for which the memory is measured.
+    """
 
     device: str = "cuda"
     graphs: bool = True
@@ -97,7 +117,10 @@ def bench_gpu(
 
 
 def run(plan: Plan, out: Path) -> int:
-    """Run all parts of a plan, and return 1 if the devices disagree or a part failed, otherwise 0."""
+    """Run all parts of a plan, print their tables, and write all rows to the JSON file `out`.
+
+    The exit status is 1 if the devices disagree or a part failed, and otherwise 0.
+    """
     make_directory(out.parent)
     began = monotonic()
     result: dict[str, Any] = {"machine": {**machine(), **_device(plan)}, "minutes": plan.minutes}
@@ -133,7 +156,7 @@ def _device(plan: Plan) -> Row:
 
 
 def _tried(what: Row, measure: Callable[[], Row]) -> Row:
-    """Return the row that a measurement gives, or a row with the reason why it failed."""
+    """Return the row `what` with the results of a measurement, or with the reason why it failed."""
     try:
         return what | measure()
     except FAULTS as error:
@@ -162,7 +185,10 @@ def _rates(runs: int) -> Any:
 
 
 def agreement(plan: Plan, end: float) -> Iterator[Row]:
-    """Compare three networks of every model on the CPU, in two runs on CUDA, and in captured CUDA graphs."""
+    """Compare three networks of every model on the CPU, in two runs on CUDA, and in captured CUDA graphs.
+
+    It yields a row for each model and number type. No model is begun after `end` (monotonic seconds).
+    """
     for dtype in BOUNDS:
         for name, model in plan.checked.items():
             if monotonic() < end:
@@ -190,12 +216,12 @@ def _agree(plan: Plan, model: Model, dtype: str) -> Row:
 
 
 def _distance(cpu: BatchedEngine, other: BatchedEngine, dtype: str) -> float:
-    """Return the largest difference of a parameter or a loss in float64.
+    """Return how much an ensemble on another device differs from that on the CPU.
 
-    In float32 it is the difference of a loss, or the norm of the difference of all parameters of a member
-    relative to their norm. The first step of AdamW divides a gradient by its size, so that a gradient of pure
-    rounding error, such as that of the biases of attention keys, moves its parameter by the whole learning
-    rate.
+    In float64 this is the largest difference of a parameter or a loss. In float32 it is the difference of a
+    loss, or the norm of the difference of all parameters of a member relative to their norm. The first step
+    of AdamW divides a gradient by its size, so that a gradient of pure rounding error, such as that of the
+    biases of attention keys, moves its parameter by the whole learning rate.
     """
     here, there = cpu.parameters(), other.parameters()
     losses = [np.abs(cpu.losses(part)[0] - other.losses(part)[0]).max() for part in ("train", "validation")]
@@ -213,13 +239,13 @@ def _distance(cpu: BatchedEngine, other: BatchedEngine, dtype: str) -> float:
 
 
 class Stepper:
-    """An engine that takes steps, and waits until the device has computed them."""
+    """An engine that takes steps when it is called, and waits until the device has computed them."""
 
     def __init__(self, engine: BatchedEngine | FusedEngine) -> None:
         self._engine, self._at = engine, 0
 
     def __call__(self, count: int) -> None:
-        """Take `count` steps."""
+        """Take `count` further steps."""
         self._engine.advance(self._at, count, None)
         self._at += count
         _wait()
@@ -231,7 +257,10 @@ def _wait() -> None:
 
 
 def steps(plan: Plan, end: float) -> Iterator[Row]:
-    """Time a step of ensembles of each size on CUDA, on the CPU, and in a plain PyTorch loop, in turn."""
+    """Time a step of ensembles of each size on CUDA, on the CPU, and in a plain PyTorch loop, in turn.
+
+    It yields a row for each model and size. No ensemble is begun after `end` (monotonic seconds).
+    """
     for members in plan.members:
         for name in plan.timed:
             if monotonic() < end:
@@ -240,7 +269,7 @@ def steps(plan: Plan, end: float) -> Iterator[Row]:
 
 
 def _times(plan: Plan, model: Model, members: int) -> Row:
-    """Return the seconds that a step of all networks takes, in rounds in which the contenders take turns."""
+    """Return the seconds that a step of `members` networks takes; the contenders take turns."""
     assert isinstance(model, DenseModel)
     ensemble = draw(model, runs=members, seed=0)
     chunk = min(members, LARGEST_CHUNK)
@@ -282,7 +311,10 @@ def _loop(model: DenseModel, device: str) -> Callable[[int], None]:
 
 
 def memory(plan: Plan, end: float) -> Iterator[Row]:
-    """Measure the peak memory and the time of a step for chunks of several numbers of networks."""
+    """Measure the peak memory and the time of a step for several numbers of networks at a time.
+
+    It yields a row for each number. No measurement is begun after `end` (monotonic seconds).
+    """
     ensemble = draw(plan.checked[plan.trained], runs=plan.networks, seed=0)
     for chunk in plan.chunks:
         if monotonic() < end and plan.device == "cuda":
@@ -310,7 +342,10 @@ def _peak(ensemble: Ensemble, device: str, chunk: int) -> Row:
 
 
 def training(plan: Plan, end: float) -> Iterator[Row]:
-    """Train networks at the paper's setting until the time is over, and count the circles that survive."""
+    """Train networks at the paper's setting until `end` (monotonic seconds).
+
+    It yields rows with accuracies and surviving circles, after ever more steps.
+    """
     if monotonic() < end:
         try:
             yield from _trained(plan, end)
@@ -341,7 +376,7 @@ def _trained(plan: Plan, end: float) -> Iterator[Row]:
 
 
 def _state(networks: nets.Training) -> Row:
-    """Return the accuracies of the networks, and the number of circles of each."""
+    """Return the accuracies and losses of the networks, and how many circles survive in each, as a row."""
     row: Row = {}
     for part in ("train", "validation"):
         loss, accuracy = networks.losses(part)

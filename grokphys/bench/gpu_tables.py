@@ -10,7 +10,7 @@ LEARNING_RATE, WEIGHT_DECAY = 0.01, 0.5
 
 
 def agreement_table(rows: list[Row]) -> Table:
-    """Return the table of differences between the devices."""
+    """Return the rows of the part "agreement" as a table: differences between the devices."""
     return table(
         f"Against the CPU after {FEW} and {MANY} steps: in float64 the largest difference of a parameter or "
         f"a loss, at most\n{BOUNDS['float64']:.0e} after {FEW}; in float32 that of a loss, or the relative "
@@ -31,7 +31,7 @@ def agreement_table(rows: list[Row]) -> Table:
 
 
 def steps_table(rows: list[Row]) -> Table:
-    """Return the table of the time of a step, relative to the references."""
+    """Return the rows of the part "steps" as a table: the time of a step, relative to the references."""
     return table(
         "A step of all members, and how many times as long others take: median [least, most] of rounds.\n"
         "The loop is plain PyTorch on the device, one member after the other: the time of one, times all.",
@@ -48,7 +48,7 @@ def steps_table(rows: list[Row]) -> Table:
 
 
 def memory_table(rows: list[Row]) -> Table:
-    """Return the table of the memory of a chunk."""
+    """Return the rows of the part "memory" as a table: memory by the number of members at a time."""
     return table(
         "Memory by the members whose activations exist at a time, and a step of all of them.",
         rows,
@@ -64,7 +64,7 @@ def memory_table(rows: list[Row]) -> Table:
 
 
 def training_table(rows: list[Row]) -> Table:
-    """Return the table of the training."""
+    """Return the rows of the part "training" as a table: accuracies and circles over the steps."""
     return table(
         f"Networks trained at learning rate {LEARNING_RATE:g} and weight decay {WEIGHT_DECAY:g} on 80 % of "
         "the pairs; means with 95 % intervals.",

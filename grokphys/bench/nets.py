@@ -54,7 +54,12 @@ ACTIVATIONS = {
 
 
 class PlainNetwork(torch.nn.Module):
-    """One member of a model with an architecture, written in plain PyTorch."""
+    """One member of a model with an architecture in plain PyTorch, the reference of the benchmark.
+
+    Embeddings of a pair are added, concatenated or, as square matrices, multiplied, as the architecture of
+    the `model` says. A two-layer network ("neurons") activates their sum at once, and its layers have no
+    biases. The initial parameters are those of PyTorch.
+    """
 
     def __init__(self, model: DenseModel) -> None:
         super().__init__()
@@ -66,7 +71,7 @@ class PlainNetwork(torch.nn.Module):
         )
 
     def forward(self, pairs: Tensor) -> Tensor:
-        """Return outputs (examples, outputs) for pairs of tokens (examples, 2)."""
+        """Return the outputs (examples, outputs) for pairs of tokens (examples, 2) of type int64."""
         first, second = self.embedding(pairs[:, 0]), self.embedding(pairs[:, 1])
         activate = ACTIVATIONS[self.architecture.activation]
         if self.architecture.combine in ("sum", "neurons"):
@@ -96,7 +101,11 @@ def plain_steps(
     device: str = "cpu",
     train_fraction: float = 0.8,
 ) -> Callable[[], None]:
-    """Return a call that takes `steps` steps of one network, by autograd and `torch.optim.AdamW`."""
+    """Return a function that trains one network by autograd and `torch.optim.AdamW`, as a reference.
+
+    Each of its calls takes `steps` steps on all training examples, and with `validate` also evaluates the
+    loss on the others in each step. The learning rate is 0.01 and the weight decay 0.5.
+    """
     ensemble = draw(model, runs=1, seed=0, train_fraction=train_fraction)
     network = PlainNetwork(model).to(device, dtype)
     optimiser = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.5)
@@ -148,7 +157,7 @@ def bench_nets(*, out: Path = Path("results/bench-nets.json"), budget: Budget = 
 
 
 def _ensembles(part: int) -> dict[str, dict[str, Any]]:
-    """Return the ensemble that each comparison trains: its model, runs and steps."""
+    """Return the options of `nets.train` for each comparison; `part` divides the numbers of steps."""
     cells = [(10.0**rate, decay) for rate in np.linspace(-4, -2, 10) for decay in np.linspace(0, 10, 10)]
     return {
         "constant attention, 100 networks": {
@@ -183,7 +192,10 @@ def _train(options: dict[str, Any], **more: Any) -> None:
 
 
 def _references(part: int) -> dict[str, dict[str, tuple[Callable[[], Any], int]]]:
-    """Return the references of each comparison, with the number of steps of one network that each takes."""
+    """Return the references of each comparison: a call, and the number of steps of one network it takes.
+
+    `part` divides the numbers of steps.
+    """
     attention, mlp, neurons = nets.ConstantAttention(), nets.EmbeddingMLP(), nets.TwoLayer()
     few = max(3, 200 // part)
     return {
@@ -209,7 +221,7 @@ def _references(part: int) -> dict[str, dict[str, tuple[Callable[[], Any], int]]
 
 
 def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
-    """Time one step of one network, in turn for ours and each reference."""
+    """Return rows with the time of one step of one network, for ours and each reference in turn."""
     rows, references = [], _references(part)
     for name, options in _ensembles(part).items():
         first = seconds(partial(_train, {**options, "steps": 1}, record=[1], thresholds=None, track=None))
@@ -256,7 +268,7 @@ def _best_threads(call: Callable[[], Any]) -> int:
 
 
 def multiply_adds(model: DenseModel) -> int:
-    """Count the multiply-adds of one full-batch step, with the first layer computed once for each token.
+    """Count the multiply-adds of a step on all training examples, with the first layer once per token.
 
     A two-layer network sees each unordered pair once, and needs no product before its activation.
     """
@@ -279,7 +291,7 @@ def _product_rate(rounds: int) -> float:
 
 
 def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
-    """Compare the time of a training on all cores with that on one core."""
+    """Return how many times as long a training takes on one core as on all cores."""
     options, threads = _ensembles(part)[name], numba.get_num_threads()
     call = partial(_train, options), 1
     took = in_turn(
@@ -292,7 +304,7 @@ def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
 
 
 def _recording(rounds: int, part: int) -> dict[str, Any]:
-    """Compare recording every step with not recording; measure the peak memory for two lengths."""
+    """Compare recording every step with not recording, and measure the peak memory for two lengths."""
     steps = max(20, 200 // part)
     ratios = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -320,7 +332,7 @@ def _recording(rounds: int, part: int) -> dict[str, Any]:
 
 
 def _table_1(networks: int) -> None:
-    """Time all networks of Musat's Table 1, and report their final structures."""
+    """Train the networks of Musat's Table 1, so many at each weight decay, and find their structures."""
     for weight_decay in WEIGHT_DECAYS:
         trajectory = nets.train(runs=networks, weight_decay=weight_decay, record=[2000])
         structures(trajectory.final)

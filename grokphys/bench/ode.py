@@ -59,6 +59,16 @@ def signal_problems(count: int) -> list[tuple[Array, Array]]:
     """Return states and increments of the example run and of variants, which are equally collinear.
 
     A variant scales every signal by up to 5 % and adds noise that is smooth in time.
+
+    Parameters
+    ----------
+    count : int
+        Number of problems; the first is the example run itself.
+
+    Returns
+    -------
+    list of pair of ndarray of float64, shape (frames, K)
+        Signals, and their changes to the next frame.
     """
     real = ding.signals_of(Trajectory.open(embedded_trajectory()), 0, 1000)[0].values
     generator = np.random.default_rng(0)
@@ -73,7 +83,14 @@ def signal_problems(count: int) -> list[tuple[Array, Array]]:
 
 
 def lasso_rows(budget: Budget) -> list[Row]:
-    """Fit all targets of 100 trajectories, and compare with scikit-learn on some targets of the first one."""
+    """Fit all targets of 100 trajectories by Lasso, and compare with scikit-learn on some targets.
+
+    Returns
+    -------
+    list of Row
+        Times for one target, and the largest error of a coefficient, for scikit-learn with and without a Gram
+        matrix. The budget says how many targets of the first trajectory scikit-learn fits.
+    """
     problems = signal_problems(100)
     batch_lasso(problems[:1], alpha=ALPHA)
     found = batch_lasso(problems, alpha=ALPHA)
@@ -110,7 +127,7 @@ def lasso_rows(budget: Budget) -> list[Row]:
 
 
 def least_squares_rows() -> list[Row]:
-    """Fit 29 targets by least squares, and compare with scikit-learn, which fits one target after another."""
+    """Fit 29 targets by least squares, and compare the time with scikit-learn, one target after another."""
     X, Y = signal_problems(1)[0]
     ours = best(lambda: LinearODERegressor(penalty=None).fit(X, Y))
     theirs = best(lambda: [LinearRegression().fit(X, y) for y in Y.T], 2)
@@ -126,7 +143,10 @@ def least_squares_rows() -> list[Row]:
 
 
 def solution_rows() -> list[Row]:
-    """Compare the exact solution with an integrator of tolerance 1e-12, also for a singular matrix."""
+    """Compare the exact solution of ``dx/dt = A x + b`` with an integrator of tolerance 1e-12.
+
+    One of the two matrices is singular.
+    """
     generator = np.random.default_rng(2)
     singular = generator.standard_normal((6, 3)) @ generator.standard_normal((3, 6)) / 6
     rows = []
@@ -154,7 +174,7 @@ def solution_rows() -> list[Row]:
 
 
 def oscillators() -> tuple[Array, Array]:
-    """Return A and b of two damped oscillators in mixed coordinates."""
+    """Return A (4, 4) and b (4,) of a linear law of two damped oscillators, in mixed coordinates."""
     generator = np.random.default_rng(0)
     pure = np.zeros((4, 4))
     pure[:2, :2] = [[-0.05, 1], [-1, -0.05]]
@@ -164,13 +184,28 @@ def oscillators() -> tuple[Array, Array]:
 
 
 def uneven_times(generator: np.random.Generator, count: int = 200, end: float = 15.0) -> Array:
-    """Return the times of a grid, each shifted by up to 0.4 of the spacing."""
+    """Return times of an even grid, each shifted by up to 0.4 of the spacing.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+        Random stream.
+    count : int, default 200
+        Number of times.
+    end : float, default 15.0
+        Length of the grid.
+
+    Returns
+    -------
+    ndarray of float64, shape (count,)
+        Increasing times from 0.
+    """
     grid = np.arange(count) + generator.uniform(-0.4, 0.4, count)
     return np.asarray((grid - grid[0]) * end / count)
 
 
 def clean_rows() -> list[Row]:
-    """Recover a known law from data without noise: the increment map, and the generator from uneven times."""
+    """Recover a known law from data without noise: a map from even times, a flow from uneven ones."""
     A, b = oscillators()
     generator = np.random.default_rng(1)
     x0 = 3 * generator.standard_normal(4)
@@ -199,7 +234,20 @@ def clean_rows() -> list[Row]:
 
 
 def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
-    """Recover a law from data at uneven times with 1 % noise: median relative error of A and b over draws."""
+    """Recover a law from data at uneven times with 1 % noise, by ours and by other packages.
+
+    Parameters
+    ----------
+    draws : int
+        Number of random data sets.
+    missing : list of str
+        Packages that are not installed, which are left out.
+
+    Returns
+    -------
+    list of Row
+        Median relative error of A and b together, and mean time, of each method.
+    """
     A, b = oscillators()
     generator = np.random.default_rng(3)
     errors: dict[str, list[float]] = {}
@@ -246,7 +294,10 @@ def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
 
 
 def analyze_rows(files: int) -> list[Row]:
-    """Time `grokphys analyze` on files of float32 frames (200, 59, 128), and compare with reading them."""
+    """Time `grokphys analyze` on files of float32 frames (200, 59, 128), and compare with reading them.
+
+    `files` is the number of files.
+    """
     generator = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as directory:
         for k in range(files):
@@ -283,13 +334,16 @@ def _pair(fit: Any) -> tuple[Array, Array]:
 
 
 def _error(found: tuple[Array, Array], A: Array, b: Array) -> float:
-    """Return the relative error of A and b together, in the Frobenius norm."""
+    """Return the relative error of the matrix A and the constant b that were found, in the Frobenius norm."""
     true = np.column_stack([A, b])
     return float(np.linalg.norm(np.column_stack(found) - true) / np.linalg.norm(true))
 
 
 def _pydmd(x: Array, t: Array) -> tuple[Array, Array]:
-    """Fit PyDMD's optimized DMD, for uneven times; a row of ones stands for the constant b."""
+    """Return A and b that PyDMD's optimized DMD fits to states x (n, K) at times t (n,).
+
+    A row of ones stands for the constant b.
+    """
     import pydmd
 
     size = x.shape[1]
@@ -300,7 +354,10 @@ def _pydmd(x: Array, t: Array) -> tuple[Array, Array]:
 
 
 def _pysindy(x: Array, t: Array, *, smooth: bool) -> tuple[Array, Array]:
-    """Return PySINDy's fit with a linear library and without a threshold."""
+    """Return A and b that PySINDy fits to states x (n, K) at times t (n,), without a threshold.
+
+    Derivatives are finite differences, which `smooth` smooths.
+    """
     import pysindy
 
     model = pysindy.SINDy(

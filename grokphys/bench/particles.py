@@ -92,9 +92,26 @@ def bench_particles(*, out: Path = Path("results/bench-particles.json"), budget:
 def parts(
     tokens: tuple[int, ...], runs: int, steps: int, rounds: int, sizes: tuple[int, ...]
 ) -> dict[str, Callable[[], Any]]:
-    """Return the measurements: the first size is an ensemble of `runs` over `steps`, the others single runs.
+    """Return the measurements of the benchmark, by name.
 
-    The cost of one evaluation is fitted over `sizes`.
+    Parameters
+    ----------
+    tokens : tuple of int
+        Numbers of particles that are compared with references. The first one is an ensemble, the others are
+        single runs.
+    runs : int
+        Number of runs of the ensemble.
+    steps : int
+        Number of steps.
+    rounds : int
+        Number of rounds in which the contenders are timed in turn.
+    sizes : tuple of int
+        Numbers of particles over which the cost of one evaluation of the forces is fitted.
+
+    Returns
+    -------
+    dict of str to callable
+        Functions without arguments that return results which JSON can hold.
     """
     return {
         "machine": machine,
@@ -110,7 +127,7 @@ def parts(
 
 
 def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, Any]]:
-    """Time a step of one run, in turn for ours and every reference that fits into memory."""
+    """Return rows with the time of a step of one run, for ours and every reference that fits into memory."""
     system = ParticleSystem(tokens)
     start = np.random.default_rng(0).standard_normal((runs, tokens, 2))
     few = start[: max(1, min(runs, 400_000 // system.pair_count**2))]
@@ -135,7 +152,7 @@ def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, 
 
 
 def _limits(rounds: int) -> dict[str, float]:
-    """Measure divisions and fused multiply-adds per second of one core, on an array in its cache."""
+    """Return divisions and fused multiply-adds per second of one core, on an array in its cache."""
     x = np.full(512, 1.5)
     _divide(x, 1)
     factors = np.array([0.1, 0.2, 0.3, 0.15])

@@ -16,12 +16,12 @@ Array = NDArray[np.float64]
 
 
 def samples_of(tokens: int) -> list[Pair]:
-    """Return all unordered pairs of symbols in lexicographic order."""
+    """Return all unordered pairs (i, j) of symbols with i ≤ j < `tokens`, in lexicographic order."""
     return [(i, j) for i in range(tokens) for j in range(i, tokens)]
 
 
 def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
-    """Return all parallelograms of samples (Eq. 1), by a loop over pairs of samples."""
+    """Return all parallelograms (i, j, m, n) of samples, i + j = m + n (Eq. 1), by a loop over pairs."""
     found = []
     for k, (i, j) in enumerate(samples):
         for m, n in samples[k + 1 :]:
@@ -31,7 +31,7 @@ def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
 
 
 def equations(quadruples: Sequence[Quadruple], tokens: int) -> Array:
-    """Return the matrix of the linear equations (Eq. 7), with one row for each parallelogram."""
+    """Return the matrix (parallelograms, tokens) of the equations E_i + E_j - E_m - E_n = 0 (Eq. 7)."""
     A = np.zeros((len(quadruples), tokens))
     for row, (i, j, m, n) in zip(A, quadruples, strict=True):
         row[i] += 1
@@ -42,7 +42,20 @@ def equations(quadruples: Sequence[Quadruple], tokens: int) -> Array:
 
 
 def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
-    """Return n_0, |P(D)| and the ideal accuracy: A(P_0(D)) and each candidate take a rank (Eqs. 12-14)."""
+    """Return what a training set implies, by a rank for it and for each candidate (Eqs. 12 to 14).
+
+    Parameters
+    ----------
+    tokens : int
+        Number of symbols p.
+    training : sequence of pair of int
+        Samples of the training set.
+
+    Returns
+    -------
+    tuple of int, int and float
+        Degrees of freedom n_0, number |P(D)| of implied parallelograms, and ideal accuracy.
+    """
     candidates = parallelograms(samples_of(tokens))
     A = equations(parallelograms(training), tokens)
     rank = np.linalg.matrix_rank(A) if len(A) else 0
@@ -61,7 +74,19 @@ def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
 
 
 def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
-    """Return the gradient of ℓ_0/Z_0 (Eq. 25) from an array (n, 4) of parallelograms."""
+    """Return the gradient of the effective loss ℓ_0/Z_0 (Eq. 25).
+
+    Parameters
+    ----------
+    E : ndarray of float64, shape (tokens, dim)
+        Embedding.
+    quadruples : ndarray of int, shape (n, 4)
+        Parallelograms.
+
+    Returns
+    -------
+    ndarray of float64, shape (tokens, dim)
+    """
     i, j, m, n = quadruples.T
     d = E[i] + E[j] - E[m] - E[n]
     norm = np.sum(E**2)
@@ -73,7 +98,22 @@ def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
 
 
 def quality(E: Array, quadruples: Sequence[Quadruple], delta: float) -> float:
-    """Return the RQI of one embedding (Eqs. 2, 3), by a loop over P_0."""
+    """Return the representation quality index (RQI) of one embedding, by a loop over P_0 (Eqs. 2, 3).
+
+    Parameters
+    ----------
+    E : ndarray of float64, shape (tokens, dim)
+        Embedding.
+    quadruples : sequence of (i, j, m, n)
+        All parallelograms of the data set.
+    delta : float
+        Tolerance of a distance, in units of the standard deviation of the embedding.
+
+    Returns
+    -------
+    float
+        Fraction of the parallelograms that the embedding has.
+    """
     E = (E - E.mean(axis=0)) / E.std(axis=0)
     found = 0
     for i, j, m, n in quadruples:

@@ -28,7 +28,19 @@ def _pairs(tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
 
 
 def numpy_forces(positions: Array, softening: float = 0.1) -> Array:
-    """Compute all pairs of pair sums of all runs as arrays, with one product for the sum over pairs."""
+    """Compute the forces by NumPy, from arrays with an entry for each pair of pair sums.
+
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions of the particles.
+    softening : float, default 0.1
+        Length below which attraction and repulsion fade.
+
+    Returns
+    -------
+    ndarray of float64, shape (runs, tokens, dim)
+    """
     first, second, label, holds = _pairs(positions.shape[1])
     same_weight, diff_weight = ParticleSystem(positions.shape[1], positions.shape[2]).weights
     same = label[:, None] == label
@@ -44,7 +56,19 @@ def numpy_forces(positions: Array, softening: float = 0.1) -> Array:
 
 
 def torch_forces(positions: Any, softening: float = 0.1) -> Any:
-    """Compute the forces as `numpy_forces` does, on PyTorch tensors, as one batch."""
+    """Compute the forces by PyTorch, in the same way as `numpy_forces`.
+
+    Parameters
+    ----------
+    positions : Tensor, shape (runs, tokens, dim)
+        Positions of the particles.
+    softening : float, default 0.1
+        Length below which attraction and repulsion fade.
+
+    Returns
+    -------
+    Tensor, shape (runs, tokens, dim)
+    """
     import torch
 
     first, second, label, holds = (torch.from_numpy(array) for array in _pairs(positions.shape[1]))
@@ -89,7 +113,19 @@ def _naive(sums: Array, label: NDArray[np.int64], weights: Array, softening: flo
 
 
 def numba_forces(positions: Array, softening: float = 0.1) -> Array:
-    """Compute the sum by loops over pairs of pair sums and axes, on all cores."""
+    """Compute the forces by loops over pairs of pair sums and axes, compiled by Numba, on all cores.
+
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions of the particles.
+    softening : float, default 0.1
+        Length below which attraction and repulsion fade.
+
+    Returns
+    -------
+    ndarray of float64, shape (runs, tokens, dim)
+    """
     first, second, label, holds = _pairs(positions.shape[1])
     sums = np.ascontiguousarray(positions[:, first] + positions[:, second])
     out = np.empty_like(sums)

@@ -43,7 +43,19 @@ COMMAND = ("-m", "grokphys.cli.main")
 
 
 class Case(NamedTuple):
-    """A timed process. Its `goal`, in units, is for a cold process, or a warm one if it is a command."""
+    """A process whose time is measured.
+
+    Attributes
+    ----------
+    arguments : tuple of str
+        Arguments of Python.
+    goal : float, optional
+        Longest CPU time that we accept, in units (see the module). It is that of a cold process if `kernels`
+        is True, and of a warm one otherwise. By default there is no goal.
+    kernels : bool, default True
+        Whether the process is measured with an empty cache of kernels (cold) and with a full one (warm).
+        Otherwise it is only measured warm.
+    """
 
     arguments: tuple[str, ...]
     goal: float | None = None
@@ -95,7 +107,15 @@ RECORDS = Path("benchmarks/start")
 
 
 class Took(NamedTuple):
-    """Wall-clock seconds and CPU seconds."""
+    """Time that a process has taken.
+
+    Attributes
+    ----------
+    clock : float
+        Wall-clock seconds.
+    core : float
+        CPU seconds of all cores together, of the process and of those that it has started.
+    """
 
     clock: float
     core: float
@@ -121,7 +141,21 @@ def bench_start(*, out: Path = Path("results/bench-start.json"), budget: Budget 
 
 
 def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
-    """Measure cases in turn, `rounds` times, each after the unit of time."""
+    """Measure cases in turn, each after the unit of time, so that a busy machine affects both alike.
+
+    Parameters
+    ----------
+    rounds : int
+        Number of times that each case is measured.
+    cases : mapping of str to Case
+        Cases by name; by default all.
+
+    Returns
+    -------
+    list of Row
+        One row for each case and state of its cache (cold or warm): seconds, ratios to the unit, and the
+        goal.
+    """
     took: dict[tuple[str, str], list[tuple[Took, Took]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = _files(Path(folder), cases)
@@ -153,7 +187,25 @@ def rows(rounds: int, cases: Mapping[str, Case] = CASES) -> list[Row]:
 
 
 def run(arguments: Sequence[str], cache: Path) -> Took:
-    """Run Python with a cache of kernels; raise an error with the last lines of its output if it fails."""
+    """Run Python in a new process, and measure its time.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Arguments of Python.
+    cache : Path
+        Folder in which Numba keeps compiled kernels.
+
+    Returns
+    -------
+    Took
+        Wall-clock and CPU seconds.
+
+    Raises
+    ------
+    RuntimeError
+        If the process fails; the message has the end of its output.
+    """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
     before, began = os.times(), time.perf_counter()
     done = subprocess.run(
@@ -167,13 +219,26 @@ def run(arguments: Sequence[str], cache: Path) -> Took:
 
 
 def newest(folder: Path) -> dict[str, Any]:
-    """Return the newest record of a folder, empty where there is none."""
+    """Return the newest of the records in a folder, or an empty dict if it has none."""
     records: list[dict[str, Any]] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     return max(records, key=lambda record: str(record["made"]["at"]), default={})
 
 
 def regressions(found: Sequence[Row], record: Mapping[str, Any]) -> list[str]:
-    """Return a line for each case whose CPU time, relative to the unit, has grown since a record."""
+    """Return a line for each case whose CPU time, relative to the unit, has grown since a record.
+
+    Parameters
+    ----------
+    found : sequence of Row
+        Rows that `rows` has measured.
+    record : mapping
+        Content of a record; if it is empty, nothing is reported.
+
+    Returns
+    -------
+    list of str
+        Lines for the cases that exceed `SLOWER` times the ratio of the record.
+    """
     before = {(row["what"], row["kernels"]): row["core"]["median"] for row in record.get("rows", ())}
     said = []
     for row in found:
@@ -195,7 +260,7 @@ def _unit(folder: Path) -> Took:
 
 
 def _files(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
-    """Create and return the files that the arguments of cases name."""
+    """Create the files that the arguments of cases name, and return their paths by name."""
     import physics
 
     files = {name: str(folder / f"{name}.h5") for name in ("particles", "networks", "example")}
@@ -215,7 +280,7 @@ def _files(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
 
 
 def _made() -> dict[str, str]:
-    """Return the version of the code, and the date."""
+    """Return the version of the code ("by") and the present date and time ("at")."""
     from physics.trajectory.provenance import code_version
 
     return {"by": code_version(), "at": datetime.now(UTC).isoformat(timespec="seconds")}

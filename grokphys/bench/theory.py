@@ -38,7 +38,10 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
 
 
 def closure_rows(budget: Budget) -> list[Row]:
-    """Time the closure of training sets below, at and above the size at which half of them are complete."""
+    """Time the closure of training sets below, at and above the size at which half of them are complete.
+
+    `budget` says up to which number of symbols the reference runs.
+    """
     sizes = {"quick": (8, 10, 12), "default": (8, 10, 14, 18, 24), "paper": (8, 10, 14, 18, 24, 32)}[budget]
     start = perf_counter()
     closures(Operation(10), random_training_sets(Operation(10), 22))
@@ -78,7 +81,10 @@ def closure_rows(budget: Budget) -> list[Row]:
 
 
 def _transition(p: int) -> float:
-    """Return the size near which training sets of plain addition become complete (p = 8 … 200)."""
+    """Return the size near which training sets of plain addition of p symbols become complete.
+
+    The formula was found for p = 8 … 200.
+    """
     return float(0.5 * p * (np.log(p) + 2))
 
 
@@ -102,7 +108,7 @@ def _closure_row(p: int, size: int, name: str) -> Row:
 
 
 def probability_row(budget: Budget) -> Row:
-    """Time the probability of a unique linear representation at p = 10, with the drawing of the sets."""
+    """Time the probability of a unique linear representation for p = 10, with the drawing of the sets."""
     sets = 1000 if budget == "quick" else 10_000
     operation = Operation(10)
     start = perf_counter()
@@ -145,7 +151,7 @@ def flow_row() -> Row:
 
 
 def gradient_rows() -> list[Row]:
-    """Time the gradient of the complete data set, whose list of parallelograms is the longest."""
+    """Time the gradient for the complete data set, whose list of parallelograms is the longest."""
     rows: list[Row] = []
     sizes = (62, 125, 250, 500)
     times = []
@@ -168,7 +174,7 @@ def gradient_rows() -> list[Row]:
 
 
 def list_row() -> Row:
-    """Time the list of all parallelograms."""
+    """Time the list of all parallelograms for p = 40, and compare it with the reference."""
     operation = Operation(40)
     ours = best(lambda: list_parallelograms(operation))
     start = perf_counter()
@@ -183,7 +189,7 @@ def list_row() -> Row:
 
 
 def quality_row() -> Row:
-    """Time the RQI of an ensemble of embeddings."""
+    """Time the representation quality of 1000 embeddings for p = 10, and compare it with the reference."""
     theory = EffectiveTheory(10)
     states = np.arange(10.0)[:, None] + 0.05 * np.random.default_rng(0).standard_normal((1000, 10, 1))
     ours = best(lambda: representation_quality(states, theory, delta=0.05)) / len(states)

@@ -22,14 +22,26 @@ Calls = Mapping[str, tuple[Callable[[], Any], float]]
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Time one call."""
+    """Return the seconds that one call of a function without arguments takes."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
 
 
 def best(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Return the seconds of the fastest of several calls, after a call that compiles and fills the caches."""
+    """Return the seconds of the fastest of several calls, after a call that compiles and fills the caches.
+
+    Parameters
+    ----------
+    call : callable
+        Function without arguments.
+    repeats : int, default 5
+        Number of timed calls.
+
+    Returns
+    -------
+    float
+    """
     call()
     return min(seconds(call) for _ in range(repeats))
 
@@ -37,9 +49,21 @@ def best(call: Callable[[], Any], repeats: int = 5) -> float:
 def in_turn(
     calls: Calls, rounds: int, before: Callable[[str], Any] = lambda name: None
 ) -> dict[str, list[float]]:
-    """Return the seconds per unit of work of each call; the calls take turns, so that ratios are reliable.
+    """Time several calls in turn, round by round, so that the load of the machine affects all of them alike.
 
-    `before` is called with the name of each call before its turn, and is not timed.
+    Parameters
+    ----------
+    calls : mapping of str to pair of callable and float
+        Functions without arguments by name, each with the number of units of work that a call does.
+    rounds : int
+        Number of rounds.
+    before : callable, optional
+        Function that is called with the name of each call before its turn, and is not timed.
+
+    Returns
+    -------
+    dict of str to list of float
+        Seconds per unit of work of each call in each round.
     """
     took: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -50,17 +74,36 @@ def in_turn(
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return the median, the smallest and the largest value."""
+    """Return the "median", the smallest ("least") and the largest ("most") of some values."""
     return {"median": float(np.median(values)), "least": min(values), "most": max(values)}
 
 
 def ratio(theirs: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
-    """Return how many times as long the reference takes, with the spread over the rounds."""
+    """Return how many times as long the reference takes in each round, as a `spread` over the rounds.
+
+    Parameters
+    ----------
+    theirs, ours : sequence of float, shape (rounds,)
+        Seconds of the reference and of ours.
+    """
     return spread([b / a for a, b in zip(ours, theirs, strict=True)])
 
 
 def against(took: Mapping[str, Sequence[float]], ours: str = "ours") -> list[Row]:
-    """Return a row for each reference that was timed in turn with ours."""
+    """Return a row for each reference that was timed in turn with ours.
+
+    Parameters
+    ----------
+    took : mapping of str to sequence of float
+        Times that `in_turn` returns.
+    ours : str, default "ours"
+        Name of the call that all others are compared with.
+
+    Returns
+    -------
+    list of Row
+        Name, spreads of both times in seconds, and their ratio.
+    """
     return [
         {
             "reference": name,
@@ -74,7 +117,7 @@ def against(took: Mapping[str, Sequence[float]], ours: str = "ours") -> list[Row
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """Return the exponent with which times grow with the size."""
+    """Return the exponent α of the power law ``time ∝ size**α`` that fits best on logarithmic scales."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
@@ -91,7 +134,10 @@ def machine() -> Row:
 
 
 class _Cells(string.Formatter):
-    """A formatter of columns by templates such as `{ours_s:time}`, `{ratio:spread}` or `{peak_bytes:gib}`."""
+    """A formatter of cells by templates, such as `{ours_s:time}`, `{ratio:spread}` or `{peak_bytes:gib}`.
+
+    A number that is absent or None is shown as "-".
+    """
 
     def get_value(self, key: int | str, args: Sequence[Any], row: Mapping[str, Any]) -> Any:
         return row.get(str(key))
@@ -115,7 +161,7 @@ class _Cells(string.Formatter):
 
 
 def duration(value: float) -> str:
-    """Return seconds in a suitable unit."""
+    """Return seconds as text in a suitable unit: s, ms or µs."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if value * scale >= 1 or unit == "µs":
             return f"{value * scale:.3g} {unit}"
@@ -123,7 +169,21 @@ def duration(value: float) -> str:
 
 
 def table(caption: str, rows: Sequence[Row], columns: Mapping[str, str]) -> Table:
-    """Return rows as a table; columns are given by a header and a template with names of numbers of a row."""
+    """Return rows as a table for the terminal and for reports.
+
+    Parameters
+    ----------
+    caption : str
+        Words above the table.
+    rows : sequence of Row
+        Measurements.
+    columns : mapping of str to str
+        Header of each column, and a template of its cells with names of numbers of a row; see `_Cells`.
+
+    Returns
+    -------
+    Table
+    """
     cells = [[_Cells().format(template, **row) for template in columns.values()] for row in rows]
     return Table(caption, list(columns), cells)
 
@@ -139,7 +199,7 @@ TARGETS = {
 
 
 def targets(rows: Sequence[Row]) -> Table:
-    """Return rows of single times, each next to that of its reference and its target."""
+    """Return rows of single times as a table, each next to that of its reference and its target."""
     shown = []
     for row in rows:
         ours, theirs = row.get("ours_s"), row.get("reference_s")
@@ -161,7 +221,24 @@ def measured(
     parts: Mapping[str, Callable[[], Any]],
     tables: Callable[[dict[str, Any]], Sequence[Table]],
 ) -> int:
-    """Measure all parts under a bar, print the tables, and write all numbers to a JSON file."""
+    """Measure all parts under a progress bar, print their tables, and write all numbers to a JSON file.
+
+    Parameters
+    ----------
+    name : str
+        Name of the benchmark.
+    out : Path
+        JSON file to write.
+    parts : mapping of str to callable
+        Functions without arguments, whose results are stored under these names.
+    tables : callable
+        Function of all results that returns the tables.
+
+    Returns
+    -------
+    int
+        Exit status 0.
+    """
     make_directory(out.parent)
     result = {part: parts[part]() for part in progress(tuple(parts), f"bench {name}", "part")}
     for one in tables(result):
@@ -172,5 +249,5 @@ def measured(
 
 
 def rows_of(parts: Sequence[Callable[[], list[Row]]], name: str) -> list[Row]:
-    """Return the rows of several parts, measured under a bar."""
+    """Return the rows of several parts of the benchmark `name`, measured under a progress bar."""
     return [row for part in progress(parts, f"bench {name}", "part") for row in part()]

@@ -23,8 +23,9 @@ def analyze(
 ) -> int:
     """Report the final structures of the embeddings in trajectory files.
 
-    Prints one summary for each file: circles, grid imperfections, surviving frequencies, effective dimension
-    and accuracies. A file that cannot be read is named on stderr and skipped; the exit status is then 1.
+    The command prints one summary for each file: circles, grid imperfections, surviving frequencies,
+    effective dimension and accuracies. A file that cannot be read is named on stderr and skipped; the exit
+    status is then 1.
 
     Example: grokphys analyze 'runs/*.h5' --table runs.csv
 
@@ -70,7 +71,10 @@ def analyze(
 
 
 def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, Any]]]:
-    """Return the summary line of a file, and the columns of each of its runs."""
+    """Return the summary line of a file, and the columns of each of its runs.
+
+    `wanted` says whether to count grid imperfections: "yes", "no", or "auto" for up to 4 dimensions.
+    """
     from analysis.circles.fourier import signals_and_final
     from analysis.circles.geometry import effective_dimension
     from analysis.circles.survival import StoppingRule, survives
@@ -140,7 +144,13 @@ def _neurons(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _weights(trajectory: Trajectory) -> dict[str, Any]:
-    """Return the arguments of `neuron_spectrum` for the last frame of a file."""
+    """Return the arguments of `neuron_spectrum` for the last frame of a file.
+
+    Raises
+    ------
+    InputError
+        If the file was not made by `nets.train`, `nets.Recorder` or the system `FourierLottery`.
+    """
     import nets
 
     made = trajectory.parameters

@@ -101,7 +101,8 @@ def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
 
 def _modulus(trajectory: Trajectory) -> int | None:
     """Return the modulus of the recorded operation; for plain addition, one that no sum reaches."""
-    made = trajectory.parameters.get("system") or trajectory.parameters.get("model") or {}
-    modulus: int | None = made.get("modulus")
+    parameters = trajectory.parameters
+    made = parameters.get("system") or parameters.get("model") or {}
+    modulus: int | None = made.get("modulus", parameters.get("modulus"))
     plain = made.get("type") == "ToyAddition" or (made.get("type") == "EffectiveTheory" and modulus is None)
     return 2 * trajectory.tokens if plain else modulus

@@ -20,9 +20,9 @@ def compare(
 ) -> int:
     """Compare two ensembles: final structures and shapes, motion, and when thresholds are reached.
 
-    Prints the conclusion and the tables, and writes a report with figures and a JSON file with all numbers. A
-    file that cannot be read is named and skipped; the exit status is then 1. Shapes are compared only for
-    equal numbers of tokens.
+    The command prints the conclusion and the tables, and writes a report with figures and a JSON file with
+    all numbers. A file that cannot be read is named and skipped; the exit status is then 1. Shapes are
+    compared only for equal numbers of tokens.
 
     Example: grokphys compare particles.h5 networks.h5 --out comparison.html
 

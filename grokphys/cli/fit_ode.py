@@ -53,13 +53,14 @@ def fit_ode(
             dx/dt for each step (generator).
         first: Number of the first step to fit.
         last: Number of the last step to fit.
-        resamples: Number of times that runs, or blocks of a single run, are resampled. This gives 95 %
-            intervals of the coefficients of a linear law, and how often the penalty keeps each of them, in
-            intervals.csv. 0 means none.
+        resamples: Number of times that the fit of a linear law is repeated on resampled runs, or on
+            resampled blocks of steps if there is a single run. It needs --directory, to which
+            intervals.csv is written: the 95 % interval of each coefficient, and how often the penalty keeps
+            it. 0 means none.
         table: Table to write, as CSV or Parquet. It has one row for each run: file, run, parameters and
             scores.
-        directory: Directory to write to. It will hold coefficients.csv, interactions.csv, scores.json and two
-            figures, coefficients and rollout.
+        directory: Directory to write to. It will hold coefficients.csv, interactions.csv, scores.json, two
+            figures named coefficients and rollout, and with --resamples also intervals.csv.
         overwrite: Replace files that exist.
     """
     from grokphys.report import laws as fits

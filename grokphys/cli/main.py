@@ -63,7 +63,19 @@ Four commands to try first:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status; errors of the user are one sentence on stderr."""
+    """Run the command line, and return its exit status; errors of the user are one sentence on stderr.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words of the command line without the name of the program; by default those of this process.
+
+    Returns
+    -------
+    int
+        0 on success, 1 if a file or a run failed, 2 if an option or a value is not allowed; 130, 141 or 143
+        after an interrupt, a closed output or a termination.
+    """
     warnings.showwarning = _show_warning
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -135,7 +147,10 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 
 def command() -> int:
-    """Run the command line as a process. A signal that comes after its work ends it without a traceback."""
+    """Run the command line as a process, and return its exit status.
+
+    A signal that comes after its work ends it without a traceback.
+    """
     status = main()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

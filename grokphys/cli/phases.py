@@ -118,7 +118,7 @@ def phases(
 
 
 def _settings(model: str, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-    """Return the model and the arguments of `nets.train` that the NAME=VALUE options describe."""
+    """Return the model and the arguments of `nets.train` that the words NAME=VALUE describe."""
     from grokphys.phases import SETTINGS
 
     given = dict(_named(word) for word in words)

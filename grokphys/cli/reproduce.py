@@ -99,7 +99,7 @@ def reproduce(
 
 
 def _redraw(names: Names, docs: Path) -> int:
-    """Draw the pictures of stored results again; return 1 if a recipe was refused."""
+    """Draw the pictures of stored results again in the documentation; return 1 if a recipe was refused."""
     from grokphys.papers.catalogue import recipes
     from grokphys.papers.redraw import redraw
 

@@ -19,6 +19,13 @@ from physics.simulate import simulate as simulate_system
 SYSTEM_OPTIONS = {
     "tokens": given_otherwise("17", "INT", "Number of tokens, at least 3. Each of them is a particle."),
     "dim": given_otherwise("2", "INT", "Number of dimensions, at least 1, of the space of the particles."),
+    "alignment": given_otherwise(
+        "1.0",
+        "FLOAT",
+        "Constant f_a of the alignment. It turns the forces on pair sums of the same class into the same "
+        "direction, and those on pair sums of different classes into opposite directions.",
+    ),
+    "normalise": tyro.conf.arg(help_behavior_hint="(default: on)"),
     "modulus": given_otherwise(
         "the number of tokens",
         "INT",
@@ -49,15 +56,16 @@ def simulate(
 ) -> int:
     """Simulate particles whose pair sums cluster and align, as one ensemble (Musat, Sections 5 and 6).
 
-    Prints how many runs end as a circle, and the mean number of grid imperfections of the other runs. Give
-    --out to keep the trajectory.
+    The command prints how many runs end as a circle, and the mean number of grid imperfections of the other
+    runs. Give --out to keep the trajectory.
 
     Example: grokphys simulate --runs 100 --alignment 2.0 --out particles.h5
 
     Args:
         system: The particles and their forces.
         steps: Number of steps. All particles move once in each step.
-        step_size: Length of a step in the time of the model, which has no unit. It is greater than 0.
+        step_size: Time that passes in one step, greater than 0. It has no unit: an Euler step adds this
+            number times its force to the position of each particle.
         runs: Number of runs. Run k has its own random stream, derived from the seed and k, so it does not
             depend on the other runs.
         record_every: Number of steps from one recorded frame to the next. The first and the last step are

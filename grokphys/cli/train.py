@@ -99,9 +99,9 @@ def train(
 ) -> int:
     """Train a model of the toolkit as an ensemble of networks, which differ in their seeds.
 
-    Settings that are not given are those of the paper that the model comes from. Prints the accuracies, and
-    for constant-attention how many networks end as a circle. Give --out to keep the trajectory of the
-    embeddings.
+    Settings that are not given are those of the paper that the model comes from. The command prints the
+    accuracies, and for constant-attention how many networks end as a circle. Give --out to keep the
+    trajectory of the embeddings.
 
     Example: grokphys train --model constant-attention --runs 100 --weight-decay 1.0 --out networks.h5
 
@@ -123,7 +123,7 @@ def train(
         heads: Number of attention heads in each block.
         width: Number of hidden units of the feed-forward layer in each block.
         causal: Whether the first token is kept from attending to the second, as in a language model.
-        dropout: Rate of dropout in the blocks of the transformer, from 0 to 1.
+        dropout: Rate of dropout in the blocks of the transformer, at least 0 and less than 1.
         data: Images for image-mlp: digits, or the path of the IDX files of MNIST or of an npz archive.
         activation: Activation after the hidden layers of embedding-mlp: silu, relu, tanh or asinh; or of the
             neurons of two-layer: relu, quadratic, silu, tanh or abs.
@@ -146,8 +146,10 @@ def train(
         train_fraction: Fraction of all examples to train on, from 0 to 1. The others are the validation set.
             Only two-layer may train on all.
         shared: Random draws that all networks share: embedding, layers, split, targets or noise.
-        layer_scale: Factor by which the initial weights of the layers are multiplied.
-        embedding_scale: Factor by which the initial embedding is multiplied.
+        layer_scale: Factor, greater than 0, by which the initial weights of the layers are multiplied. With
+            several values, one ensemble is trained for each.
+        embedding_scale: Factor, greater than 0, by which the initial embedding is multiplied. With several
+            values, one ensemble is trained for each.
         record: When to record: every K steps, 'log', 'log:N' (N frames in each decade), '1:1000,100' (every
             step to 1000, then every hundredth), or a list of steps such as 0,10,100.
         observables: What to record in addition to the positions. Losses (in nats or mean squares) and
@@ -156,7 +158,7 @@ def train(
             gradient (of the training loss with respect to the embedding), layers (all other parameters),
             neuron_frequency, neuron_purity, restricted_loss and excluded_loss.
         threshold: Record the first step at which train_accuracy, validation_accuracy or quality reaches a
-            value, such as train_accuracy=0.9.
+            value from 0 to 1, such as train_accuracy=0.9.
         track: Number of steps from one check of the thresholds to the next.
         stop_at_thresholds: Stop training a network when it has reached all thresholds.
         dtype: Number type in which values are computed and stored.

@@ -9,7 +9,11 @@ from grokphys.papers.recipe import RECIPES, Recipe
 
 
 def recipes() -> Mapping[str, Recipe]:
-    """Return all recipes by name, paper by paper, in the order of their items."""
+    """Return all recipes by name: Musat, Liu, Ding, He, then ours, each in the order of its items.
+
+    The modules of the papers are imported on the first call, because importing a module registers its
+    recipes.
+    """
     for folder in (musat, liu, ding, he, beyond):
         for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
             importlib.import_module(module.name)
@@ -19,7 +23,7 @@ def recipes() -> Mapping[str, Recipe]:
 
 
 def _place(name: str) -> tuple[str, int, str]:
-    """Sort key within a paper: the letters of the name, then its number, then the rest."""
+    """Return the key by which recipes of a paper are sorted: letters of the name, its number, the rest."""
     stem, _, rest = name.partition("-")
     digits = "".join(character for character in rest if character.isdigit())
     return (stem, int(digits) if digits and rest[0].isdigit() else 1000, rest)

@@ -1,7 +1,8 @@
-"""Estimates with intervals from the tables of a recipe, by resampling independent units.
+"""Estimates with confidence intervals from the tables of a recipe, by resampling independent units.
 
-Each function takes columns and a confidence level. `groups` names the independent units: rows of one group,
-such as the circles of one network, are drawn or left out together.
+Each function takes columns of equal length n and a confidence level such as 0.95, and returns an `Interval`.
+The argument `groups`, an array (n,), names the independent unit of each row, such as the network of a circle:
+rows of one group are drawn or left out together. By default each row is a unit of its own.
 """
 
 from collections.abc import Callable
@@ -20,15 +21,27 @@ Array = NDArray[np.float64]
 
 
 def exact(value: float) -> Interval:
-    """Return a number that was computed rather than estimated; its interval is the number itself."""
+    """Return the `Interval` of a number that was computed, not estimated: its bounds are the number."""
     return Interval(float(value), float(value), float(value), 1)
 
 
 def share(successes: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return the fraction of truth values (n,) that are true, with Wilson's interval.
+    """Return the fraction of truth values that are true, with its confidence interval.
 
-    With groups, the interval is that of `clustered_proportion`. The count is the number of rows, or of
-    groups.
+    Parameters
+    ----------
+    successes : array_like of bool, shape (n,)
+        Truth values.
+    level : float
+        Confidence level, such as 0.95.
+    groups : array_like, shape (n,), optional
+        Independent unit of each row; by default each row is one.
+
+    Returns
+    -------
+    Interval
+        Wilson's interval, or that of `clustered_proportion` if there are groups. Its count is the number of
+        rows, or of groups.
     """
     hits = np.asarray(successes, np.float64)
     if groups is None:
@@ -39,7 +52,21 @@ def share(successes: Any, level: float, *, groups: Any = None) -> Interval:
 
 
 def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return the mean of values (n,), or of the means of groups, with Student's interval."""
+    """Return the mean of values, with Student's confidence interval.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Values, or truth values.
+    level : float
+        Confidence level, such as 0.95.
+    groups : array_like, shape (n,), optional
+        Independent unit of each row. The result is then the mean of the means of the groups.
+
+    Returns
+    -------
+    Interval
+    """
     array = np.asarray(values, np.float64)
     if groups is not None and len(array):
         own = _numbered(groups)
@@ -48,18 +75,62 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
 
 
 def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return the slope of the least-squares line through points (n,), with a jackknife interval."""
+    """Return the slope of the least-squares line through points, with a jackknife interval.
+
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        Coordinates of the points.
+    level : float
+        Confidence level, such as 0.95.
+    groups : array_like, shape (n,), optional
+        Independent unit of each point; by default each point is one.
+
+    Returns
+    -------
+    Interval
+        Its estimate is NaN if all x are equal.
+    """
     return jackknife(_slope, (x, y), level, groups=groups)
 
 
 def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return Pearson's correlation of points (n,), with a jackknife interval on the scale of Fisher's z."""
+    """Return Pearson's correlation of two columns, with a jackknife interval on the scale of Fisher's z.
+
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        The columns.
+    level : float
+        Confidence level, such as 0.95.
+    groups : array_like, shape (n,), optional
+        Independent unit of each row; by default each row is one.
+
+    Returns
+    -------
+    Interval
+        Its estimate is NaN for fewer than three rows, or if a column is constant.
+    """
     found = jackknife(lambda a, b: np.arctanh(_correlation(a, b)), (x, y), level, groups=groups)
     return found.map(np.tanh)
 
 
 def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return Kendall's τ of points (n,), 1 if y increases with x, with a jackknife interval over groups."""
+    """Return Kendall's τ of two columns, which is 1 if y increases with x, with a jackknife interval.
+
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        The columns.
+    level : float
+        Confidence level, such as 0.95.
+    groups : array_like, shape (n,), optional
+        Independent unit of each row; by default each row is one.
+
+    Returns
+    -------
+    Interval
+    """
 
     def tau(a: Any, b: Any) -> float:
         return float(stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan
@@ -76,15 +147,19 @@ def jackknife(
     ----------
     statistic : callable
         Function of the columns that returns a number.
-    columns : tuple of array_like, shape (n,)
+    columns : tuple of array_like, shape (n,) each
+        Arguments of the statistic.
     level : float
+        Confidence level, such as 0.95.
     groups : array_like, shape (n,), optional
         Group of each row; by default each row is a separate group.
 
-    Notes
-    -----
-    The result is Student's interval of the pseudo-values, with one degree of freedom fewer than groups. If
-    the statistic cannot be computed, from all rows or without one group, there is no interval.
+    Returns
+    -------
+    Interval
+        Student's interval of the pseudo-values, with one degree of freedom fewer than groups. Its count is
+        the number of groups. Its bounds are NaN if there are fewer than three groups, or the statistic cannot
+        be computed from all rows or without one group.
     """
     arrays = [np.asarray(column) for column in columns]
     own = np.arange(len(arrays[0])) if groups is None else _numbered(groups)
@@ -99,7 +174,21 @@ def jackknife(
 
 
 def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.random.Generator], Any]:
-    """Return a `chance` for rules, which permutes one column of a table among all rows or within groups."""
+    """Return a model of chance for rules, which permutes one column of a table.
+
+    Parameters
+    ----------
+    table, column : str
+        Names of the table and of its column.
+    within : str, default ""
+        Name of the column that groups rows, if values are permuted only within groups. By default they are
+        permuted among all rows.
+
+    Returns
+    -------
+    callable
+        Function of tables and a random generator that returns tables with this column permuted.
+    """
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
         rows = tables[table]
@@ -114,7 +203,20 @@ def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.
 
 
 def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.Generator], Any]:
-    """Return a `chance` for rules, which exchanges two columns of a table in about half of its rows."""
+    """Return a model of chance for rules, which exchanges two columns of a table in about half of its rows.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table.
+    first, second : str
+        Names of the columns.
+
+    Returns
+    -------
+    callable
+        Function of tables and a random generator that returns the changed tables.
+    """
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
         rows = tables[table]
@@ -127,7 +229,7 @@ def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.G
 
 
 def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
-    """Return the rows of a table whose columns have these values."""
+    """Return the rows of a table, a mapping of columns by name, whose columns equal the given `values`."""
     chosen = np.ones(len(next(iter(table.values()))), bool)
     for column, value in values.items():
         chosen &= np.asarray(table[column]) == value

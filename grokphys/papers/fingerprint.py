@@ -29,15 +29,25 @@ LIBRARIES = {
 
 @cache
 def fingerprint(*modules: str) -> str:
-    """Return sixteen digits that change with everything that the results of some of our modules depend on.
+    """Return sixteen hexadecimal digits that change if anything changes on which a result depends.
+
+    A stored result keeps the digits of its recipe, so that `grokphys reproduce` knows whether it is up to
+    date.
 
     Parameters
     ----------
     *modules : str
-        Names such as "grokphys.papers.liu.figures_04a_05a". The digits depend on the code, without comments
-        and docstrings, of all our modules that these import anywhere. They also depend on the versions of the
-        `LIBRARIES` that any of them imports, and on the example data if `physics.examples` is among them.
+        Names of modules such as "grokphys.papers.liu.figures_04a_05a". The digits depend on the code, without
+        comments and docstrings, of these modules and of all our modules that they import, directly or not.
+        They also depend on the versions of the `LIBRARIES` that any of them imports, and on the example data
+        if `physics.examples` is among them.
 
+    Returns
+    -------
+    str
+
+    Notes
+    -----
     Parsing the code takes half a second. The digits are therefore cached in the directory of compiled
     kernels, with a digest of everything that they can depend on.
     """
@@ -56,7 +66,7 @@ def fingerprint(*modules: str) -> str:
 
 
 def _state() -> str:
-    """Return a digest of all our code, the versions of the libraries and of Python, and the example data."""
+    """Return a digest of all our code, the versions of Python and the libraries, and the example data."""
     root = Path(__file__).parents[2]
     files = [path for package in HOUSE for path in sorted((root / package).rglob("*.py"))]
     versions = [f"{name} {_version(name)}".encode() for name in LIBRARIES.values()]
@@ -66,7 +76,7 @@ def _state() -> str:
 
 
 def _short(*parts: str | bytes) -> str:
-    """Return sixteen digits that stand for some texts."""
+    """Return the first sixteen hexadecimal digits of a SHA-256 digest of some texts or bytes."""
     whole = hashlib.sha256()
     for part in parts:
         whole.update(hashlib.sha256(part.encode() if isinstance(part, str) else part).digest())
@@ -87,7 +97,20 @@ def _computed(*modules: str) -> str:
 
 
 def dependencies(*modules: str) -> tuple[set[str], set[str]]:
-    """Return our modules that some modules import, directly or not, and the `LIBRARIES` among them."""
+    """Return what some modules depend on.
+
+    Parameters
+    ----------
+    *modules : str
+        Names of modules of this package.
+
+    Returns
+    -------
+    set of str
+        Names of these modules and of all our modules that they import, directly or not.
+    set of str
+        Keys of `LIBRARIES` that any of them imports.
+    """
     found: set[str] = set()
     libraries: set[str] = set()
     waiting = list(modules)
@@ -103,7 +126,7 @@ def dependencies(*modules: str) -> tuple[set[str], set[str]]:
 
 
 def _read(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the code of a module without comments, docstrings and layout, and the names that it imports."""
+    """Return the code of a module without comments, docstrings and layout, and the names it imports."""
     path = _source(name)
     assert path is not None
     return _parsed(path.read_text(encoding="utf-8"))
@@ -123,7 +146,11 @@ def _parsed(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:
-    """Return the names that code imports; ``from a import b`` includes the package unless b is a module."""
+    """Yield the names that parsed code imports.
+
+    For ``from a import b``, where b may be a module or a name in the package a, they are ``a.b`` and, unless
+    b is one of our modules, ``a``.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

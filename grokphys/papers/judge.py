@@ -1,9 +1,10 @@
 """Verdicts: rules that were written before a run, applied to its tables.
 
-All claims of an item are decided together. A claim is decided against chance, or against the paper, if it
-*holds*, *does not hold* or is *not covered*. Holm's procedure controls these decisions: of m claims the most
-decisive is tested at the level α / m, and the remaining ones at α / (m - k) once k are decided. The
-probability that any of these decisions is wrong is therefore at most α = 5 %.
+All claims of an item are decided together, because a test of many claims at 5 % each would often err in one
+of them. A claim is decided against chance, or against the paper, if it *holds*, *does not hold* or is *not
+covered*. Holm's procedure controls these decisions: of m claims the most decisive is tested at the level
+α / m, and the remaining ones at α / (m - k) once k are decided. The probability that any of these decisions
+is wrong is therefore at most α = 5 %.
 
 *Covered* is no such decision, because it says only that nothing contradicts the paper's number. It leaves the
 level of the other decisions unchanged, and requires agreement at 95 % within a margin.
@@ -24,8 +25,18 @@ SLACK = 1e-9
 def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     """Apply all rules of an item to its tables.
 
-    The interval of a claim has the level at which it was decided, or could not be decided. The interval of a
-    number that is covered has 95 %.
+    Parameters
+    ----------
+    rules : tuple of Number or Statement
+        Rules of a recipe.
+    tables : mapping of str to mapping of str to ndarray
+        Tables of its result.
+
+    Returns
+    -------
+    tuple of Claim
+        One for each rule, in their order. The interval of a claim has the level at which it was decided, or
+        could not be decided; that of a number that is covered has 95 %.
     """
     open_, claims = list(range(len(rules))), dict[int, Claim]()
     while open_:
@@ -44,7 +55,23 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
 
 
 def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:
-    """Return the verdict of one rule by an estimate and its interval; it is open if neither side follows."""
+    """Return the verdict of one rule at one confidence level.
+
+    Parameters
+    ----------
+    rule : Number or Statement
+        The rule.
+    found : Interval
+        Our number or effect, with its interval at this level.
+    level : float, default 0.95
+        Confidence level.
+
+    Returns
+    -------
+    Claim
+        A number is "not covered" if it differs from the printed one, and "inconclusive" otherwise (see
+        `covered`). A statement "holds", "does not hold" or is "inconclusive".
+    """
     if np.isnan([found.estimate, found.low, found.high]).any():  # infinite bounds are allowed
         return Claim(rule, found, "inconclusive")
     if isinstance(rule, Number):
@@ -53,7 +80,21 @@ def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:
 
 
 def covered(rule: Number, found: Interval) -> bool:
-    """Return whether our number, with its interval of 95 %, agrees with the printed one within the margin."""
+    """Return whether our number agrees with the printed one.
+
+    Parameters
+    ----------
+    rule : Number
+        Rule of the printed number.
+    found : Interval
+        Our number with its 95 % interval.
+
+    Returns
+    -------
+    bool
+        True if the interval of the difference contains zero, within the rounding, and half of the width of
+        our interval is at most the margin of the rule.
+    """
     narrow = (found.high - found.low) / 2 <= rule.margin  # false for NaN
     return narrow and not _differs(rule.printed, found, CONFIDENCE)
 
@@ -61,8 +102,8 @@ def covered(rule: Number, found: Interval) -> bool:
 def _differs(printed: Printed, found: Interval, level: float) -> bool:
     """Return whether our number differs from the paper's by more than chance and the printed rounding.
 
-    It does if the interval of the difference excludes zero. The paper's 95 % interval is scaled to the level
-    as that of a normal estimate.
+    It does if the interval of the difference, at the confidence level of `found`, excludes zero. The paper's
+    own 95 % interval is scaled to this level as that of a normally distributed estimate.
     """
     theirs = exact(printed.value)
     if printed.interval is not None:

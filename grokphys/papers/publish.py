@@ -13,25 +13,32 @@ from physics.errors import InputError
 
 
 def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]:
-    """Copy results at the papers' settings from `made` to the documentation, and write its pages again.
+    """Copy results at the papers' settings to the documentation, and write its pages again.
 
     All results are judged again from their tables, so that no verdict is older than the code that judges.
 
     Parameters
     ----------
-    recipes : mapping
+    recipes : mapping of str to Recipe
         All recipes by name.
     made : Path
-        Directory that `run_recipes` has filled. Results that it lacks, or has at the quick budget, stay
-        unchanged.
+        Directory that `run_recipes` has filled. Results that it lacks, or has at the quick budget, stay as
+        they are in the documentation.
     docs : Path
-        Directory of the documentation: results/, gallery/, rules.md, scoreboard.md,
-        gallery.md and findings.md.
+        Directory of the documentation, in which the folders ``results`` and ``gallery`` and the four pages
+        are written.
+
+    Returns
+    -------
+    list of Path
+        The pages: rules.md, scoreboard.md, gallery.md and findings.md.
 
     Raises
     ------
     InputError
         If a result was judged by other rules than the present ones.
+    FileFormatError
+        If a stored result cannot be read.
     """
     results, gallery = docs / "results", docs / "gallery"
     make_directory(results, gallery)
@@ -65,13 +72,39 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
 
 
 def stored_results(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
-    """Read all existing results, in the order of the recipes."""
+    """Read the results of some recipes from a directory that `run_recipes` or `publish` has filled.
+
+    Parameters
+    ----------
+    recipes : iterable of str
+        Names of recipes.
+    directory : Path
+        Directory with a folder for each result.
+
+    Returns
+    -------
+    dict of str to Stored
+        The results that exist, by name, in the order of `recipes`.
+    """
     found = {name: read_result(directory / name) for name in recipes}
     return {name: stored for name, stored in found.items() if stored is not None}
 
 
 def stored_replicas(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
-    """Read all existing results of `--other-seeds`, by "seeds-K/NAME"."""
+    """Read the results with other random seeds, which `grokphys reproduce --other-seeds K` has made.
+
+    Parameters
+    ----------
+    recipes : iterable of str
+        Names of recipes.
+    directory : Path
+        Directory with a folder ``seeds-K`` for each K.
+
+    Returns
+    -------
+    dict of str to Stored
+        The results that exist, by "seeds-K/NAME".
+    """
     names = list(recipes)
     shifts = [path.name for path in sorted(directory.glob("seeds-*"))]
     found = {f"{one}/{name}": read_result(directory / one / name) for one in shifts for name in names}

@@ -67,7 +67,7 @@ class Printed:
     text : str
         Its digits, such as ``"35.5"``, which determine the rounding.
     source : str
-        Its place in the paper.
+        Its place in the paper, such as "Table 2".
     interval : tuple of float, optional
         Its 95 % interval, in the same unit, if the paper prints one or a count of successes implies it.
     counted : bool, default False
@@ -81,7 +81,7 @@ class Printed:
 
     @property
     def value(self) -> float:
-        """The number."""
+        """The number as a float."""
         return float(self.text)
 
     @property
@@ -106,17 +106,18 @@ class Number:
     name : str
         Name of the number.
     printed : Printed
+        The number of the paper.
     measure : callable
         Function of the tables and a confidence level that returns our number with its interval.
     margin : float
         Largest half-width of our interval; a wider one is inconclusive.
-    independent : str
+    independent : str, default "network"
         Unit that was drawn independently and that the interval resamples, such as "network" or "embedding".
-    fitted : str, optional
+    fitted : str, default ""
         Settings that were chosen to match this number, so that agreement is no evidence.
     digits : int, default 2
         Number of decimals of our number that are shown.
-    note : str, optional
+    note : str, default ""
         What was corrected in the measurement, or said more clearly, after the run; the pages show it.
     """
 
@@ -150,20 +151,25 @@ class Statement:
         The measured effect, with its unit.
     measure : callable
         Function of the tables and a confidence level that returns the effect with its interval.
-    least, most : float
-        The smallest and the largest effect with which the statement holds.
     chance : callable or str
         Model of data for which the statement is not true: a function of tables and a generator that returns
         shuffled tables, on which the statement may hold in at most 5 %. If nothing can be shuffled, the
         reason.
-    independent : str
+    least, most : float, default -inf and inf
+        The smallest and the largest effect with which the statement holds; at least one must be finite.
+    independent : str, default "network"
         Unit that was drawn independently.
-    fitted : str, optional
+    fitted : str, default ""
         Settings that were chosen on these data.
     digits : int, default 2
         Number of decimals of the effect that are shown.
-    note : str, optional
+    note : str, default ""
         What was corrected in the measurement, or said more clearly, after the run; the pages show it.
+
+    Raises
+    ------
+    InputError
+        If `least` is not below `most`, or neither is finite.
     """
 
     name: str
@@ -196,9 +202,9 @@ class Result:
     Attributes
     ----------
     tables : mapping of str to mapping of str to array_like
-        Columns by table; all columns of a table have the same length.
+        Columns by name, for each table by name; all columns of a table have the same length.
     figures : mapping of str to Figure
-        Figures by name; the gallery shows the first.
+        Figures by name; the gallery shows all of them.
     claims : tuple of Claim
         Verdicts, which the runner adds.
     """
@@ -208,7 +214,7 @@ class Result:
     claims: tuple["Claim", ...] = ()
 
     def columns(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Return the tables with their columns as arrays; raise an error if columns differ in length."""
+        """Return the tables with arrays as columns; raise an `InputError` if these differ in length."""
         found = {
             name: {column: np.asarray(values) for column, values in table.items()}
             for name, table in self.tables.items()
@@ -225,7 +231,10 @@ Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive
 
 @dataclass(frozen=True)
 class Claim:
-    """A rule applied to a result: our number, its interval at the level of the decision, and the verdict."""
+    """A rule applied to a result: our number or effect `found`, and the `verdict`.
+
+    The interval of `found` has the level at which the claim was decided or left open.
+    """
 
     rule: Rule
     found: Interval
@@ -240,10 +249,12 @@ class Run:
     ----------
     setting : object
         Setting of the recipe for the requested budget.
-    budget : str
+    budget : {"quick", "paper"}
+        Whether this is a smoke test at a toy setting, or a run at the setting of the paper.
     store : Path, optional
-        Directory in which `keep` stores slow computations, so that an interrupted run can continue.
-    name : str
+        Directory in which `keep` stores slow computations, so that an interrupted run can continue. By
+        default nothing is stored.
+    name : str, default ""
         Name of the recipe.
     """
 
@@ -255,16 +266,17 @@ class Run:
     def keep(
         self, name: str, make: Callable[[], Mapping[str, Any]], *, family: str = ""
     ) -> dict[str, NDArray[Any]]:
-        """Return the arrays that `make` computes, or those that an earlier run has stored.
+        """Return the arrays that a function computes, or those that an interrupted run has stored.
 
         Parameters
         ----------
         name : str
-            Name that distinguishes these arrays from others of this recipe. The setting and the version of
-            the code are distinguished in any case.
+            Name that distinguishes these arrays from others of this recipe. The directory `store` already
+            belongs to one version of the code.
         make : callable
-        family : str, optional
-            Name of a family of recipes that share the arrays; by default only this recipe.
+            Function without arguments that returns the arrays by name.
+        family : str, default ""
+            Name of a family of recipes that share the arrays; by default only this recipe uses them.
         """
         if self.store is None:
             return {key: np.asarray(value) for key, value in make().items()}
@@ -279,7 +291,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe as it is registered; see `recipe`."""
+    """A recipe as it is registered; `recipe` explains the attributes that are its arguments.
+
+    Attributes
+    ----------
+    settings : mapping of str to object
+        Settings for the budgets "quick" and "paper".
+    make : callable
+        Function of a `Run` that returns a `Result`.
+    name, paper, item, shows, cost, rules, draw
+        As in `recipe`.
+    """
 
     name: str
     paper: Paper
@@ -314,13 +336,14 @@ def recipe(
     draw: Draw | None = None,
     registry: MutableMapping[str, Recipe] = RECIPES,
 ) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:
-    """Register a function that makes an item of a paper.
+    """Return a decorator that registers a function as the recipe of an item of a paper.
 
     Parameters
     ----------
     name : str
         Name of the recipe for `grokphys reproduce`, such as "ding-5".
     paper : {"Musat", "Liu", "Ding", "He", "beyond"}
+        Paper to which the item belongs.
     item : str
         Item of the paper, such as "Figure 5" or "Table 2".
     shows : str
@@ -332,12 +355,19 @@ def recipe(
     cost : str
         Duration of a run at the paper's setting on two cores, in words.
     rules : sequence of Number or Statement
+        Rules that judge the result at the paper's setting; by default none.
     draw : callable, optional
         Function of the setting and the tables that returns the figures by name. The decorated function then
         returns tables alone, and the figures of a stored result can be drawn again without another run. A
         figure that shows more than the tables is drawn by the decorated function itself.
     registry : dict, optional
         Where to register it; `RECIPES` by default.
+
+    Returns
+    -------
+    callable
+        Decorator of a function of a `Run` that returns a `Result`. It raises an `InputError` if the name is
+        taken or two rules have the same name.
     """
 
     def register(make: Callable[[Run], Result]) -> Callable[[Run], Result]:

@@ -69,7 +69,22 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
 
 
 def from_tables(recipe: Recipe, stored: Stored) -> Drawn:
-    """Return the figures of stored tables, and an empty string or what differs from the recipe."""
+    """Draw the figures of a recipe from its stored tables.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Recipe with a function `draw`.
+    stored : Stored
+        Its result at the paper's setting.
+
+    Returns
+    -------
+    mapping of str to Figure
+        Figures by name; empty if the setting has changed since the result was made.
+    str
+        "the setting" in that case, and otherwise an empty string.
+    """
     assert recipe.draw is not None
     setting = recipe.settings["paper"]
     if stored.about["setting"] != setting_of(setting):
@@ -78,14 +93,29 @@ def from_tables(recipe: Recipe, stored: Stored) -> Drawn:
 
 
 def _from_a_run(recipe: Recipe, stored: Stored) -> Drawn:
-    """Return the figures of another run, and an empty string or the first difference of its tables."""
+    """Run a recipe again with the seeds of its stored result, and draw its figures.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The recipe.
+    stored : Stored
+        Its result at the paper's setting.
+
+    Returns
+    -------
+    mapping of str to Figure
+        Figures by name.
+    str
+        Name of the first difference of the new tables from the stored ones, or an empty string.
+    """
     with other_seeds(stored.about.get("seed_shift", 0)):
         result = recipe.make(Run(recipe.settings["paper"], "paper", None, recipe.name))
     return result.figures, _difference(stored, rounded(result.columns()))
 
 
 def _difference(stored: Stored, tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> str:
-    """Name the first difference of tables from the stored ones; return an empty string if there is none."""
+    """Name the first difference between stored and new tables, or return an empty string if they agree."""
     if list(stored.tables) != list(tables):
         return "the list of tables"
     for name, table in stored.tables.items():
@@ -99,7 +129,7 @@ def _difference(stored: Stored, tables: Mapping[str, Mapping[str, NDArray[Any]]]
 
 
 def _agree(stored: NDArray[Any], again: NDArray[Any]) -> bool:
-    """Return whether two columns are equal; numbers of floating point, within `ROUNDING`."""
+    """Return whether two columns are equal, where floating-point numbers may differ by `ROUNDING`."""
     if stored.dtype.kind not in "fc" or again.dtype.kind not in "fc" or stored.shape != again.shape:
         return np.array_equal(stored, again)
     size = float(np.abs(stored[np.isfinite(stored)]).max(initial=0.0))

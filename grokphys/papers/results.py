@@ -36,8 +36,8 @@ class Stored:
     Attributes
     ----------
     about : dict
-        Content of result.json: recipe, budget, setting, seeds, rules, verdicts, versions, machine, seconds.
-    tables : dict
+        Content of result.json: recipe, budget, setting, seeds, rules, claims, versions, machine, seconds.
+    tables : dict of str to dict of str to ndarray
         Columns as arrays, by table.
     """
 
@@ -46,7 +46,10 @@ class Stored:
 
 
 def described(rule: Rule) -> dict[str, Any]:
-    """Return the content of a rule without its function."""
+    """Return the content of a rule, without the function that measures it, as a dict that JSON can hold.
+
+    This content is fixed before a run: `rules_digest` is computed from it.
+    """
     fields: dict[str, Any] = {"name": rule.name}
     if isinstance(rule, Number):
         fields |= {"printed": str(rule.printed), "source": rule.printed.source, "margin": rule.margin}
@@ -58,13 +61,16 @@ def described(rule: Rule) -> dict[str, Any]:
 
 
 def rules_digest(rules: Sequence[Rule]) -> str:
-    """Return sixteen digits that change with the content of the rules."""
+    """Return sixteen hexadecimal digits that change with the content of the rules, which `described` gives.
+
+    A stored result keeps the digits, so that a change of a rule after the run is noticed.
+    """
     text = json.dumps([described(rule) for rule in rules], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return tables as they will be read, so that no verdict depends on digits that are not stored."""
+    """Return tables with the digits that a file keeps, so that no verdict depends on any others."""
     return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
 
 
@@ -81,7 +87,38 @@ def write_result(
     seconds: float,
     date: str,
 ) -> list[Path]:
-    """Write a result, with result.json last, so that its presence means that the result is complete."""
+    """Write the tables, the figures and the description of a result to a folder of its name.
+
+    The description, result.json, is written last, so that its presence means that the result is complete.
+
+    Parameters
+    ----------
+    directory : Path
+        Directory in which the folder is made.
+    recipe : Recipe
+        Recipe that made the result.
+    result : Result
+        Tables, figures and claims.
+    budget : {"quick", "paper"}
+        Budget of the run. Figures of the quick budget are marked as "toy setting".
+    figures : {"png", "svg", "pdf"}, default "png"
+        Format of the figures. PNG is written in any case, because the gallery shows it.
+    sources : str
+        Fingerprint of the code (see `fingerprint`).
+    seeds : sequence of int
+        Seeds that the run has used.
+    shift : int
+        Number that was added to every seed.
+    seconds : float
+        Duration of the run.
+    date : str
+        Time of its start, in the format of ISO 8601.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
     folder = directory / recipe.name
     make_directory(folder)
     (folder / "result.json").unlink(missing_ok=True)
@@ -115,7 +152,17 @@ def write_result(
 
 
 def write_claims(folder: Path, stored: Stored, claims: Sequence[Claim]) -> None:
-    """Replace the claims of a result by those that its tables give now, if these differ."""
+    """Replace the claims in the file of a result by other claims, if these differ.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the result.
+    stored : Stored
+        The result as it is stored.
+    claims : sequence of Claim
+        Claims that its tables give by the present code.
+    """
     now = [_claim(claim) for claim in claims]
     if now != stored.about["claims"]:
         _write_about(folder, {**stored.about, "claims": now})
@@ -128,7 +175,23 @@ def _write_about(folder: Path, about: Mapping[str, Any]) -> Path:
 
 
 def read_result(folder: Path) -> Stored | None:
-    """Read a result, or return None if there is no complete one."""
+    """Read a result from its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder that `write_result` has written.
+
+    Returns
+    -------
+    Stored or None
+        None if a file of the result is missing, as after an interrupted run.
+
+    Raises
+    ------
+    FileFormatError
+        If a file cannot be read or has another version.
+    """
     try:
         about = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         if (about.get("schema"), about.get("schema_version")) != (SCHEMA, SCHEMA_VERSION):
@@ -159,7 +222,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 
 def setting_of(setting: Any) -> Any:
-    """Return the setting of a recipe as it is stored."""
+    """Return the setting of a recipe, a dataclass or a plain value, in the form in which JSON stores it."""
     if is_dataclass(setting) and not isinstance(setting, type):
         return json.loads(json.dumps(plain(asdict(setting)), default=str))
     return json.loads(json.dumps(plain(setting), default=str))
@@ -190,7 +253,7 @@ def _columns(table: Mapping[str, Sequence[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _column(values: Sequence[Any]) -> NDArray[Any]:
-    """Return a column as text if it has words other than infinities, else as numbers or truth values."""
+    """Return a stored column as an array: of text if it has words other than infinities, or of numbers."""
     if any(isinstance(value, str) and value not in ("inf", "-inf") for value in values):
         return np.array(values, dtype=str)
     if any(value is None or isinstance(value, str) for value in values):

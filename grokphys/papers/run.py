@@ -30,23 +30,39 @@ def run_recipes(
     shift: int = 0,
     figures: FigureFormat = "png",
 ) -> list[str]:
-    """Run recipes, and return the names of those that failed.
+    """Run recipes one after the other, judge them at the papers' settings, and write their results.
+
+    A recipe that fails is named on stderr, and the others still run.
 
     Parameters
     ----------
     names : sequence of str
-    recipes : mapping
+        Names of the recipes to run.
+    recipes : mapping of str to Recipe
         All recipes by name.
     directory : Path
-        Existing directory, in which each recipe writes to a directory of its name.
+        Existing directory, in which each recipe writes to a folder of its name.
     budget : {"quick", "paper"}
+        Toy settings in seconds, or the settings of the papers.
     again : bool
         Whether to run complete recipes too, which were made at this budget with the present code, libraries
         and rules.
     shift : int, default 0
         Number that is added to every seed of the recipes.
-    figures : {"png", "svg", "pdf"}
+    figures : {"png", "svg", "pdf"}, default "png"
         Format of the figures. PNG is written in any case, because the gallery shows it.
+
+    Returns
+    -------
+    list of str
+        Names of the recipes that failed.
+
+    Raises
+    ------
+    OutputError
+        If a result cannot be written, because the next one could not be written either.
+    FileFormatError
+        If a stored result cannot be read.
     """
     failed = []
     for name in progress(names, "reproduce", "recipe"):
@@ -76,7 +92,24 @@ def run_recipes(
 
 
 def is_complete(directory: Path, recipe: Recipe, budget: Budget, sources: str) -> bool:
-    """Return whether the stored result of a recipe is up to date."""
+    """Return whether the stored result of a recipe is up to date.
+
+    Parameters
+    ----------
+    directory : Path
+        Directory with a folder for each result.
+    recipe : Recipe
+        The recipe.
+    budget : {"quick", "paper"}
+        Budget that the result must have.
+    sources : str
+        Present fingerprint of the code (see `fingerprint`).
+
+    Returns
+    -------
+    bool
+        True if a result exists that was made at this budget, by this code and with the present rules.
+    """
     stored = read_result(directory / recipe.name)
     if stored is None:
         return False
@@ -92,7 +125,28 @@ def run_one(
     figures: FigureFormat = "png",
     shift: int = 0,
 ) -> list[Path]:
-    """Run a recipe, judge it at the paper's setting, and write its result."""
+    """Run a recipe, judge it at the paper's setting, and write its result.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The recipe.
+    directory : Path
+        Existing directory, in which a folder of its name is made.
+    budget : {"quick", "paper"}
+        A toy setting, which is not judged, or the setting of the paper.
+    sources : str
+        Fingerprint of the code (see `fingerprint`), which is stored with the result.
+    figures : {"png", "svg", "pdf"}, default "png"
+        Format of the figures.
+    shift : int, default 0
+        Number that is added to every seed.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
     began, started = time.perf_counter(), datetime.now(UTC)
     # The kept parts of an interrupted run are valid for the same code only.
     store = directory / ".unfinished" / code_version() if budget == "paper" else None
@@ -117,7 +171,7 @@ def run_one(
 
 
 def said(claim: Claim) -> str:
-    """Return a claim with its verdict as a line."""
+    """Return a claim as a line of text: its name, the paper's words or number, ours, and the verdict."""
     rule, ours = claim.rule, claim.found.format(claim.rule.digits)
     paper = str(rule.printed) if isinstance(rule, Number) else f"“{rule.quote}”"
     return f"{rule.name}: {paper}; here {ours} of {claim.found.count} ({rule.independent}s): {claim.verdict}"

@@ -28,12 +28,37 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def fit_and_score(signals: list[Signals], **recipe: Any) -> HonestScores:
-    """Fit one linear ODE to all runs, and score it in sample, forward in time and across runs."""
+    """Fit one linear law to all runs, and score it in sample, forward in time and across runs.
+
+    Parameters
+    ----------
+    signals : list of Signals
+        Signals of each run.
+    **recipe
+        Options of `analysis.laws.Recipe`.
+
+    Returns
+    -------
+    HonestScores
+    """
     return fit_batch(signals, Recipe(**recipe))
 
 
 def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
-    """Return the scores of several fits, a row for each of them."""
+    """Return a table of the scores of several fits, with a row for each of them.
+
+    Parameters
+    ----------
+    scores : mapping of str to HonestScores
+        Scores by the name of the fit.
+    window : str
+        Words for the caption about the steps and runs of the fits.
+
+    Returns
+    -------
+    Table
+        Columns without any number are left out.
+    """
     rows = []
     for name, score in scores.items():
         law = score.law
@@ -69,7 +94,21 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
 
 
 def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture:
-    """Return a picture of the matrix A of a linear law, as a heat map."""
+    """Return a picture of the matrix A of a linear law, as a heat map.
+
+    Parameters
+    ----------
+    fit : ODEFit
+        The law.
+    survivors : list of int
+        Frequencies that survive, which are marked.
+    name : str
+        Name of the fit, for the title.
+
+    Returns
+    -------
+    Picture
+    """
     ax = panels(1, 1, 7.2, 6.2)[0, 0]
     show_coefficients(fit.A, ax, marked=survivors, title=f"Increment map A, {name}")
     return Picture(
@@ -80,7 +119,19 @@ def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture
 
 
 def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
-    """Return a picture of the measured signals, and of those that each law predicts from the first frame."""
+    """Return a picture of the measured signals, and of those that laws predict from the first frame.
+
+    Parameters
+    ----------
+    signals : Signals
+        Measured signals of one run.
+    laws : mapping of str to Law
+        Laws by name.
+
+    Returns
+    -------
+    Picture
+    """
     figure = show_rollouts(signals, laws)[0, 0].figure
     return Picture(
         "Measured Fourier signals (pale lines), and those that each law predicts from the first frame alone "
@@ -90,7 +141,21 @@ def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
 
 
 def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Section:
-    """Apply the method of the paper to one trajectory: fit, coefficients and rollouts (Figure 9)."""
+    """Apply the method of Ding et al. to one trajectory: fit, coefficients and rollouts (Figure 9).
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Training of a network.
+    source : str
+        A sentence about the network, which opens the section.
+    last : int, default 1000
+        Last step of the fit.
+
+    Returns
+    -------
+    Section
+    """
     signals = signals_of(trajectory, 0, last)
     scores = {name: fit_and_score(signals, **recipe) for name, recipe in RECIPES.items()}
     laws = {name: score.law for name, score in scores.items()}
@@ -117,7 +182,19 @@ def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Sectio
 
 
 def forward_sentence(scores: Mapping[str, HonestScores], frames: int) -> str:
-    """Return whether the laws predict steps that they were not fitted to."""
+    """Say in a sentence whether laws predict steps to which they were not fitted.
+
+    Parameters
+    ----------
+    scores : mapping of str to HonestScores
+        Scores by the name of the fit.
+    frames : int
+        Number of frames of the fit.
+
+    Returns
+    -------
+    str
+    """
     worse = [name for name, score in scores.items() if score.forward and score.forward.rollout < 0]
     if not worse:
         return "Fitted to the first half of the steps, the linear law also predicts the second half."

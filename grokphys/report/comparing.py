@@ -1,5 +1,6 @@
 """`grokphys compare`: two ensembles of files, and the report that compares them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compare.comparison import compare
-from analysis.compare.ensembles import PLANAR
+from analysis.compare.ensembles import MEASURES, PLANAR
+from analysis.compare.parts import ALIGNMENTS
 from grokphys.batches import read_each
+from grokphys.files import resolve
 from grokphys.output import refuse_existing
 from grokphys.progress import stages
 from grokphys.report.conclusion import conclusion
@@ -26,11 +29,38 @@ NAMES = {"physics.simulate": "simulated", "nets.train": "trained"}
 def write_file_comparison(
     first: str, second: str, *, align: str, delta: float, out: Path, overwrite: bool
 ) -> int:
-    """Compare the files of two patterns, print the conclusion and the tables, and write the report."""
+    """Compare the files of two patterns, print the conclusion and the tables, and write the report.
+
+    Parameters
+    ----------
+    first, second : str
+        File names or patterns of the two ensembles.
+    align : str
+        How times are matched, as in `analysis.compare`.
+    delta : float
+        Tolerance of the representation quality.
+    out : Path
+        Name of the report, which ends in ``.html``. The numbers are written next to it as JSON.
+    overwrite : bool
+        Whether to replace files that exist.
+
+    Returns
+    -------
+    int
+        Exit status: 1 if a file could not be read, otherwise 0.
+
+    Raises
+    ------
+    InputError
+        If `out` or `align` is not allowed, or a pattern matches no file.
+    OutputError
+        If a file exists and `overwrite` is False, or cannot be written.
+    """
     if out.suffix != ".html":
         raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
     for path in (out, out.with_suffix(".json")):
         refuse_existing(path, overwrite, parents=True)
+    _refuse_alignment(align, (first, second))
     failed: list[Path] = []
     ensembles = [_read(pattern, failed) for pattern in (first, second)]
     if not all(ensembles):
@@ -58,12 +88,44 @@ def write_file_comparison(
     return 1 if failed else 0
 
 
+def _refuse_alignment(align: str, patterns: Sequence[str]) -> None:
+    """Refuse an alignment that is neither a method nor an observable of both ensembles.
+
+    Only the header of the first file of each pattern is read, because a comparison of many files takes
+    minutes. A file that cannot be opened is left to the reader, which names it.
+    """
+    if align in ("auto", *ALIGNMENTS, *MEASURES):
+        return
+    for pattern in patterns:
+        try:
+            held = sorted(Trajectory.open(resolve([pattern])[0]).observables)
+        except (ValueError, OSError):
+            continue
+        if align not in held:
+            methods = ", ".join(map(repr, ("auto", *ALIGNMENTS)))
+            raise InputError(
+                f"align must be {methods}, or an observable of both ensembles, got {align!r}; "
+                f"{pattern} has {', '.join(sorted({*held, *MEASURES}))}"
+            )
+
+
 def predicted_and_measured(
     trained: list[Trajectory], delta: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return the accuracy that final embeddings predict, and the measured one, on all samples (Liu, Fig. 3).
+    """Return the accuracy that final embeddings predict, and the measured one (Liu, Figure 3).
 
-    Returns None unless all are networks that learn sums of pairs, with embeddings of at most 4 dimensions.
+    Parameters
+    ----------
+    trained : list of Trajectory
+        Networks.
+    delta : float
+        Tolerance of the representation quality.
+
+    Returns
+    -------
+    pair of ndarray of float64, shape (runs,), or None
+        Accuracies on all samples, from 0 to 1. None unless all are networks that learn sums of pairs, with
+        embeddings of at most 4 dimensions.
     """
     pairs = [_accuracies(one, delta) for one in trained]
     found = [pair for pair in pairs if pair is not None]
@@ -94,7 +156,7 @@ def _accuracies(one: Trajectory, delta: float) -> Any:
 
 
 def _read(pattern: str, failed: list[Path]) -> list[Trajectory]:
-    """Open the trajectories of a pattern; files that cannot be read are named and skipped."""
+    """Open the trajectories of a pattern; files that cannot be read are named and added to `failed`."""
     return [one for _, one, _ in read_each([pattern], lambda one: one.final, failed)]
 
 

@@ -10,7 +10,7 @@ from grokphys.report.wording import listed
 
 
 def conclusion(comparison: Comparison) -> list[str]:
-    """Return the conclusion in three sentences, on final states, motion, and times or accuracy."""
+    """Return the conclusion of a comparison: final states, motion, and times or accuracy, a sentence each."""
     return [_states(comparison), _nearness(comparison), _onsets_or_accuracy(comparison)]
 
 

@@ -27,9 +27,36 @@ WEIGHT_DECAY = 1.0
 def demonstrate(
     out: Path, *, runs: int, epochs: int, seed: int, overwrite: bool, progress: bool
 ) -> tuple[Path, list[Section]]:
-    """Run the demonstration, and return the path of its report and the sections.
+    """Run the demonstration, and write its trajectories and its report to a directory.
 
-    The trajectories and the report are written to the directory `out`.
+    Parameters
+    ----------
+    out : Path
+        Directory to write to.
+    runs : int
+        Number of runs of each ensemble.
+    epochs : int
+        Number of epochs of training.
+    seed : int
+        Seed of all ensembles.
+    overwrite : bool
+        Whether to replace files that exist.
+    progress : bool
+        Whether to show progress bars.
+
+    Returns
+    -------
+    Path
+        The report.
+    list of Section
+        Its sections.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range.
+    OutputError
+        If a file exists and `overwrite` is False, or cannot be written.
     """
     runs, epochs = whole_number("runs", runs, 1), whole_number("epochs", epochs, 1)
     parent_seed(seed)
@@ -95,7 +122,7 @@ def demonstrate(
 
 
 def agreement(networks: Section, particles: Section) -> str:
-    """Return how many numbers of Tables 1 and 2 our intervals contain, by the verdicts of these tables."""
+    """Say how many numbers of Tables 1 and 2 our intervals contain, by the verdicts in both sections."""
     one, two = _reproduced(networks, "Table 1 of Musat's paper"), _reproduced(particles, "Table 2")
     return (
         f"The networks reproduce {one}. The particles reproduce {two}, to which their free parameters were "
@@ -104,7 +131,10 @@ def agreement(networks: Section, particles: Section) -> str:
 
 
 def _reproduced(section: Section, name: str) -> str:
-    """Count intervals of a section that contain the number of the paper, or overlap with its interval."""
+    """Say how many numbers of a paper's table our intervals contain, by the verdicts in a section.
+
+    `name` is that of the paper's table, for the sentence.
+    """
     words = [cell for table in section.tables for row in table.rows for cell in row]
     verdicts = [word for word in words if word in ("covered", "intervals meet", "not covered")]
     covered, meet = verdicts.count("covered"), verdicts.count("intervals meet")

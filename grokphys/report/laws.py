@@ -31,14 +31,35 @@ Run = tuple[Row, Signals]
 
 
 def names(figures: FigureFormat) -> tuple[str, ...]:
-    """Return the names of all files that `write` may write."""
+    """Return the names of all files that `write` may write, with figures in a format such as "png"."""
     return COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS, f"coefficients.{figures}", f"rollout.{figures}"
 
 
 def recipe_of(
     law: str, penalty: str, alpha: str, l1_ratio: float, max_iter: int, form: str, resamples: int
 ) -> Recipe:
-    """Return the recipe that the options describe, and refuse options that exclude each other.
+    """Return the recipe that the options of `grokphys fit-ode` describe.
+
+    Parameters
+    ----------
+    law : {"linear", "mean-field", "lotka-volterra"}
+        Law to fit.
+    penalty : {"lasso", "elastic-net", "least-squares"}
+        Penalty of its coefficients.
+    alpha : str
+        Weight of the penalty: a number, or "aic", "bic" or "cv".
+    l1_ratio : float
+        Fraction of the L1 norm in the elastic net.
+    max_iter : int
+        Largest number of sweeps of coordinate descent.
+    form : {"increment", "generator"}
+        Whether the law describes changes from frame to frame, or rates of change.
+    resamples : int
+        Number of times that the fit is repeated on resampled data; 0 for none.
+
+    Returns
+    -------
+    Recipe
 
     Raises
     ------
@@ -60,7 +81,27 @@ def recipe_of(
 
 
 def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]) -> list[Run]:
-    """Read the signals of all runs of all files; unreadable files are named and added to `failed`."""
+    """Read the Fourier signals of all runs of all files in a window of steps.
+
+    Parameters
+    ----------
+    files : sequence of str
+        File names or patterns.
+    first, last : int
+        First and last step of the window.
+    failed : list of Path
+        Files that cannot be read are named on stderr and added to it.
+
+    Returns
+    -------
+    list of Run
+        Columns that name a run, and its signals.
+
+    Raises
+    ------
+    InputError
+        If a signal is not finite, or the files differ in their number of tokens.
+    """
     runs: list[Run] = []
     sizes: dict[int, str] = {}
     for path, trajectory, found in read_each(files, lambda t: signals_of(t, first, last), failed):
@@ -75,14 +116,28 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
 
 
 def fit(runs: Sequence[Run], recipe: Recipe) -> HonestScores:
-    """Fit and score a law, and show each warning once."""
+    """Fit a law to all runs and score it; each warning is shown once."""
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
         return fit_batch([signals for _, signals in runs], recipe)
 
 
 def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
-    """Return the scores as text, with remarks about the fit."""
+    """Return the scores of a law as text for the terminal, with remarks about the fit.
+
+    Parameters
+    ----------
+    scores : HonestScores
+        Scores of the law.
+    recipe : Recipe
+        How it was fitted.
+    window : str
+        Words for the caption about the steps and runs of the fit.
+
+    Returns
+    -------
+    str
+    """
     lines = [score_table({recipe.label: scores}, window).text()]
     reached = scores.in_sample.reached
     if reached < 1:
@@ -93,7 +148,7 @@ def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
 
 
 def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]:
-    """Return a tidy table with one row for each run."""
+    """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run."""
     table = []
     for k, (columns, run) in enumerate(runs):
         row: Row = columns | {
@@ -120,9 +175,26 @@ def write(
     intervals: Sequence[Row] = (),
     figures: FigureFormat = "png",
 ) -> None:
-    """Write coefficients, interactions, scores, figures and intervals to the directory `out`.
+    """Write coefficients, interactions, scores, figures and intervals of a law to a directory.
 
     Files of these names from an earlier fit that this fit does not write are removed.
+
+    Parameters
+    ----------
+    out : Path
+        Directory, which exists.
+    runs : sequence of Run
+        Runs to which the law was fitted.
+    scores : HonestScores
+        The law and its scores.
+    recipe : Recipe
+        How it was fitted.
+    window : mapping of str to int
+        First and last step, which are written with the scores.
+    intervals : sequence of Row, default ()
+        Rows that `interval_rows` returns, if the fit was resampled.
+    figures : {"png", "svg", "pdf"}, default "png"
+        Format of the figures.
     """
     law, first = scores.law, runs[0][1]
     written = [write_csv(out / COEFFICIENTS, law.table())]
@@ -149,7 +221,24 @@ def write(
 
 
 def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int) -> list[Row]:
-    """Return a row for each coefficient of a linear law, with its interval and inclusion frequency."""
+    """Resample the fit of a linear law, and return a row for each coefficient.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Runs to which the law was fitted.
+    law : ODEFit
+        The law.
+    recipe : Recipe
+        How it was fitted.
+    resamples : int
+        Number of resampled fits.
+
+    Returns
+    -------
+    list of Row
+        Coefficient, 95 % interval, fraction of the fits in which it is not zero, and what was resampled.
+    """
     assert isinstance(law, ODEFit), "`recipe_of` has refused the other laws"
     found = recipe.resample([signals for _, signals in runs], resamples)
     return [

@@ -22,7 +22,19 @@ Estimate = tuple[str, Interval | float, Interval]
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of Table 1 or 2: circles of 100 runs, and the 95 % interval of the imperfections of the rest."""
+    """A row of Table 1 or 2 of Musat, from 100 runs.
+
+    Attributes
+    ----------
+    circles : int
+        Number of runs that are circles.
+    imperfections : Interval
+        Mean grid imperfections of the other runs, with the paper's 95 % interval.
+    circle_accuracy, rest_accuracy : float, default NaN
+        Mean validation accuracy in % of circles and of the others; NaN if the table has none.
+    correlation : Interval or float, default NaN
+        Correlation of imperfections and accuracy of the others.
+    """
 
     circles: int
     imperfections: Interval
@@ -55,7 +67,20 @@ VERDICT = (
 
 
 def verdict(ours: Interval, paper: Interval | float) -> str:
-    """Say whether our interval contains the number of the paper, or overlaps with its interval."""
+    """Say whether our interval contains the number of the paper, or overlaps with its interval.
+
+    Parameters
+    ----------
+    ours : Interval
+        Our number.
+    paper : Interval or float
+        The number of the paper, NaN if it has none.
+
+    Returns
+    -------
+    str
+        "covered", "intervals meet", "not covered", "not in the paper", or "none here".
+    """
     theirs = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
     if not np.isfinite(theirs.estimate):
         return "not in the paper"
@@ -67,7 +92,10 @@ def verdict(ours: Interval, paper: Interval | float) -> str:
 
 
 def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
-    """Compare particles with Table 2: circles, and grid imperfections of the other runs, for each f_a."""
+    """Compare particles with Table 2 of Musat: circles, and grid imperfections of the other runs.
+
+    `ensembles` holds a trajectory for each alignment constant f_a.
+    """
     rows: list[list[str]] = []
     drawn: dict[str, list[Estimate]] = {"circles, % of runs": [], "grid imperfections of the rest": []}
     for alignment, trajectory in ensembles.items():
@@ -114,7 +142,10 @@ def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
 
 
 def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
-    """Compare networks with Table 1: structures, validation accuracy and their correlation."""
+    """Compare networks with Table 1 of Musat: structures, validation accuracy and their correlation.
+
+    `ensembles` holds a trajectory for each weight decay.
+    """
     rows: list[list[str]] = []
     drawn: dict[str, list[Estimate]] = {}
     for weight_decay, trajectory in ensembles.items():
@@ -169,7 +200,23 @@ def _percent(part: float) -> float:
 def _estimates(
     drawn: Mapping[str, list[Estimate]], width: float, height: float, *, columns: int, **options: Any
 ) -> Any:
-    """Draw the estimates of the paper next to ours, with one panel for each quantity."""
+    """Draw the estimates of the paper next to ours, with one panel for each quantity.
+
+    Parameters
+    ----------
+    drawn : mapping of str to list of Estimate
+        Rows by the name of the quantity.
+    width, height : float
+        Size of a panel in inches.
+    columns : int
+        Number of panels in a row.
+    **options
+        Options of `panels`.
+
+    Returns
+    -------
+    Figure
+    """
     axes = panels(-(-len(drawn) // columns), columns, width, height, **options)
     for ax, (name, rows) in zip(axes.flat, drawn.items(), strict=False):
         show_estimates(rows, ax, xlabel=name.removesuffix(" of imperfections and accuracy"))
@@ -200,7 +247,20 @@ def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
 
 
 def typical_runs(trajectory: Trajectory, found: Structures) -> dict[str, int]:
-    """Return the roundest circle, the best grid and the median grid, as far as they exist."""
+    """Return the numbers of typical runs: the roundest circle, the best grid and the median grid.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Runs.
+    found : Structures
+        Their final structures.
+
+    Returns
+    -------
+    dict of str to int
+        Number of the run by "circle", "grid" and "imperfect grid", as far as they exist.
+    """
     chosen = {}
     circles, grids = np.flatnonzero(found.circle), np.flatnonzero(~found.circle)
     if len(circles):

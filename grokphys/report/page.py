@@ -24,7 +24,17 @@ TERMINAL = 110
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header."""
+    """Rows of text under a header.
+
+    Attributes
+    ----------
+    caption : str
+        Words above the table.
+    header : sequence of str
+        Titles of the columns.
+    rows : sequence of sequence of str
+        Cells of each row.
+    """
 
     caption: str
     header: Sequence[str]
@@ -46,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure and what it shows."""
+    """A figure of Matplotlib with a caption that says what it shows."""
 
     caption: str
     figure: Figure
@@ -58,7 +68,7 @@ class Picture:
 
     @property
     def png(self) -> str:
-        """The figure as base64 text."""
+        """The figure as a PNG file, encoded in base64."""
         self.figure.set_dpi(DPI)
         canvas, buffer = FigureCanvasAgg(self.figure), io.BytesIO()
         canvas.draw()  # `savefig` draws twice where panels are arranged, once for the arrangement alone
@@ -68,7 +78,19 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with its text, figures and tables, in this order."""
+    """A heading of a report with its text, figures and tables, in this order.
+
+    Attributes
+    ----------
+    title : str
+        The heading.
+    text : sequence of str
+        Paragraphs.
+    tables : sequence of Table
+        Tables.
+    figures : sequence of Picture
+        Figures.
+    """
 
     title: str
     text: Sequence[str] = ()
@@ -76,7 +98,7 @@ class Section:
     figures: Sequence[Picture] = field(default_factory=tuple)
 
     def words(self) -> Iterator[str]:
-        """All texts of the section, in which terms may need an explanation."""
+        """Yield all texts of the section, in which terms may need an explanation."""
         yield from self.text
         for table in self.tables:
             yield table.caption
@@ -88,16 +110,23 @@ class Section:
 def write_report(
     path: Path, title: str, subtitle: str, conclusion: Sequence[str], sections: Sequence[Section]
 ) -> None:
-    """Write the page to `path` in one step, so that a reader never sees half of it.
+    """Write a page to a file in one step, so that a reader never sees half of it.
 
     Parameters
     ----------
     path : Path
         Name of the page; missing directories above it are made.
     title, subtitle : str
+        Heading of the page, and the line below it.
     conclusion : sequence of str
         The conclusion, in a few sentences that can be read alone.
     sections : sequence of Section
+        What follows, in order.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
     """
     environment = Environment(
         loader=PackageLoader("grokphys.report", "."), autoescape=True, undefined=StrictUndefined

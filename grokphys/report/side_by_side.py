@@ -37,7 +37,18 @@ def comparison_sections(
 ) -> list[Section]:
     """Return a section for each part that the ensembles allow: states, motion, shapes, onsets, accuracy.
 
-    `about` says what the ensembles are; it opens the first section, and ends the caption of its figure.
+    Parameters
+    ----------
+    comparison : Comparison
+        Results of `analysis.compare`.
+    first, second : sequence of Trajectory
+        The two ensembles.
+    about : str, default ""
+        What the ensembles are. It opens the first section, and ends the caption of its figure.
+
+    Returns
+    -------
+    list of Section
     """
     notes = [f"Note: {note}." for note in comparison.notes]
     tables, pictures = [], []
@@ -122,7 +133,24 @@ def _shape_pictures(comparison: Comparison, first: Trajectories, second: Traject
 def write_comparison(
     path: Path, title: str, subtitle: str, comparison: Comparison, sections: Sequence[Section]
 ) -> list[Path]:
-    """Write the page, and every number of the comparison to a JSON file next to it."""
+    """Write a report, and every number of the comparison to a JSON file next to it.
+
+    Parameters
+    ----------
+    path : Path
+        Name of the report.
+    title, subtitle : str
+        Heading of the page, and the line below it.
+    comparison : Comparison
+        Results of `analysis.compare`.
+    sections : sequence of Section
+        Sections of the report.
+
+    Returns
+    -------
+    list of Path
+        The report and the JSON file.
+    """
     write_report(path, title, subtitle, conclusion(comparison), sections)
     return [path, write_text(path.with_suffix(".json"), comparison.to_json())]
 
@@ -142,7 +170,7 @@ ONSETS = (
 
 
 def distribution_table(comparison: Comparison) -> Table:
-    """Return the table of final states, with a row for each quantity."""
+    """Return the table of final states of a comparison, with a row for each quantity."""
     first, second = comparison.names
     rows = []
     for one in comparison.distributions.values():
@@ -171,7 +199,7 @@ def distribution_table(comparison: Comparison) -> Table:
 
 
 def motion_table(comparison: Comparison, caption: str = "") -> Table:
-    """Return the table of the time factor and the errors; `caption` precedes that of the table."""
+    """Return the table of the time factor and the errors; `caption` precedes the caption of the table."""
     motion = comparison.motion
     assert motion is not None
     first, second = comparison.names
@@ -188,7 +216,7 @@ def motion_table(comparison: Comparison, caption: str = "") -> Table:
 
 
 def shape_table(comparison: Comparison) -> Table:
-    """Return quartiles of the distance from shapes of the second ensemble to the nearest of three others."""
+    """Return quartiles of the distances from final shapes of the second ensemble to the nearest others."""
     assert comparison.shapes is not None
     rows = []
     for name, values in comparison.shapes.distances(comparison.names).items():
@@ -240,7 +268,7 @@ def onset_table(comparison: Comparison) -> Table:
 
 
 def accuracy_table(comparison: Comparison) -> Table:
-    """Return the table of how well the predicted accuracy agrees with the measured one."""
+    """Return the table of how well the predicted accuracy of a comparison agrees with the measured one."""
     found = comparison.accuracy
     assert found is not None
     return Table(
@@ -258,7 +286,7 @@ AGAINST = "the test finds a difference, but a 95 % interval contains 0"
 
 
 def findings(comparison: Comparison) -> str:
-    """Return which quantities differ according to `Difference.differs`, and how this was decided."""
+    """Say in sentences which quantities of a comparison differ, and how this was decided."""
     differ, alike, open_ = [], [], []
     unclear: dict[str, list[str]] = {}
     for one in comparison.distributions.values():
@@ -335,7 +363,22 @@ def _ratio(one: OnsetDifference) -> str:
 
 
 def _answer(one: Difference | OnsetDifference, interval: Interval, none: float) -> str:
-    """Return whether there is a difference; "unclear" if the test and the interval disagree."""
+    """Return "yes" or "no" for a difference, or "unclear" if the test and the interval disagree.
+
+    Parameters
+    ----------
+    one : Difference or OnsetDifference
+        The difference with its test.
+    interval : Interval
+        Its 95 % interval.
+    none : float
+        Value that stands for no difference.
+
+    Returns
+    -------
+    str
+        "unknown" if there is no test or no interval.
+    """
     if not math.isfinite(one.p_value) or not math.isfinite(interval.low):
         return "unknown"
     if one.differs:

@@ -22,7 +22,26 @@ Read = tuple[list[Row], Circles, Array]
 def read_circles(
     files: Sequence[str], at: int, factor: float, threshold: float | None, failed: list[Path]
 ) -> list[Read]:
-    """Read the circles of all runs of all files; unreadable files are named and added to `failed`."""
+    """Read the circles of all runs of all files.
+
+    Parameters
+    ----------
+    files : sequence of str
+        File names or patterns.
+    at : int
+        Step at which the initial gradient is measured; see `Circles.gradient`.
+    factor : float
+        A circle survives if its final signal exceeds this many times the mean.
+    threshold : float or None
+        Final signal above which a circle survives instead; None for the factor.
+    failed : list of Path
+        Files that cannot be read are named on stderr and added to it.
+
+    Returns
+    -------
+    list of Read
+        Columns that name each run of a file, its circles and their gradients.
+    """
 
     def read(trajectory: Trajectory) -> tuple[Circles, Array]:
         circles = circles_of(trajectory, factor=factor, threshold=threshold)
@@ -35,7 +54,7 @@ def read_circles(
 
 
 def rows(files: Sequence[Read]) -> list[Row]:
-    """Return a tidy table with one row for each circle."""
+    """Return a tidy table of all files, with one row for each circle: its signals, gradient and survival."""
     return [
         columns
         | {
@@ -54,7 +73,21 @@ def rows(files: Sequence[Read]) -> list[Row]:
 def report(
     files: Sequence[Read], groups: str, bins: int, threshold: float | None, factor: float
 ) -> Iterator[str]:
-    """Yield the tables and sentences of the report, one after the other."""
+    """Yield the tables and sentences of the report on survival, one after the other.
+
+    Parameters
+    ----------
+    files : sequence of Read
+        What `read_circles` returns.
+    groups : {"run", "file"}
+        Unit that is left out in turn to judge predictions.
+    bins : int
+        Number of bins for the survival rates.
+    threshold : float or None
+        Final signal above which a circle survives; None for the factor.
+    factor : float
+        Factor of the mean signal that decides survival.
+    """
     columns = [one for names, _, _ in files for one in names]
     yield counts_table(columns, [circles for _, circles, _ in files]).text()
     limit = f"{factor:g} times the mean" if threshold is None else f"{threshold:g}"
@@ -83,7 +116,7 @@ def report(
 
 
 def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
-    """Return the number of circles that survive, by p, d and weight decay."""
+    """Return the table of the number of circles that survive, by p, d and weight decay."""
     by = {
         "p": [one["tokens"] for one in columns],
         "d": [one["dim"] for one in columns],
@@ -107,7 +140,21 @@ def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
 
 
 def group_labels(columns: Sequence[Row], initial: Any, groups: str) -> list[str]:
-    """Return the group of every run: its file, or the run with all others that share its initial signals."""
+    """Return the group of every run, as a label.
+
+    Parameters
+    ----------
+    columns : sequence of Row
+        Columns that name each run.
+    initial : ndarray of float64, shape (runs, K)
+        Initial signals.
+    groups : {"run", "file"}
+        "file" groups the runs of a file, and "run" only those that share their initial signals.
+
+    Returns
+    -------
+    list of str
+    """
     if groups == "file":
         return [str(one["file"]) for one in columns]
     return [signal.tobytes().hex() for signal in initial]
@@ -116,7 +163,27 @@ def group_labels(columns: Sequence[Row], initial: Any, groups: str) -> list[str]
 def rates_table(
     name: str, values: Array, survived: NDArray[np.bool_], bins: int, limit: str, labels: Sequence[str]
 ) -> Table:
-    """Return survival rates as a function of an initial value, with intervals over whole groups."""
+    """Return the table of survival rates by an initial value, with intervals over whole groups.
+
+    Parameters
+    ----------
+    name : str
+        Name of the initial value.
+    values : ndarray of float64, shape (runs, K)
+        Initial value of each circle.
+    survived : ndarray of bool, shape (runs, K)
+        Which circles survive.
+    bins : int
+        Number of bins with equally many circles.
+    limit : str
+        Words for the caption about the signal that survivors exceed.
+    labels : sequence of str
+        Group of each run.
+
+    Returns
+    -------
+    Table
+    """
     return Table(
         f"Survival (final signal above {limit}) by {name}, with 95 % intervals over {len(set(labels))} "
         "groups.",
@@ -129,7 +196,7 @@ def rates_table(
 
 
 def fitness_table(found: Fitness) -> Table:
-    """Return how well correlations and classifiers predict survival."""
+    """Return the table of how well correlations and classifiers predict survival."""
 
     def line(name: str, model: Classifier) -> list[str]:
         return [

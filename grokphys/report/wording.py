@@ -97,10 +97,22 @@ def terms_of(texts: Iterable[str]) -> dict[str, str]:
 
 
 def rounded(value: Interval, scale: float = 1.0) -> str:
-    """Return an estimate with its interval, times a scale.
+    """Return an estimate with its interval as text, times a scale.
 
     A step of the last digit is at most a fifth of the width of the interval, unless that would take more than
     three significant digits of the largest of the three numbers.
+
+    Parameters
+    ----------
+    value : Interval
+        Estimate and interval.
+    scale : float, default 1.0
+        Factor, such as 100 for percent.
+
+    Returns
+    -------
+    str
+        Such as "12.3 [10.1, 14.5]"; "-" if the estimate is not finite.
     """
     if not math.isfinite(value.estimate):
         return "-"
@@ -134,7 +146,7 @@ def significant(value: Interval) -> str:
 
 
 def median_time(value: Interval) -> str:
-    """Return a median time in words, also if more than half of the runs never reached the threshold."""
+    """Return a median time in words, even if fewer than half of the runs reached the threshold."""
     if math.isnan(value.estimate):
         return "-"
     if math.isinf(value.estimate):
@@ -153,7 +165,19 @@ def p_value(p: float) -> str:
 
 
 def listed(words: Sequence[str], most: int = 4) -> str:
-    """Return words as a list in a sentence; of a long list, the first ones and how many more there are."""
+    """Return words as a list in a sentence, such as "a, b and c".
+
+    Parameters
+    ----------
+    words : sequence of str
+        At least one word.
+    most : int, default 4
+        Longest list. Of a longer one, the first words and the number of the others are given.
+
+    Returns
+    -------
+    str
+    """
     if len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} other quantities"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

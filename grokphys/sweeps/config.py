@@ -48,7 +48,7 @@ MOST_RUNS = 10**8
 
 @dataclass(frozen=True)
 class Parameter:
-    """Type and default of a parameter."""
+    """A parameter of a kind of run: its type (`annotation`) and its `default`."""
 
     annotation: Any
     default: Any
@@ -75,7 +75,21 @@ class Cell:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A declared sweep; see the module."""
+    """A declared sweep; the module explains its sections.
+
+    Attributes
+    ----------
+    kind : {"simulate", "train"}
+        What each run is.
+    fixed : dict
+        Parameters that all cells share.
+    grid : dict of str to list
+        Values of the parameters of the grid.
+    tables : list of dict
+        Parameters of each table of the list.
+    pack : int, optional
+        Largest number of runs in a file; by default as many as memory and time allow.
+    """
 
     kind: str
     fixed: Values
@@ -90,7 +104,7 @@ class Declaration:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Return all cells; the last axis of the grid varies fastest.
+        """All cells, in an order in which the last axis of the grid varies fastest.
 
         Raises
         ------
@@ -120,13 +134,22 @@ class Declaration:
 
     @property
     def text(self) -> str:
-        """The declaration as canonical JSON."""
+        """The declaration as canonical JSON, by which an index recognizes its sweep."""
         parts = {"kind": self.kind, "fixed": self.fixed, "grid": self.grid, "list": self.tables}
         return canonical(parts | {"pack": self.pack})
 
 
 def read_declaration(path: Path) -> Declaration:
-    """Read a configuration.
+    """Read the configuration of a sweep from a TOML or JSON file.
+
+    Parameters
+    ----------
+    path : Path
+        Name of the file; it is read as JSON if the name ends in ``.json``.
+
+    Returns
+    -------
+    Declaration
 
     Raises
     ------
@@ -151,7 +174,22 @@ def read_declaration(path: Path) -> Declaration:
 
 
 def declaration(content: Mapping[str, Any]) -> Declaration:
-    """Return the declaration of a configuration; see `read_declaration` for the errors."""
+    """Return the declaration that the content of a configuration makes.
+
+    Parameters
+    ----------
+    content : mapping
+        Sections by name; see the module.
+
+    Returns
+    -------
+    Declaration
+
+    Raises
+    ------
+    InputError
+        If a section or a parameter is unknown, empty, of the wrong form, or declared twice.
+    """
     for name in content:
         if name not in SECTIONS:
             raise InputError(_unknown(name, "a section of a sweep", SECTIONS))
@@ -180,7 +218,24 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
 
 
 def resolved(kind: str, given: Mapping[str, Any]) -> Values:
-    """Return every parameter of a cell in its own type, with defaults filled in."""
+    """Return every parameter of a cell in its own type, with defaults filled in.
+
+    Parameters
+    ----------
+    kind : {"simulate", "train"}
+        What each run is.
+    given : mapping
+        Parameters that the configuration gives.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    InputError
+        If a parameter is unknown, or a value is not of its type.
+    """
     if "model" in given:
         given = {**given, "model": models.model_name(given["model"])}
     table = KINDS[kind](given)
@@ -194,7 +249,22 @@ def resolved(kind: str, given: Mapping[str, Any]) -> Values:
 
 
 def coerced(name: str, value: Any, annotation: Any) -> Any:
-    """Return a value of a configuration as the type that its parameter has on the command line."""
+    """Return a value of a configuration as the type that its parameter has on the command line.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for messages.
+    value : object
+        What the configuration gives.
+    annotation : type
+        Type hint of the parameter.
+
+    Raises
+    ------
+    InputError
+        If the value is not of this type.
+    """
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         if value is None and types.NoneType in inner:
@@ -218,7 +288,7 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """Return JSON that is the same for the same content."""
+    """Return JSON text that is the same for equal content, whatever the order of its keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -229,7 +299,7 @@ def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
 
 
 def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
-    """Return the parameters of the command line, with one rate for each cell, and the CPU by default."""
+    """Return the parameters of `grokphys train`, with one rate for each cell, and the CPU by default."""
     table = dict(_parameters(train))
     for name in models.PER_MEMBER:
         default = table[name].default
@@ -249,7 +319,7 @@ KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Parameter]]] = {
 
 @cache
 def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the parameters of a command, or the fields of a system."""
+    """Return the parameters of a command, or the fields of a system, by name."""
     hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
     return {
         name: Parameter(hints.get(name, Any), one.default)
@@ -283,7 +353,7 @@ def _table(name: str, value: Any) -> Values:
 
 
 def _values(name: str, values: Any) -> list[Any]:
-    """Return the values of a parameter in the grid."""
+    """Return the values of a parameter in the grid, or refuse an empty list or repeated values."""
     if not isinstance(values, list) or not values:
         raise InputError(f"{name} of the grid must list at least one value, got {values!r}")
     texts = [canonical(value) for value in values]

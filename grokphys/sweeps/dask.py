@@ -26,13 +26,15 @@ AHEAD = 2
 
 
 class DaskCluster:
-    """Runs packs on the workers of a scheduler, which see the directory of the sweep under the same name.
+    """An executor that runs packs on the workers of a Dask scheduler.
 
-    If a worker dies, Dask starts its packs on another one, which continues their files.
+    All workers must see the directory of the sweep under the same name. If a worker dies, Dask starts its
+    packs on another one, which continues their files.
 
     Parameters
     ----------
     directory : Path
+        Directory of the sweep.
     address : str
         Address of the scheduler, such as ``tcp://host:8786``.
 
@@ -57,11 +59,11 @@ class DaskCluster:
         self._attempts: Counter[str] = Counter()
 
     def free(self) -> bool:
-        """Whether another pack may be submitted."""
+        """Return whether another pack may be submitted."""
         return len(self._running) < AHEAD * max(1, sum(self._slots().values()))
 
     def submit(self, pack: Pack) -> None:
-        """Submit a pack, the runs that one call computes."""
+        """Submit a pack to the scheduler; raise an `InputError` if it no longer answers."""
         self._attempts[pack.name] += 1
         key = f"{pack.name}-{self._attempts[pack.name]}"
         arguments = (pack, self._directory, self._threads, self._version)
@@ -71,7 +73,23 @@ class DaskCluster:
         future.add_done_callback(self._done.put)
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Return the packs that have finished."""
+        """Return a pack that has finished, with its outcome.
+
+        Parameters
+        ----------
+        seconds : float
+            Longest time to wait for one.
+
+        Returns
+        -------
+        list of pair of Pack and Outcome
+            One pair, or none if no pack has finished in this time.
+
+        Raises
+        ------
+        InputError
+            If the scheduler no longer answers.
+        """
         with contextlib.suppress(queue.Empty):
             future = self._done.get(timeout=seconds)
             if future.status not in ("finished", "error"):
@@ -82,7 +100,7 @@ class DaskCluster:
         return []
 
     def warm(self, packs: list[Pack]) -> None:
-        """Let all workers import at once, and one compile while the others wait."""
+        """Let all workers import the libraries of some packs at once, and one of them compile the kernels."""
         with contextlib.suppress(Exception):  # the packs will report what is wrong
             self._client.run(load, packs)
             self._client.submit(warm, packs, pure=False).result()
@@ -100,7 +118,7 @@ class DaskCluster:
 
     @property
     def _threads(self) -> int:
-        """Return the number of threads for a pack: the cores of a machine, divided among all packs on it."""
+        """Number of threads for a pack: the cores of a machine, divided among all packs on it."""
         hosts: Counter[str] = Counter()
         threads = self._slots()
         for worker, count in threads.items():
@@ -109,7 +127,13 @@ class DaskCluster:
         return max(1, min(shares, default=1))
 
     def _checked(self, address: str) -> dict[str, int]:
-        """Return the number of cores of each worker, after checking that the workers are suitable."""
+        """Return the number of cores of each worker, by its address.
+
+        Raises
+        ------
+        InputError
+            If there is no worker, or one of them has another version or does not see the directory.
+        """
         try:
             self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
         except TimeoutError:
@@ -129,7 +153,7 @@ class DaskCluster:
         return dict(self._everywhere(cores))
 
     def _everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """Call a function on every worker."""
+        """Call a function on every worker, and return the answers by the addresses of the workers."""
         answers = self._client.run(function, *arguments, on_error="return")
         for worker, answer in answers.items():
             if isinstance(answer, Exception):
@@ -146,14 +170,32 @@ def version_here() -> str:
 
 
 def settle_there(pack: Pack, directory: Path, threads: int, version: str) -> Outcome:
-    """Run `settle` on a worker, which may have joined after the others were checked."""
+    """Run `settle` on a worker, or report a failure if it has another version of this package.
+
+    A worker may have joined after the others were checked.
+
+    Parameters
+    ----------
+    pack : Pack
+        Runs to compute.
+    directory : Path
+        Directory of the sweep.
+    threads : int
+        Number of threads that the pack may use.
+    version : str
+        Version that the worker must have; see `version_here`.
+
+    Returns
+    -------
+    Outcome
+    """
     if version_here() != version:
         return Outcome("failed", error=f"a worker has GrokPhys {version_here()}, and not {version}")
     return settle(pack, directory, threads)
 
 
 def sees_directory(directory: str) -> bool:
-    """Return whether a worker sees the directory of the sweep."""
+    """Return whether the machine on which this is called sees the directory of the sweep."""
     return (Path(directory) / "sweep.json").is_file()
 
 
@@ -173,7 +215,7 @@ def _sentence() -> Iterator[None]:
 
 
 async def _greet(address: str) -> None:
-    """Open a connection as Dask does, and close it."""
+    """Open a connection to a scheduler as Dask does, and close it."""
     from distributed.comm import connect
 
     comm = await asyncio.wait_for(connect(address, timeout=ANSWER_SECONDS), ANSWER_SECONDS)
@@ -185,7 +227,7 @@ def _host(worker: str) -> str:
 
 
 def _connected(address: str) -> Any:
-    """Return a client of the scheduler at an address."""
+    """Return a Dask client of the scheduler at an address; raise an `InputError` if it does not answer."""
     greet(address)
     import distributed
 

@@ -20,7 +20,7 @@ from physics.errors import InputError
 
 @dataclass(frozen=True)
 class Report:
-    """Outcome of a sweep.
+    """Summary of a sweep that has run.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Report:
     counts : dict of str to int
         Number of packs by their status: "known" from the index, or the status of `Outcome`.
     failures : dict of str to str
-        Why a file could not be made.
+        Reason why a file could not be made, by the name of the file.
     """
 
     index: Path
@@ -61,13 +61,21 @@ def run_sweep(
     Parameters
     ----------
     declared : Declaration
-        See `grokphys.sweeps.config`.
+        The sweep; see `grokphys.sweeps.config`.
     directory : Path
         Directory of the sweep, which is created if it does not exist.
-    workers, scheduler, shard, retries, verify
-        See `sweep`.
+    workers : int, default 1
+        Number of processes on this machine. With 1 the sweep runs in this process.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers run the sweep instead.
+    shard : str, optional
+        Part of the sweep to run, written ``i/n``; by default all of it.
+    retries : int, default 2
+        Number of times that a file is tried again after a failure.
+    verify : bool, default False
+        Whether to read every complete file from beginning to end.
     progress : bool, default False
-        Show a bar on stderr, if that is a terminal.
+        Whether to show a bar on stderr, if that is a terminal.
     tell : callable, optional
         Function that receives sentences for the user; by default they go to stderr.
 
@@ -141,7 +149,7 @@ def _executor(directory: Path, workers: int, scheduler: str | None) -> Executor:
 
 
 def chosen_packs(declared: Declaration, shard: str | None = None) -> list[Pack]:
-    """Return all packs of a sweep, or those of one shard."""
+    """Return all packs of a sweep, or those of one shard, which is written ``i/n``."""
     whole = packs(declared)
     return whole if shard is None else shard_of(whole, shard)
 

@@ -32,7 +32,17 @@ FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletc
 
 @dataclass(frozen=True)
 class Stored:
-    """Content of an index file: attributes, columns, and the stamp and outcomes of each file, in order."""
+    """Content of an index file.
+
+    Attributes
+    ----------
+    attributes : dict
+        Attributes of the file: schema, declaration, fingerprint of the program, and so on.
+    columns : dict of str to ndarray, shape (runs,)
+        Columns of the index.
+    files : dict of str to pair of Stamp and list of str
+        Stamp of each file, which is None if it is not complete, and the names of its outcomes.
+    """
 
     attributes: dict[str, Any]
     columns: dict[str, NDArray[Any]]
@@ -41,27 +51,43 @@ class Stored:
 
 @dataclass
 class Known:
-    """Known complete files: the final values of their runs, and their stamps."""
+    """Files of a sweep that are known to be complete.
+
+    Attributes
+    ----------
+    finals : dict of str to Finals
+        Final values of the runs in each file.
+    stamps : dict of str to Stamp
+        Size and time of change of each file.
+    """
 
     finals: dict[str, Finals] = field(default_factory=dict)
     stamps: dict[str, Stamp] = field(default_factory=dict)
 
     def add(self, name: str, finals: Finals, stamp: Stamp) -> None:
-        """Add a complete file."""
+        """Add a complete file, with the final values of its runs and its stamp."""
         self.finals[name], self.stamps[name] = finals, stamp
 
 
 def index_path(directory: Path, shard: str | None = None) -> Path:
-    """Return the index file of a sweep, or of one of its shards."""
+    """Return the name of the index file of a sweep, or of one of its shards, written ``i/n``."""
     return directory / ("index.h5" if shard is None else f"index-{shard.replace('/', '-of-')}.h5")
 
 
 def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
-    """Collect the entries of all indices of a sweep and its shards for files that have not changed since.
+    """Collect what the indices of a sweep and its shards say about files that have not changed since.
+
+    Parameters
+    ----------
+    directory : Path
+        Directory of the sweep.
+    sweep : Declaration
+        The sweep.
 
     Returns
     -------
     known : Known
+        Complete files.
     notes : list of str
         Problems of an index, in sentences.
     """
@@ -91,7 +117,19 @@ def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
 
 
 def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known) -> None:
-    """Write the index of the runs of these packs in one atomic step; NaN for runs that are not complete."""
+    """Write the index of the runs of some packs in one step, so that no reader sees half of it.
+
+    Parameters
+    ----------
+    path : Path
+        Index file.
+    sweep : Declaration
+        The sweep.
+    packs : list of Pack
+        Packs whose runs the index lists.
+    known : Known
+        Complete files. Runs in other files have NaN.
+    """
     rows = np.sort(np.concatenate([pack.rows for pack in packs]))
     columns = {name: values[rows] for name, values in _columns(sweep, packs, known).items()}
     names = [pack.name for pack in packs]
@@ -160,7 +198,7 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
 
 
 def _columns(sweep: Declaration, packs: list[Pack], known: Known) -> dict[str, NDArray[Any]]:
-    """Return every column of the index, with one entry for each run of the sweep."""
+    """Return every column of the index by name, with one entry for each run of the sweep."""
     cells = sweep.cells
     lengths = [len(cell.numbers) for cell in cells]
     columns: dict[str, NDArray[Any]] = {
@@ -187,7 +225,7 @@ def _outcome_names(packs: list[Pack], known: Known) -> list[str]:
 
 
 def _array(values: list[Any]) -> NDArray[Any]:
-    """Return one array of a parameter's values in all cells: of one kind of number, or of text."""
+    """Return the values that a parameter has in all cells as one array, of one kind of number or of text."""
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {bool, int, float}:
         return np.array(values)
@@ -197,7 +235,7 @@ def _array(values: list[Any]) -> NDArray[Any]:
 
 
 def _dataset(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
-    """Store a column in the form that xarray reads."""
+    """Store a column of an index in the form that xarray reads, and return its dataset."""
     if values.dtype == object:
         return file.create_dataset(name, data=values, dtype=h5py.string_dtype())
     if values.dtype == bool:
@@ -208,7 +246,7 @@ def _dataset(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
 
 
 def _digest(columns: Mapping[str, NDArray[Any]]) -> str:
-    """Fingerprint of all columns."""
+    """Return a SHA-256 digest of all columns, by which damage of an index is noticed."""
     total = hashlib.sha256()
     for name in sorted(columns):
         values = columns[name]
@@ -256,7 +294,7 @@ def _values(dataset: h5py.Dataset) -> NDArray[Any]:
 
 
 def _collect(known: Known, index: Stored, changed: Collection[str]) -> None:
-    """Add the entries of an index for files that have not changed."""
+    """Add to `known` the entries of an index for files that have not changed since it was written."""
     order = np.lexsort((index.columns["member"], index.columns["file"]))
     starts = np.searchsorted(index.columns["file"][order], np.arange(len(index.files) + 1))
     for number, (name, (stamp, outcomes)) in enumerate(index.files.items()):

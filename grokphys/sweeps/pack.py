@@ -27,11 +27,12 @@ PACK_RUNS, PACK_BYTES, PACK_OPERATIONS = 256, 2**28, 5e11
 
 @dataclass(frozen=True)
 class Pack:
-    """Runs that one call computes.
+    """Runs that one call computes, and that share a file.
 
     Attributes
     ----------
-    kind : str
+    kind : {"simulate", "train"}
+        What each run is.
     common : dict
         Parameters that all runs share.
     columns : dict of list
@@ -50,29 +51,41 @@ class Pack:
 
     @cached_property
     def name(self) -> str:
-        """File name: a hash of everything that determines the content, including the program."""
+        """Name of the file: a hash of everything that determines its content, including the program."""
         content = [SCHEMA, program(self.kind), self.kind, self.common, self.columns, self.numbers]
         return f"{self.kind}-{hashlib.sha256(canonical(content).encode()).hexdigest()[:20]}.h5"
 
     @property
     def system(self) -> Any:
-        """System that `simulate` moves."""
+        """System that a pack of the kind "simulate" moves."""
         return _system(self.common)
 
     def run(self, out: Path | None, *, progress: bool = False) -> Trajectory:
-        """Compute the runs, or resume them."""
+        """Compute the runs, or resume them.
+
+        Parameters
+        ----------
+        out : Path or None
+            File to write; None keeps the trajectory in memory.
+        progress : bool, default False
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        Trajectory
+        """
         run = _simulate if self.kind == "simulate" else _train
         return run(self, out=out, resume=out is not None, progress=progress)
 
     def tiny(self) -> "Pack":
-        """Return one run of one step, which calls the same kernels."""
+        """Return a pack of one run of one step, which calls the same kernels as this one."""
         common = self.common | {"steps": 1}
         common |= {"record_every": 1} if self.kind == "simulate" else {"record": "1", "track": None}
         columns = {name: values[:1] for name, values in self.columns.items()}
         return Pack(self.kind, common, columns, self.numbers[:1], self.rows[:1])
 
     def made(self, parameters: Values) -> bool:
-        """Return whether a file with these parameters can belong to this pack: all common numbers agree."""
+        """Return whether a file with some parameters can belong to this pack: all common numbers agree."""
         found = parameters | parameters.get("system", {}) | parameters.get("model", {})
         wanted: Values = {k: value for k, value in self.common.items() if isinstance(value, int | float)}
         wanted |= self.columns | {"runs": len(self.numbers)}
@@ -90,10 +103,19 @@ def program(kind: str) -> str:
 def packs(sweep: Declaration) -> list[Pack]:
     """Divide a sweep into packs, which depend only on the declaration.
 
+    Parameters
+    ----------
+    sweep : Declaration
+        The sweep.
+
+    Returns
+    -------
+    list of Pack
+
     Raises
     ------
     InputError
-        If a cell's parameters are refused; the cell is named.
+        If a cell's parameters are refused; the message names the cell.
     """
     groups: dict[str, list[tuple[Cell, int]]] = {}
     row = 0
@@ -104,7 +126,20 @@ def packs(sweep: Declaration) -> list[Pack]:
 
 
 def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
-    """Return the packs of shard i of n, written ``i/n`` with i from 1 to n; a pack is in one shard only."""
+    """Return the packs of one shard; each pack is in one shard only.
+
+    Parameters
+    ----------
+    packs : sequence of Pack
+        All packs of a sweep.
+    shard : str
+        Number i of the shard and number n of shards, written ``i/n`` with i from 1 to n.
+
+    Raises
+    ------
+    InputError
+        If the shard is of another form.
+    """
     part, _, whole = shard.partition("/")
     short = max(len(part), len(whole)) <= 18  # Python reads only so many digits
     if not (short and part.isdecimal() and whole.isdecimal() and 1 <= int(part) <= int(whole)):
@@ -122,7 +157,7 @@ def _common(kind: str, cell: Cell) -> Values:
 
 
 def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
-    """Divide cells that may share an ensemble into packs."""
+    """Divide cells that may share an ensemble, each with its first row in the sweep, into packs."""
     kind, common = sweep.kind, _common(sweep.kind, group[0][0])
     try:
         size = sweep.pack or _affordable(kind, common)
@@ -143,19 +178,19 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
 
 
 def _own(cell: Cell, name: str) -> Any:
-    """Return a cell's rate or scale; by default, the rates of the embedding are those of the layers."""
+    """Return a rate or scale of a cell; by default, the rates of the embedding are those of the layers."""
     value = cell.parameters.get(name)
     return cell.parameters.get(name.removeprefix("embedding_")) if value is None else value
 
 
 def _affordable(kind: str, common: Values) -> int:
-    """Return how many runs a pack holds."""
+    """Return how many runs with some common parameters a pack holds, by their memory and operations."""
     size, operations = _simulate_cost(common) if kind == "simulate" else _train_cost(common)
     return max(1, int(min(PACK_RUNS, PACK_BYTES / size, PACK_OPERATIONS / operations)))
 
 
 def _simulate_cost(common: Values) -> tuple[float, float]:
-    """Return the bytes and operations of one run."""
+    """Return the bytes and the operations that one simulated run takes."""
     system = _system(common)
     pairs = getattr(system, "pair_count", system.tokens)
     return 64.0 * system.tokens * system.dim, float(common["steps"]) * pairs**2 * system.dim
@@ -190,7 +225,10 @@ def _simulate(pack: Pack, **storing: Any) -> Trajectory:
 
 
 def _train(pack: Pack, **storing: Any) -> Trajectory:
-    """Train the networks one after another on one thread of PyTorch, so that no bit depends on the others."""
+    """Train the networks of a pack one after another, so that no bit depends on the others.
+
+    PyTorch uses one thread. `storing` holds options of `nets.train` that concern the file.
+    """
     import torch
 
     import nets

@@ -29,13 +29,13 @@ SAME_KERNELS = ("seed", "steps", "track", "record", "record_every")
 
 
 class Executor(Protocol):
-    """Runs `settle` for several packs at a time."""
+    """What runs packs: it calls `settle` for several packs at a time, here or in other processes."""
 
     def free(self) -> bool:
-        """Whether another pack may be submitted."""
+        """Return whether another pack may be submitted."""
 
     def submit(self, pack: Pack) -> None:
-        """Submit a pack."""
+        """Submit a pack, which is then computed."""
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
         """Return the packs that have finished, after waiting for one for at most so many seconds."""
@@ -51,22 +51,22 @@ class Executor(Protocol):
 
 
 class Serial:
-    """An executor in this process, with all its threads."""
+    """An executor in this process, with all its threads, for the packs of the sweep in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._waiting: list[Pack] = []
 
     def free(self) -> bool:
-        """Whether another pack may be submitted."""
+        """Return whether another pack may be submitted: one at a time."""
         return not self._waiting
 
     def submit(self, pack: Pack) -> None:
-        """Submit a pack."""
+        """Submit a pack, which the next call of `finished` computes."""
         self._waiting.append(pack)
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Run the submitted packs."""
+        """Compute the submitted packs, and return them with their outcomes; wait if there are none."""
         if not self._waiting:
             time.sleep(seconds)
         done = [(pack, settle(pack, self._directory)) for pack in self._waiting]
@@ -86,8 +86,15 @@ class Serial:
 class LocalPool:
     """An executor in processes of this machine, which share its cores equally and run one pack at a time.
 
-    Each process is a separate executor. If one dies, only its pack fails, and another process takes its
-    place.
+    Each process is a separate executor of loky. If one dies, only its pack fails, and another process takes
+    its place.
+
+    Parameters
+    ----------
+    directory : Path
+        Directory of the sweep.
+    workers : int
+        Number of processes.
     """
 
     def __init__(self, directory: Path, workers: int) -> None:
@@ -97,7 +104,7 @@ class LocalPool:
         self._running: dict[Future[Outcome], tuple[ProcessPoolExecutor, Pack]] = {}
 
     def free(self) -> bool:
-        """Whether another pack may be submitted."""
+        """Return whether another pack may be submitted, because a process is idle."""
         return bool(self._idle)
 
     def submit(self, pack: Pack) -> None:
@@ -111,7 +118,10 @@ class LocalPool:
         self._running[future] = worker, pack
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Return the packs that have finished, or whose processes have died."""
+        """Return the packs that have finished, or whose processes have died, with their outcomes.
+
+        The call waits for one of them for at most `seconds`.
+        """
         if not self._running:
             time.sleep(seconds)
         done = []
@@ -129,7 +139,7 @@ class LocalPool:
         return done
 
     def warm(self, packs: list[Pack]) -> None:
-        """Let one process compile, while the others wait."""
+        """Let one process compile the kernels of some packs, while the others wait."""
         with contextlib.suppress(BrokenProcessPool):  # it is replaced when it gets its next pack
             self._idle[-1].submit(warm, packs).result()
 
@@ -148,7 +158,7 @@ class LocalPool:
 
 
 def process(threads: int) -> "ProcessPoolExecutor":
-    """Return an executor of one process with a number of threads; the process starts with its first call."""
+    """Return an executor of one process with a number of threads; it starts with its first call."""
     from loky import ProcessPoolExecutor  # a sweep in this process does without
 
     return ProcessPoolExecutor(
@@ -169,7 +179,9 @@ def settle_all(
     Parameters
     ----------
     packs : sequence of Pack
+        Packs to run.
     executor : Executor
+        Where they run.
     retries : int
         Number of times that a pack is tried again after a failure, if this may help.
     tell : callable
@@ -205,7 +217,10 @@ def settle_all(
 
 
 def flavours(packs: Iterable[Pack]) -> list[Pack]:
-    """Return one pack for each combination of the parameters that decide which kernels run."""
+    """Return a tiny pack for each combination of the parameters that decide which kernels run.
+
+    Running them compiles all kernels that the given packs need.
+    """
     kept: dict[str, Pack] = {}
     for pack in packs:
         said = [
@@ -218,7 +233,10 @@ def flavours(packs: Iterable[Pack]) -> list[Pack]:
 
 
 def _begin(driver: int) -> None:
-    """Let a process ignore Ctrl-C, which the driver receives too, and end when the driver does."""
+    """Let a worker process ignore Ctrl-C, which the driver receives too, and end when the driver does.
+
+    `driver` is the process number of the driver.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own lock would outlive a killed process
     threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
@@ -231,5 +249,5 @@ def _end_with(driver: int) -> None:
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of cores that this process may use, which a scheduler may have limited."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

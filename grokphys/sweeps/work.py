@@ -63,10 +63,16 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
     Parameters
     ----------
     pack : Pack
+        Runs to compute.
     directory : Path
         Directory of the sweep.
     threads : int, optional
         Number of threads that this process may use; by default all.
+
+    Returns
+    -------
+    Outcome
+        What was done, and the final values of the runs.
     """
     if threads is not None:
         numba.set_num_threads(min(threads, MOST_THREADS))
@@ -88,7 +94,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
 
 
 def load(packs: list[Pack]) -> None:
-    """Import the modules that these packs need."""
+    """Import the modules that some packs need, so that their first runs do not wait."""
     if any(pack.kind == "train" for pack in packs):
         importlib.import_module("nets")
 
@@ -164,7 +170,7 @@ def _read_through(path: Path, pack: Pack) -> Trajectory:
 
 
 def _read_chunks(_: str, item: Any) -> None:
-    """Read all chunks of a dataset, which verifies their checksums."""
+    """Read all chunks of an item of a file if it is a dataset, which verifies their checksums."""
     if isinstance(item, h5py.Dataset):
         step = item.chunks[0] if item.chunks else max(1, len(item))
         for start in range(0, len(item), step):
@@ -181,7 +187,21 @@ def _put_aside(path: Path) -> Path:
 
 
 def finals(trajectory: Trajectory, pack: Pack) -> Finals:
-    """Return the observables of each run in the last frame."""
+    """Return the observables of each run in the last frame, as they are listed in the index.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Complete runs.
+    pack : Pack
+        The pack to which they belong.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (runs,)
+        Observables that are single numbers; and, where the task has classes of pair sums, whether the run is
+        a circle and its grid imperfections, which are NaN if it has diverged.
+    """
     names = [name for name in trajectory.observables if not name.startswith(LARGE)]
     found = {name: trajectory.observables[name][:, -1] for name in names}
     found = {name: np.asarray(values, np.float64) for name, values in found.items() if values.ndim == 1}
@@ -195,7 +215,7 @@ def finals(trajectory: Trajectory, pack: Pack) -> Finals:
 
 
 def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
-    """Return the operation of the classes, or None if circles and grids have no meaning for the task."""
+    """Return the options of `grid_imperfections` for a pack; None if grids have no meaning for its task."""
     if pack.kind == "train":
         shaped = trajectory.parameters["model"]["type"] == "ConstantAttention" and trajectory.tokens >= 3
         return {} if shaped else None
@@ -204,7 +224,7 @@ def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
 
 
 def _where(sound: NDArray[np.bool_], measure: Any, points: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a measure of the runs whose values are finite, and NaN for the others."""
+    """Return a measure (runs,) of the point sets that are finite (`sound`), and NaN for the others."""
     values = np.full(len(points), np.nan)
     if sound.any():
         values[sound] = measure(points[sound])

@@ -55,7 +55,7 @@ def _same_bits(kind: Any) -> Any:
 
 @kernel()
 def relu(states: Array, slopes: Array, exp: int) -> None:
-    """Apply max(x, 0)."""
+    """Apply max(x, 0) to `states` in place, and write its derivative to `slopes`; `exp` is not used."""
     one, zero = states.dtype.type(1), states.dtype.type(0)
     for i in range(len(states)):
         x = states[i]
@@ -65,7 +65,10 @@ def relu(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def silu(states: Array, slopes: Array, exp: int) -> None:
-    """Apply x / (1 + exp(-x))."""
+    """Apply x / (1 + exp(-x)) to `states` in place, and write its derivative to `slopes`.
+
+    `exp` is the address of the kernel `exponential`.
+    """
     one = states.dtype.type(1)
     for i in range(len(states)):
         slopes[i] = -states[i]
@@ -78,7 +81,10 @@ def silu(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def tanh(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the hyperbolic tangent."""
+    """Apply the hyperbolic tangent to `states` in place, and write its derivative to `slopes`.
+
+    `exp` is the address of the kernel `exponential`.
+    """
     one = states.dtype.type(1)
     hyperbolic_tangent(states, slopes, exp)
     for i in range(len(states)):
@@ -87,7 +93,7 @@ def tanh(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def asinh(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the inverse hyperbolic sine."""
+    """Apply the inverse hyperbolic sine to `states` in place, and write its derivative to `slopes`."""
     one = states.dtype.type(1)
     for i in range(len(states)):
         slopes[i] = one / np.sqrt(states[i] * states[i] + one)
@@ -96,7 +102,7 @@ def asinh(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def quadratic(states: Array, slopes: Array, exp: int) -> None:
-    """Apply x²."""
+    """Apply x² to `states` in place, and write its derivative to `slopes`; `exp` is not used."""
     for i in range(len(states)):
         slopes[i] = states[i] + states[i]
         states[i] *= states[i]
@@ -104,7 +110,7 @@ def quadratic(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def absolute(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the absolute value, whose derivative is 0 at 0."""
+    """Apply the absolute value to `states` in place, and write its derivative, 0 at 0, to `slopes`."""
     for i in range(len(states)):
         slopes[i] = np.sign(states[i])
         states[i] = abs(states[i])
@@ -124,9 +130,24 @@ ACTIVATION = {
 def with_even_part(
     activate: int, states: Array, slopes: Array, even: float, halves: Array, tangents: Array, exp: int
 ) -> None:
-    """Apply an activation, and add `even` times the even part of SiLU.
+    """Apply an activation to `states` in place, add a multiple of the even part of SiLU, and write slopes.
 
     With h = x/2 and t = tanh h, the even part is h t, and its derivative is (t + h (1 - t²)) / 2.
+
+    Parameters
+    ----------
+    activate : int
+        Address of the kernel of the activation.
+    states : ndarray, shape (n,)
+        Values x, which are replaced by the results.
+    slopes : ndarray, shape (n,)
+        Array that receives the derivatives.
+    even : float
+        Weight of the even part.
+    halves, tangents : ndarray, shape (n,)
+        Working memory.
+    exp : int
+        Address of the kernel `exponential`.
     """
     one, half = states.dtype.type(1), states.dtype.type(0.5)
     for i in range(len(states)):
@@ -142,7 +163,7 @@ def with_even_part(
 
 @kernel()
 def exponential(x: Array) -> None:
-    """Apply the exponential; in float32 by Cephes' polynomial, which the compiler vectorizes.
+    """Apply the exponential to `x` in place; in float32 by Cephes' polynomial, which is vectorized.
 
     x = n ln 2 + r with r between ± ln 2 / 2. Arguments are clipped to the range of float32, from -87 to 88,
     and the relative error stays below 2e-7. No sum is reordered; ln 2 is split into two parts to keep digits.
@@ -164,7 +185,11 @@ def exponential(x: Array) -> None:
 
 @kernel()
 def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
-    """Apply the hyperbolic tangent; in float32 with a relative error below 3e-7, also for small arguments."""
+    """Apply the hyperbolic tangent to `x` in place, with a relative error below 3e-7 in float32.
+
+    This holds for small arguments too. `room` is working memory of the same length, and `exp` the address of
+    the kernel `exponential`.
+    """
     if x.itemsize != 4:
         for i in range(len(x)):
             x[i] = math.tanh(x[i])
@@ -184,10 +209,11 @@ def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
 
 @kernel()
 def inverse_hyperbolic_sine(x: Array) -> None:
-    """Apply the inverse hyperbolic sine; in float32 with a relative error below 3e-7 until x² overflows.
+    """Apply the inverse hyperbolic sine to `x` in place.
 
-    It is ``ln(|x| + sqrt(x² + 1))`` with the sign of x, and a series where x is small. The logarithm follows
-    Cephes too: it splits the bits of a number into a power of two and a factor between 1/√2 and √2.
+    In float32 the relative error is below 3e-7 until x² overflows. The function is ``ln(|x| + sqrt(x² + 1))``
+    with the sign of x, and a series where x is small. The logarithm follows Cephes too: it splits the bits of
+    a number into a power of two and a factor between 1/√2 and √2.
     """
     if x.itemsize != 4:
         for i in range(len(x)):

@@ -29,22 +29,32 @@ class Engine(Protocol):
         """Number of members whose activations are in memory at the same time; None if each thread has one."""
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, starting with number `step`, with every member that still trains."""
+        """Take optimizer steps with every member that still trains.
+
+        Parameters
+        ----------
+        step : int
+            Number of steps that were taken before.
+        count : int
+            Number of steps to take.
+        batches : ndarray of int32, shape (runs, count, size), or None
+            Places of the examples in the training set for each step; None for all of them.
+        """
 
     def set_rates(self, optimiser: Optimizer) -> None:
         """Change the rates of all further steps, and keep the moments of the optimizer."""
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss and the accuracy (runs,) on the training or the validation set."""
+        """Return the mean loss and the accuracy, (runs,) each, on the set `part`: "train" or "validation"."""
 
     def gradient(self, name: str) -> NDArray[Any]:
-        """Return the gradient of the training loss with respect to one parameter, (runs, ...)."""
+        """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
 
     def point_sets(self) -> NDArray[Any]:
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return a copy of the parameters, (runs, ...) each."""
+        """Return copies of all parameters, (runs, ...) each, by name."""
 
     def stop(self, members: NDArray[np.bool_]) -> None:
         """End the training of the members (runs,) that are marked."""
@@ -66,7 +76,32 @@ def optimiser(
     epsilon: float,
     kind: str = "adamw",
 ) -> Optimizer:
-    """Check the settings of the optimizer, and return it with one value of each rate for each member."""
+    """Check the settings of the optimizer, and return it with one value of each rate for each member.
+
+    Parameters
+    ----------
+    runs : int
+        Number of members.
+    learning_rate, weight_decay : float or array_like, shape (runs,)
+        Rates of the layers.
+    embedding_learning_rate, embedding_weight_decay : float or array_like, shape (runs,), or None
+        Rates of the embedding; None for those of the layers.
+    betas : pair of float
+        Decay rates of the moments, at least 0 and less than 1.
+    epsilon : float
+        Number greater than 0 that is added to the root of the second moment.
+    kind : {"adamw", "sgd"}, default "adamw"
+        Optimizer.
+
+    Returns
+    -------
+    Optimizer
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range.
+    """
     if len(betas) != 2 or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
         raise InputError(f"betas must be two numbers of at least 0 and less than 1, got {betas!r}")
     if embedding_learning_rate is None:
@@ -85,9 +120,34 @@ def optimiser(
 
 
 def choose_engine(
-    name: str, ensemble: Ensemble, optimiser: Optimizer, dtype: str, device: str, chunk: int | None
+    name: str, ensemble: Ensemble, settings: Optimizer, dtype: str, device: str, chunk: int | None
 ) -> Engine:
-    """Return the requested engine; "auto" is the fused one if possible. Arguments are as in `nets.train`."""
+    """Return the engine that trains an ensemble.
+
+    Parameters
+    ----------
+    name : {"auto", "fused", "torch"}
+        Which engine; "auto" is the fused one if it is possible.
+    ensemble : Ensemble
+        Networks to train.
+    settings : Optimizer
+        Rates.
+    dtype : {"float32", "float64"}
+        Number type.
+    device : str
+        "auto", "cpu", or a device of PyTorch such as "cuda".
+    chunk : int or None
+        Largest number of members whose activations PyTorch holds at once; None lets it choose.
+
+    Returns
+    -------
+    Engine
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed, or the engine cannot train this model on this device.
+    """
     choice("dtype", dtype, ("float32", "float64"))
     choice("engine", name, ("auto", "fused", "torch"))
     place = _device(device)
@@ -104,8 +164,8 @@ def choose_engine(
 
         from nets.engines.torch import BatchedEngine
 
-        return BatchedEngine(ensemble, optimiser, dtype, torch.device(place), chunk)
-    return FusedEngine(ensemble, optimiser, dtype)
+        return BatchedEngine(ensemble, settings, dtype, torch.device(place), chunk)
+    return FusedEngine(ensemble, settings, dtype)
 
 
 def _device(device: str) -> str:

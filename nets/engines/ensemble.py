@@ -126,7 +126,26 @@ def draw(
     layer_scale: Any = 1.0,
     embedding_scale: Any = 1.0,
 ) -> Ensemble:
-    """Draw the members of an ensemble from separate random streams; see `nets.train` for the arguments."""
+    """Draw the members of an ensemble from separate random streams.
+
+    Parameters
+    ----------
+    model : Model
+        Model of all members.
+    runs, seed, first_run, run_numbers, train_fraction, train_examples, validation_examples, shared, initial,
+    layer_scale, embedding_scale
+        As in `nets.train`.
+
+    Returns
+    -------
+    Ensemble
+        Initial parameters, training and validation sets, targets and noise of each member.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, or the ensemble does not fit into memory.
+    """
     runs = whole_number("runs", runs, 1)
     parent_seed(seed)
     shared = _shared(shared)
@@ -189,13 +208,27 @@ def per_member(
 
 
 def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -> NDArray[np.int32] | None:
-    """Draw the batches of `count` steps, starting with number `step`.
+    """Draw the batches of some optimizer steps.
 
     An epoch is a permutation of the training set, cut into whole batches; the remaining examples are not used
     in that epoch, as with PyTorch's ``drop_last``. The permutation depends only on the noise of the member
     and the number of the epoch, so that a resumed run needs no state.
 
-    Returns places in the training set (runs, count, batch_size), or None if the batch is the full set.
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Networks that are trained.
+    batch_size : int or None
+        Number of examples in a batch; None for all.
+    step : int
+        Number of the first step.
+    count : int
+        Number of steps.
+
+    Returns
+    -------
+    ndarray of int32, shape (runs, count, batch_size), or None
+        Places in the training set; None if the batch is the full set.
     """
     size = ensemble.train.shape[1]
     if batch_size is None or batch_size == size:
@@ -232,7 +265,9 @@ def _require_sound(model: Any, runs: int) -> None:
     choice(f"loss of {kind}", model.loss, ("cross_entropy", "mean_squared_error"))
     drawn: Any = model.initial(np.random.default_rng(0), np.random.default_rng(0))  # a user's may be anything
     if not isinstance(drawn, Mapping) or not drawn:
-        raise InputError(f"initial of {kind} must return a dict of arrays, got {drawn!r:.60}")
+        raise InputError(
+            f"initial of {kind} must return a dict of arrays that is not empty, got {drawn!r:.60}"
+        )
     one = {name: finite_array(f"initial[{name!r}] of {kind}", value) for name, value in drawn.items()}
     numbers = sum(value.size for value in one.values())
     # Drawing takes two copies in float64; training takes values and two moments in its number type.
@@ -296,7 +331,10 @@ def _shared(value: Sequence[str]) -> tuple[str, ...]:
 
 
 def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the given initial value of one parameter for all members, (runs, ...)."""
+    """Return the initial value of one parameter that a user gives, for all members, (runs, ...).
+
+    `name` is that of the parameter, and `parameters` hold the drawn values, whose shapes it must have.
+    """
     if name not in parameters:
         raise InputError(f"initial must name parameters of {', '.join(parameters)}, got {name!r}")
     array = finite_array(f"initial[{name!r}]", value)
@@ -309,7 +347,7 @@ def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]])
 
 
 def batch_size_of(value: int | None, size: int) -> int | None:
-    """Return a checked batch size, which is None for the full batch."""
+    """Return a checked batch size for a training set of `size` examples; None stands for all of them."""
     if value is None:
         return None
     value = whole_number("batch_size", value, 1)
@@ -319,5 +357,5 @@ def batch_size_of(value: int | None, size: int) -> int | None:
 
 
 def part_of(part: str) -> str:
-    """Return the name of a set, if it is "train" or "validation"."""
+    """Return the name of a set of examples, or refuse one that is neither "train" nor "validation"."""
     return choice("part", part, ("train", "validation"))

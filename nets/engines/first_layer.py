@@ -17,7 +17,23 @@ BLOCK = 128
 
 
 class Shape(NamedTuple):
-    """Sizes and options of a network; the first `encoded` numbers of a member's row are its encoder."""
+    """Sizes and options of a network, in a form that kernels can read.
+
+    Attributes
+    ----------
+    combine : int
+        How the embeddings of a pair enter: SUM, CONCATENATE, PRODUCT, or DATA for inputs without embedding.
+    loss : int
+        CROSS_ENTROPY or SQUARED_ERROR.
+    tokens, dim : int
+        Shape of the embedding.
+    encoded : int
+        Count of numbers at the start of a member's row that belong to the encoder, which has its own rates.
+    penalty : float
+        Factor of the mean magnitude of the embedding's components in the loss.
+    even : float
+        Weight of the even part of SiLU, (x/2) tanh(x/2), which is added to the activation.
+    """
 
     combine: int
     loss: int
@@ -29,7 +45,19 @@ class Shape(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Training data: tokens (runs, n, 2), or rows of `data` (runs, n, 1); labels (runs, n); and targets."""
+    """Training data of an ensemble.
+
+    Attributes
+    ----------
+    inputs : ndarray of int64, shape (runs, n, 2) or (runs, n, 1)
+        Pairs of tokens, or numbers of rows of `data`.
+    data : ndarray, shape (rows, features)
+        Data such as images, which all members share; empty if inputs are tokens.
+    labels : ndarray of int64, shape (runs, n)
+        Class of each example.
+    targets : ndarray, shape (runs, classes, outputs)
+        Target of each class under the squared error.
+    """
 
     inputs: Integers
     labels: Integers
@@ -52,7 +80,12 @@ class Scratch(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """Addresses of the kernels that a step consists of, 0 for those that a network does not need."""
+    """Addresses of the kernels that a step consists of, 0 for those that a network does not need.
+
+    `gradient` calls the others: `forward` (all layers), `tabulate`, `enter`, `leave` and `untabulate` (the
+    first layer and its gradient), `turn` (transposed weights), `product` (of matrices), `activate`,
+    `even_part` and `exp` (activations), `errors` and `loss`. `update` takes the step of the optimizer.
+    """
 
     gradient: int = 0
     forward: int = 0
@@ -72,7 +105,22 @@ class Calls(NamedTuple):
 
 @inner_kernel()
 def tabulate(row: Array, shape: Shape, sizes: Integers, scratch: Scratch, product: int) -> None:
-    """Compute the first layer, which is linear, once for each token instead of once for each example."""
+    """Compute the first layer, which is linear, once for each token instead of once for each example.
+
+    Parameters
+    ----------
+    row : ndarray, shape (numbers,)
+        Parameters of one member: its embedding, then its weights.
+    shape : Shape
+        Sizes and options of the network.
+    sizes : ndarray of int64, shape (layers + 1,)
+        Widths of the layers.
+    scratch : Scratch
+        Working memory. Its `tables` are filled with embedding times weights: one table if embeddings are
+        added, or two, for the first and the second token, if they are concatenated.
+    product : int
+        Address of the kernel that adds a product of matrices.
+    """
     tokens, dim, width = shape.tokens, shape.dim, sizes[1]
     embedding = matrix(row, 0, tokens, dim)
     scratch.tables[:] = 0
@@ -94,7 +142,11 @@ def gather(
     scratch: Scratch,
     out: Array,
 ) -> None:
-    """Write the first layer of some examples to `out`, from the tables' rows of both tokens and the bias."""
+    """Write the first layer of some examples to an array, as a sum of tabulated rows.
+
+    The arguments are those of `copy`. `tabulate` has multiplied the embedding of each token by the weights,
+    so row n of `out` (rows, width) becomes the table's rows of both tokens plus the bias in `row`.
+    """
     rows, width = out.shape
     bias = piece(row, shape.tokens * shape.dim + sizes[0] * width, width)
     left = matrix(scratch.tables[0], 0, shape.tokens, width)
@@ -119,7 +171,11 @@ def multiply(
     scratch: Scratch,
     out: Array,
 ) -> None:
-    """Write the products of embedding matrices to `out` (rows, sizes[0])."""
+    """Write the products of the embedding matrices of both tokens of some examples to an array.
+
+    The arguments are those of `copy`. The embedding of a token in `row` is a square matrix, and row n of
+    `out` (rows, sizes[0]) becomes the product of the matrices of the first and the second token, flattened.
+    """
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)
     for n in range(len(out)):
@@ -146,7 +202,31 @@ def copy(
     scratch: Scratch,
     out: Array,
 ) -> None:
-    """Write the data of some examples to `out` (rows, sizes[0])."""
+    """Write the first layer's input of some examples, which are rows of data such as images, to an array.
+
+    Every kernel of the first layer has these arguments, so that the step can call any of them by its address.
+
+    Parameters
+    ----------
+    member : int
+        Number of the member in the ensemble.
+    row : ndarray, shape (numbers,)
+        Parameters of this member; not used here, because data have no embedding.
+    shape : Shape
+        Sizes and options of the network; not used here.
+    sizes : ndarray of int64, shape (layers + 1,)
+        Widths of the layers; not used here.
+    examples : Examples
+        Training data. The rows of `data` that belong to the member's inputs are copied.
+    batch : ndarray of int64, shape (size,)
+        Examples of a mini-batch; an empty one stands for all examples.
+    start : int
+        Place in the batch of the first example to copy.
+    scratch : Scratch
+        Working memory; not used here.
+    out : ndarray, shape (rows, sizes[0])
+        Array that is filled, with one row for each example from `start` on.
+    """
     for n in range(len(out)):
         example = batch[start + n] if len(batch) else start + n
         source = examples.data[examples.inputs[member, example, 0]]
@@ -168,7 +248,11 @@ def scatter(
     scratch: Scratch,
     product: int,
 ) -> None:
-    """Add the gradient of a block with respect to the first layer to the gradients of the tables."""
+    """Add the gradient of a block with respect to the first layer to the gradients of the tables.
+
+    The arguments are those of `by_factors`; `flow` (rows, width) is the gradient, and `scratch.drifts`
+    receives it. `untabulate` then makes the gradients of the weights and the embedding from them.
+    """
     rows, width = flow.shape
     left = matrix(scratch.drifts[0], 0, shape.tokens, width)
     right = matrix(scratch.drifts[0 if shape.combine == SUM else 1], 0, shape.tokens, width)
@@ -187,7 +271,10 @@ def scatter(
 def untabulate(
     row: Array, gradient: Array, shape: Shape, sizes: Integers, scratch: Scratch, product: int
 ) -> None:
-    """Convert the gradients of the tables to those of the weights of the first layer and of the embedding."""
+    """Convert the gradients of the tables to those of the weights of the first layer and of the embedding.
+
+    The arguments are those of `tabulate`, and `gradient` is the row of the gradient, to which they are added.
+    """
     tokens, dim, width = shape.tokens, shape.dim, sizes[1]
     embedding, by_embedding = matrix(row, 0, tokens, dim), matrix(gradient, 0, tokens, dim)
     for part in range(1 if shape.combine == SUM else 2):
@@ -211,7 +298,19 @@ def by_factors(
     scratch: Scratch,
     product: int,
 ) -> None:
-    """Propagate the gradient of a block through the first layer and the matrix products to the embedding."""
+    """Propagate the gradient of a block through the first layer and the matrix products to the embedding.
+
+    Parameters
+    ----------
+    member, row, shape, sizes, examples, batch, start, scratch
+        As in `copy`; `scratch.turned` holds the transposed weights.
+    gradient : ndarray, shape (numbers,)
+        Row of the gradient, to which the embedding's part is added.
+    flow : ndarray, shape (rows, width)
+        Gradient with respect to the output of the first layer.
+    product : int
+        Address of the kernel that adds a product of matrices.
+    """
     rows, width = flow.shape
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)

@@ -97,7 +97,10 @@ class FusedEngine:
     # -- the interface of an engine ------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, starting with number `step`, with every member that still trains."""
+        """Take `count` optimizer steps after `step` earlier ones, with every member that still trains.
+
+        `batches` (runs, count, size) holds places in the training set; None stands for all examples.
+        """
         if batches is None:
             batches = np.empty((1, 1, 0), np.int32)
         self._spread(
@@ -127,7 +130,7 @@ class FusedEngine:
         self._betas = optimiser.betas_and_epsilon
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss and the accuracy (runs,) on the training or the validation set."""
+        """Return the mean loss and the accuracy, (runs,) each, on the set `part`: "train" or "validation"."""
         loss, accuracy = np.empty(self._ensemble.runs), np.empty(self._ensemble.runs)
         self._spread(
             np.arange(self._ensemble.runs),
@@ -147,7 +150,7 @@ class FusedEngine:
         return loss, accuracy
 
     def gradient(self, name: str) -> NDArray[Any]:
-        """Return the gradient of the training loss with respect to one parameter, (runs, ...)."""
+        """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
         gradients = np.empty_like(self._parameters)
         self._spread(
             np.arange(self._ensemble.runs),
@@ -179,7 +182,7 @@ class FusedEngine:
         return torch.cat(found).numpy()
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return a copy of the parameters, (runs, ...) each."""
+        """Return copies of all parameters, (runs, ...) each, by name."""
         return {name: self._own(name) for name in self._places}
 
     def _own(self, name: str, member: int | None = None) -> NDArray[Any]:
@@ -209,7 +212,7 @@ class FusedEngine:
     # -- implementation ------------------------------------------------------------------------------------
 
     def _new_room(self) -> Any:
-        """Return the arrays that one task computes in."""
+        """Return new working memory, which one task at a time computes in."""
         numbers, dtype = self._parameters.shape[1], self._parameters.dtype
         return self._kernels.room_for(self._shape, self._sizes, numbers, dtype)
 

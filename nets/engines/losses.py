@@ -16,9 +16,24 @@ Integers = NDArray[Any]
 def cross_entropy(
     logits: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
 ) -> None:
-    """Add the cross-entropies of a block to `sums`, and the number of correct answers by the largest logit.
+    """Add the cross-entropies of a block of examples, and the number of correct answers, to `sums` (2,).
 
-    Among equally large logits the first one counts.
+    The answer is the class of the largest logit; among equally large ones, the first.
+
+    Parameters
+    ----------
+    logits : ndarray, shape (rows, classes)
+        Outputs of the network.
+    labels : ndarray of int64, shape (rows,)
+        Classes of the examples.
+    targets : ndarray
+        Not used.
+    room : ndarray
+        Working memory of the size of `logits`.
+    exp : int
+        Address of the kernel `exponential`.
+    sums : ndarray of float64, shape (2,)
+        Sums of the losses and of the hits.
     """
     rows, width = logits.shape
     powers = matrix(room, 0, rows, width)
@@ -48,9 +63,22 @@ def cross_entropy(
 def squared_error(
     outputs: Array, labels: Integers, targets: Array, room: Array, exp: int, sums: Array
 ) -> None:
-    """Add the squared errors of a block to `sums`, and the number of correct answers by the nearest target.
+    """Add the squared errors of a block of examples, and the number of correct answers, to `sums` (2,).
 
-    Among equally near targets the first one counts.
+    The answer is the class of the nearest target; among equally near ones, the first.
+
+    Parameters
+    ----------
+    outputs : ndarray, shape (rows, width)
+        Outputs of the network.
+    labels : ndarray of int64, shape (rows,)
+        Classes of the examples.
+    targets : ndarray, shape (classes, width)
+        Target of each class.
+    room, exp
+        Not used.
+    sums : ndarray of float64, shape (2,)
+        Sums of the losses, which are means over the width, and of the hits.
     """
     rows, width = outputs.shape
     total, hits = 0.0, 0
@@ -81,9 +109,26 @@ def squared_error_gradient(
     exp: int,
     out: Array,
 ) -> None:
-    """Write the gradient of the mean squared error over `total` examples with respect to a block of outputs.
+    """Write the gradient of the mean squared error with respect to a block of outputs to an array.
 
-    The block is the examples from number `start` of the batch, or of all examples if the batch is empty.
+    Parameters
+    ----------
+    outputs : ndarray, shape (rows, width)
+        Outputs of the network.
+    labels : ndarray of int64, shape (n,)
+        Classes of all training examples.
+    targets : ndarray, shape (classes, width)
+        Target of each class.
+    batch : ndarray of int64, shape (size,)
+        Examples of a mini-batch; an empty one stands for all examples.
+    start : int
+        Place in the batch of the first example of the block.
+    total : int
+        Number of examples over which the loss is averaged.
+    exp : int
+        Not used.
+    out : ndarray, shape (rows, width)
+        Array that receives the gradient.
     """
     rows, width = outputs.shape
     share = outputs.dtype.type(2 / (total * width))
@@ -105,9 +150,10 @@ def cross_entropy_gradient(
     exp: int,
     out: Array,
 ) -> None:
-    """Write the gradient of the mean cross-entropy over `total` examples with respect to a block of logits.
+    """Write the gradient of the mean cross-entropy with respect to a block of logits to an array.
 
-    The block is the examples from number `start` of the batch, or of all examples if the batch is empty.
+    The arguments are those of `squared_error_gradient`, with logits (rows, classes) as outputs. The targets
+    are not used, and `exp` is the address of the kernel `exponential`.
     """
     rows, width = logits.shape
     for n in range(rows):

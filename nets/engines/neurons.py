@@ -27,8 +27,18 @@ CHUNK = 64
 class Pairs(NamedTuple):
     """Training data, both as given and with pairs combined that are equal for the network.
 
-    The fields are the tokens (runs, n, 2) and labels (runs, n) of all examples; the tokens and label (runs,
-    m, 3) of the distinct ones; how often each of these occurs (runs, m); and their count (runs,).
+    Attributes
+    ----------
+    inputs : ndarray of int32, shape (runs, n, 2)
+        Tokens of all examples.
+    labels : ndarray of int32, shape (runs, n)
+        Their labels.
+    distinct : ndarray of int32, shape (runs, m, 3)
+        Tokens and label of the distinct examples.
+    occurs : ndarray, shape (runs, m)
+        How often each of these occurs.
+    counts : ndarray of int64, shape (runs,)
+        Number of distinct examples.
     """
 
     inputs: Integers
@@ -62,7 +72,21 @@ class Scratch(NamedTuple):
 
 
 def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
-    """Combine examples (runs, n, 2) with labels (runs, n) that differ only in the order of their tokens."""
+    """Combine examples that differ only in the order of their tokens, which the network does not see.
+
+    Parameters
+    ----------
+    inputs : ndarray of int, shape (runs, n, 2)
+        Pairs of tokens.
+    labels : ndarray of int, shape (runs, n)
+        Their labels.
+    dtype : str
+        Number type of the training.
+
+    Returns
+    -------
+    Pairs
+    """
     found = []
     for pairs, classes in zip(np.sort(inputs, axis=2), labels, strict=True):
         found.append(np.unique(np.column_stack([pairs, classes]), axis=0, return_counts=True))
@@ -75,7 +99,23 @@ def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
 
 
 def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch:
-    """Allocate the working memory of a task."""
+    """Allocate the working memory of a task.
+
+    Parameters
+    ----------
+    shape : Shape
+        Sizes and options of the network.
+    sizes : ndarray of int64, shape (2,)
+        Numbers of neurons and of outputs.
+    numbers : int
+        Count of the parameters of a member.
+    dtype : dtype
+        Number type of the training.
+
+    Returns
+    -------
+    Scratch
+    """
     lanes = VECTOR_BYTES // np.dtype(dtype).itemsize
     chunks = max(1, round(sizes[0] / CHUNK))
     chunk, outputs = _filled(-(-sizes[0] // chunks), 2 * lanes), _filled(sizes[1], lanes)
@@ -109,7 +149,10 @@ def _filled(size: int, unit: int) -> int:
 def calls_for(
     shape: Shape, activation: str, sizes: Integers, pairs: Pairs, scratch: Scratch, betas: Array
 ) -> Calls:
-    """Compile the kernels of a step that are not compiled yet, and return their addresses."""
+    """Compile the kernels of a step that are not compiled yet, and return their addresses.
+
+    The kernels are compiled for the types of the arguments, which are those of a step of `activation`.
+    """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     calls = Calls()
     return functions_for(activation, 0.0, True, matrix, row, batch, betas)._replace(
@@ -135,7 +178,10 @@ def evaluate(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Write the mean loss and the accuracy of some members to arrays (runs,); NaN for an empty set."""
+    """Write the mean loss and the accuracy of some members on a set of pairs to arrays; NaN if it is empty.
+
+    The arguments are those of `nets.engines.step.evaluate`, with `pairs` in place of the examples.
+    """
     size = pairs.labels.shape[1]
     for member in members:
         sums[:] = 0.0
@@ -193,7 +239,7 @@ def _add_product(A: Array, turned: bool, B: Array, out: Array) -> None:
 
 @inner_kernel()
 def _pack(row: Array, shape: Shape, sizes: Integers, scratch: Scratch) -> None:
-    """Copy the weights of a member to the layout that the products read."""
+    """Copy the weights in a member's `row` to the layout in `scratch` that the products read."""
     width, outputs = sizes[0], sizes[1]
     chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
     at = shape.tokens * width
@@ -215,7 +261,7 @@ def _pack(row: Array, shape: Shape, sizes: Integers, scratch: Scratch) -> None:
 
 @inner_kernel()
 def _unpack(shape: Shape, sizes: Integers, scratch: Scratch, gradient: Array) -> None:
-    """Copy the gradient from the layout of the products to that of a member's row."""
+    """Copy the gradient from the layout of the products, in `scratch`, to that of a member's row."""
     width, outputs = sizes[0], sizes[1]
     chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
     at = shape.tokens * width
@@ -235,7 +281,7 @@ def _unpack(shape: Shape, sizes: Integers, scratch: Scratch, gradient: Array) ->
 
 @inner_kernel()
 def _forward(rows: int, shape: Shape, sizes: Integers, scratch: Scratch, calls: Calls) -> None:
-    """Compute logits, states and slopes of the pairs whose tokens the scratch holds."""
+    """Compute logits, states and slopes of the first `rows` pairs whose tokens the scratch holds."""
     width, outputs = len(scratch.states) // ROWS, sizes[1]
     chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
     errors = matrix(scratch.errors, 0, rows, columns)
@@ -260,7 +306,7 @@ def _forward(rows: int, shape: Shape, sizes: Integers, scratch: Scratch, calls: 
 
 @inner_kernel()
 def _back(rows: int, shape: Shape, sizes: Integers, scratch: Scratch, product: int) -> None:
-    """Add the contribution of a block to the gradient."""
+    """Add the contribution of a block of `rows` pairs to the gradient, in the layout of the products."""
     width, outputs = len(scratch.states) // ROWS, sizes[1]
     chunk, columns = len(scratch.flow) // ROWS, len(scratch.errors) // ROWS
     lanes = VECTOR_BYTES // scratch.errors.itemsize
@@ -295,7 +341,7 @@ def _gradient(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Compute the gradient of a member's mean loss over a batch, or over all examples if it is empty."""
+    """Write the gradient of a member's mean loss over a batch, or over all examples if that is empty."""
     outputs, size = sizes[1], len(batch)
     columns = len(scratch.errors) // ROWS
     total = size if size else pairs.labels.shape[1]

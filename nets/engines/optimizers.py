@@ -22,11 +22,22 @@ def adamw(
     rates: Array,
     betas: Array,
 ) -> None:
-    """Take step `number` of AdamW with decoupled weight decay, in PyTorch's order; scalars are in float64.
+    """Take one step of AdamW with decoupled weight decay, in PyTorch's order; scalars are in float64.
 
-    `rates` (4,) are the learning rate and the weight decay of the first `head` values, which are the encoder,
-    and then of the others. At a learning rate of 0, the values stay and the moments change, as in PyTorch. An
-    epsilon of 0 stands for gradient descent, whose weight decay shrinks the values as in AdamW.
+    Parameters
+    ----------
+    values, gradient, first, second : ndarray, shape (numbers,)
+        Parameters of a member, their gradient, and both moments. All but the gradient are changed.
+    head : int
+        Count of values of the encoder, which come first.
+    number : int
+        Number of the step, from 1.
+    rates : ndarray of float64, shape (4,)
+        Learning rate and weight decay of the encoder, and then of the other values. At a learning rate of 0,
+        the values stay and the moments change, as in PyTorch.
+    betas : ndarray of float64, shape (3,)
+        Decay rates of the moments, and epsilon. An epsilon of 0 stands for gradient descent, whose weight
+        decay shrinks the values as in AdamW.
     """
     real = values.dtype.type
     for start, end, part in ((0, head, 0), (head, len(values), 2)):

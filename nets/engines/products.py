@@ -21,7 +21,20 @@ VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
 
 
 def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
-    """Allocate an array that starts on a cache line, so that no vector is loaded from two lines."""
+    """Allocate an array that starts on a cache line, so that no vector is loaded from two lines.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the array.
+    dtype : dtype
+        Number type.
+
+    Returns
+    -------
+    ndarray, shape `shape`
+        Its values are arbitrary.
+    """
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.empty(size + LINE, np.uint8)
     start = -raw.ctypes.data % LINE
@@ -198,7 +211,7 @@ def add_product(A: Array, turned: bool, B: Array, out: Array, column: int) -> No
 
 @kernel()
 def fill_rows(row: Array, out: Array) -> None:
-    """Write the same row to every row of `out`."""
+    """Write `row` (columns,) to every row of `out` (rows, columns)."""
     for n in range(len(out)):
         target = out[n]  # a vector loop needs a row of its own: `out[n, j]` takes twice as long
         for j in range(len(row)):
@@ -207,7 +220,7 @@ def fill_rows(row: Array, out: Array) -> None:
 
 @kernel()
 def add_rows(rows: Array, out: Array) -> None:
-    """Add the sum of the rows to `out`."""
+    """Add the sum of `rows` (rows, columns) to `out` (columns,)."""
     for n in range(len(rows)):
         row = rows[n]
         for j in range(len(out)):
@@ -216,6 +229,6 @@ def add_rows(rows: Array, out: Array) -> None:
 
 @kernel()
 def multiply(numbers: Array, factors: Array) -> None:
-    """Multiply the first numbers by the factors, element by element."""
+    """Multiply the first numbers of an array by the factors (n,), element by element and in place."""
     for i in range(len(factors)):
         numbers[i] *= factors[i]

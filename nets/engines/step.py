@@ -56,7 +56,10 @@ def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch
 def calls_for(
     shape: Shape, activation: str, sizes: Integers, examples: Examples, scratch: Scratch, betas: Array
 ) -> Calls:
-    """Compile the kernels of a step that are not compiled yet, and return their addresses."""
+    """Compile the kernels of a step that are not compiled yet, and return their addresses.
+
+    The kernels are compiled for the types of the arguments, which are those of a step of `activation`.
+    """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     net, where, calls = (shape, sizes, examples, batch), (0, row), Calls()
     entropy = shape.loss == CROSS_ENTROPY
@@ -83,7 +86,33 @@ def calls_for(
 def functions_for(
     activation: str, even: float, entropy: bool, matrix: Array, row: Array, labels: Integers, betas: Array
 ) -> Calls:
-    """Compile the kernels that dense networks and two-layer networks have in common."""
+    """Compile the kernels that dense networks and two-layer networks have in common.
+
+    The arrays are examples: only their types matter, because the kernels are compiled for these.
+
+    Parameters
+    ----------
+    activation : str
+        Name of the activation function.
+    even : float
+        Weight of the even part of SiLU that is added to the activation. If it is 0, no kernel is compiled for
+        it.
+    entropy : bool
+        Whether the loss is the cross-entropy; otherwise it is the squared error.
+    matrix : ndarray, shape (n, m)
+        A matrix in the number type of the training.
+    row : ndarray, shape (n,)
+        A row of parameters in the same type.
+    labels : ndarray of int64, shape (n,)
+        Labels of examples.
+    betas : ndarray of float64, shape (3,)
+        Decay rates of the moments, and epsilon.
+
+    Returns
+    -------
+    Calls
+        Addresses of the compiled kernels; 0 for those that are not needed, or not shared.
+    """
     errors = losses.cross_entropy_gradient if entropy else losses.squared_error_gradient
     loss = losses.cross_entropy if entropy else losses.squared_error
     calls = Calls(
@@ -118,12 +147,28 @@ def train_members(
     scratch: Any,
     calls: Calls,
 ) -> None:
-    """Take `count` optimizer steps with each of some members, in place.
+    """Take optimizer steps with each of some members, in place.
 
-    `parameters`, `first` and `second` (runs, numbers) are the parameters and both moments. `batches` (runs,
-    count, size) has the size 0 for the full batch. `rates` (runs, 4) are the learning rate and the weight
-    decay of the encoder, then of the decoder. `betas` (3,) are the decay rates of the moments, and epsilon.
-    `examples` and `scratch` are those that the kernel `calls.gradient` was compiled for.
+    Parameters
+    ----------
+    members : ndarray of int64, shape (n,)
+        Numbers of the members.
+    parameters, first, second : ndarray, shape (runs, numbers)
+        Parameters and both moments of all members.
+    shape, sizes
+        Sizes and options of the network, as in `gradients`.
+    examples, scratch : tuple
+        Training data and working memory, of the types that the kernel `calls.gradient` was compiled for.
+    batches : ndarray of int32, shape (runs, count, size)
+        Examples of each step; its size is 0 for the full batch.
+    step, count : int
+        Number of steps that were taken before, and number of steps to take.
+    rates : ndarray of float64, shape (runs, 4)
+        Learning rate and weight decay of the encoder, then of the decoder.
+    betas : ndarray of float64, shape (3,)
+        Decay rates of the moments, and epsilon.
+    calls : Calls
+        Addresses of the kernels of a step.
     """
     for member in members:
         row, gradient = parameters[member], scratch.gradient
@@ -148,7 +193,25 @@ def gradients(
     scratch: Any,
     calls: Calls,
 ) -> None:
-    """Write the gradient of the full training loss of some members to `out` (runs, numbers)."""
+    """Write the gradient of the full training loss of some members to an array.
+
+    Parameters
+    ----------
+    members : ndarray of int64, shape (n,)
+        Numbers of the members.
+    parameters : ndarray, shape (runs, numbers)
+        Parameters of all members.
+    out : ndarray, shape (runs, numbers)
+        Array whose rows of these members are filled.
+    shape : Shape
+        Sizes and options of the network.
+    sizes : ndarray of int64, shape (layers + 1,)
+        Widths of the layers.
+    examples, scratch : tuple
+        Training data and working memory, of the types that the kernel `calls.gradient` was compiled for.
+    calls : Calls
+        Addresses of the kernels of a step.
+    """
     batch = scratch.everything
     for member in members:
         row = parameters[member]
@@ -168,7 +231,19 @@ def evaluate(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Write the mean loss and the accuracy of some members to arrays (runs,); `sums` (2,) is scratch."""
+    """Write the mean loss and the accuracy of some members on a set of examples to arrays.
+
+    Parameters
+    ----------
+    members, parameters, shape, sizes, scratch, calls
+        As in `gradients`.
+    examples : Examples
+        Examples to evaluate on.
+    loss, accuracy : ndarray of float64, shape (runs,)
+        Arrays whose entries of these members are filled: nats or mean squares, and fractions.
+    sums : ndarray of float64, shape (2,)
+        Working memory for the sums over examples.
+    """
     batch, size = scratch.everything, examples.labels.shape[1]
     width = sizes[len(sizes) - 1]
     kept = len(scratch.states) - BLOCK * width  # the last layer is kept last
@@ -219,7 +294,7 @@ def _forward(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Compute the states and slopes of all layers for `rows` examples from `start`."""
+    """Compute the states and slopes of all layers for `rows` examples of a batch, from the place `start`."""
     layers = len(sizes) - 1
     at, kept = shape.tokens * shape.dim, 0
     tabulated = shape.combine < PRODUCT
@@ -264,7 +339,7 @@ def _gradient(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Compute the gradient of a member's mean loss over a batch, or over all examples if it is empty."""
+    """Write the gradient of a member's mean loss over a batch, or over all examples if that is empty."""
     layers = len(sizes) - 1
     labels, targets = examples.labels[member], examples.targets[member]
     total = len(batch) if len(batch) else len(labels)

@@ -17,14 +17,22 @@ CPU_BYTES = 2**31
 
 
 class Dropout:
-    """Dropout of some members at one step, with a separate random seed for each member."""
+    """Dropout of some members at one step, with a separate random seed for each member.
+
+    Parameters
+    ----------
+    seeds : list of int
+        Seed of each member.
+    device : torch.device
+        Device of the states.
+    """
 
     def __init__(self, seeds: list[int], device: torch.device) -> None:
         self._generators = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
         self._device = device
 
     def __call__(self, states: Tensor, rate: float) -> Tensor:
-        """Set a fraction `rate` of `states` (runs, ...) to zero and scale the rest up."""
+        """Set a random fraction `rate` of the states to zero, and divide the others by ``1 - rate``."""
         shape = states.shape[1:]
         keep = torch.stack([torch.rand(shape, generator=own) >= rate for own in self._generators])
         return states * keep.to(self._device) / (1 - rate)
@@ -86,7 +94,10 @@ class BatchedEngine:
     # -- the interface of an engine ------------------------------------------------------------------------
 
     def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take `count` optimizer steps, starting with number `step`, with every member that still trains."""
+        """Take `count` optimizer steps after `step` earlier ones, with every member that still trains.
+
+        `batches` (runs, count, size) holds places in the training set; None stands for all examples.
+        """
         for offset in range(count if len(self._training) else 0):
             self._correct_bias(step + offset + 1)
             if batches is None and self._captured is not None:
@@ -105,7 +116,7 @@ class BatchedEngine:
         self._capture_anew()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss and the accuracy (runs,) on the training or the validation set."""
+        """Return the mean loss and the accuracy, (runs,) each, on the set `part`: "train" or "validation"."""
         found: list[tuple[Tensor, Tensor]] = []
         with torch.no_grad():
             for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
@@ -116,7 +127,7 @@ class BatchedEngine:
         return loss, accuracy
 
     def gradient(self, name: str) -> NDArray[Any]:
-        """Return the gradient of the training loss with respect to one parameter, (runs, ...)."""
+        """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
         training, self._training = self._training, torch.arange(self._ensemble.runs, device=self.device)
         gradient = self._gradients(None, None)[name]
         self._training = training
@@ -133,7 +144,7 @@ class BatchedEngine:
         return np.array(torch.cat(found).cpu().numpy())
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return a copy of the parameters, (runs, ...) each."""
+        """Return copies of all parameters, (runs, ...) each, by name."""
         return {name: np.array(value.cpu().numpy()) for name, value in self._parameters.items()}
 
     def stop(self, members: NDArray[np.bool_]) -> None:
@@ -231,11 +242,11 @@ class BatchedEngine:
         index: Tensor,
         dropout: Callable[[Tensor, float], Tensor] | None = None,
     ) -> Tensor:
-        """Return the outputs for examples that are given by their indices (members, examples)."""
+        """Return the outputs of some members for examples with these indices (members, examples)."""
         return self._ensemble.model.outputs(parameters, self._inputs[index], dropout)
 
     def _loss(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
-        """Return the mean loss of each member, (runs,)."""
+        """Return the mean loss of each member, (members,), from its outputs and its examples' indices."""
         labels = self._labels[index]
         if self._targets is None:
             losses = torch.nn.functional.cross_entropy(
@@ -246,7 +257,7 @@ class BatchedEngine:
         return (outputs - targets).square().mean((1, 2))
 
     def _hits(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
-        """Return the fraction of correct answers, (runs,), by the largest logit or the nearest target."""
+        """Return the fraction of correct answers, (members,), by the largest logit or the nearest target."""
         if self._targets is not None:
             targets = self._targets[members]
             outputs = outputs @ targets.transpose(1, 2) - targets.square().sum(-1)[:, None] / 2

@@ -346,7 +346,7 @@ class GroupDecoder(DenseModel):
 
 
 def checked_widths(value: Sequence[int]) -> tuple[int, ...]:
-    """Return the widths of the hidden layers as a tuple, or refuse them if there are none."""
+    """Return the widths of the hidden layers as a tuple, or raise an `InputError` if there are none."""
     widths = tuple(whole_number("hidden", width, 1) for width in value) if isinstance(value, Sequence) else ()
     if not widths:
         raise InputError(f"hidden must be a non-empty sequence of widths, got {value!r}")

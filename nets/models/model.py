@@ -86,8 +86,6 @@ class Model(ABC):
     def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":
         """Compute the outputs of all members at once.
 
-        Members must not influence each other, because their losses are added before the gradient is taken.
-
         Parameters
         ----------
         parameters : dict of Tensor
@@ -95,8 +93,9 @@ class Model(ABC):
         inputs : Tensor, shape (runs, examples, 2) or (runs, examples, features)
             Pairs of tokens (int64), or data.
         dropout : callable, optional
-            Function ``dropout(states, rate)`` that sets a random fraction `rate` of the numbers to zero
-            during training; None at evaluation.
+            Function ``dropout(states, rate)`` that, during training, sets a random fraction `rate` of the
+            numbers to zero and divides the others by ``1 - rate``, so that their mean stays the same; None at
+            evaluation.
 
         Returns
         -------
@@ -117,12 +116,12 @@ class Model(ABC):
     def activation_numbers(self) -> int:
         """Approximate count of numbers that PyTorch keeps for one example of one member during training.
 
-        The PyTorch engine divides free memory by it to decide how many members it computes at once.
+        The PyTorch engine divides the free memory by it to decide how many members it computes at once. By
+        default it is three times the sum of the last axes of all parameters: the input, the output and the
+        gradient of each layer.
         """
         drawn = self.initial(np.random.default_rng(0), np.random.default_rng(0))
-        return 3 * sum(
-            value.shape[-1] for value in drawn.values()
-        )  # input, output and gradient of each layer
+        return 3 * sum(value.shape[-1] for value in drawn.values())
 
     @property
     def theory(self) -> EffectiveTheory | None:
@@ -210,7 +209,11 @@ class DenseModel(Model):
 
     @property
     def activation_numbers(self) -> int:
-        """Count of numbers that PyTorch keeps for one example: input, output and gradient of each layer."""
+        """Count of numbers that PyTorch keeps for one example of one member during training.
+
+        It is three times the sum of the widths of all layers, for the input, the output and the gradient of
+        each. The PyTorch engine divides the free memory by it to decide how many members it computes at once.
+        """
         return 3 * sum(self.architecture.sizes)
 
     def outputs(self, parameters: dict[str, "Tensor"], inputs: "Tensor", dropout: Any = None) -> "Tensor":

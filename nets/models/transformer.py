@@ -155,8 +155,9 @@ class TokenTransformer(Model):
         inputs : Tensor of int64, shape (runs, examples, 2)
             Pairs of tokens.
         dropout : callable, optional
-            Function ``dropout(states, rate)`` that sets a random fraction `rate` of the numbers to zero
-            during training; None at evaluation.
+            Function ``dropout(states, rate)`` that, during training, sets a random fraction `rate` of the
+            numbers to zero and divides the others by ``1 - rate``, so that their mean stays the same; None at
+            evaluation.
 
         Returns
         -------

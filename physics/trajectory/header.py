@@ -30,8 +30,17 @@ SCHEMA_VERSION = 2
 class Layout:
     """Sizes and types of the frames of an ensemble.
 
-    `runs`, `tokens` and `dim` are the shape of the positions in a frame, and `dtype` is their type, "float32"
-    or "float64".
+    Attributes
+    ----------
+    runs, tokens, dim : int
+        Shape of the positions in a frame, each at least 1.
+    dtype : {"float32", "float64"}
+        Type of the positions.
+    frames : int, default 0
+        Number of frames of the whole run, or 0 if it is unknown.
+    observables : mapping of str to pair of str and tuple of int
+        Type, such as "<f8", and shape of each observable in one frame of one run. The shape of a number is
+        ().
     """
 
     runs: int
@@ -39,9 +48,7 @@ class Layout:
     dim: int
     dtype: str
     frames: int = 0
-    """Number of frames of the whole run, or 0 if it is unknown."""
     observables: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    """Type and shape of each observable in one frame of one run; the shape of a number is ()."""
 
     @cached_property
     def columns(self) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -58,19 +65,35 @@ class Layout:
 class Header:
     """Everything that is known about a run before its first frame.
 
-    `layout` gives sizes and types, `parameters` how the run is made, and `made_with` the versions of code and
-    libraries. `identity` is a random identifier, which distinguishes runs of the same configuration.
+    Attributes
+    ----------
+    layout : Layout
+        Sizes and types of the frames.
+    parameters : mapping
+        Values, which JSON can hold, that are needed to make the run again.
+    made_with : mapping
+        Versions of the code and its libraries.
+    start : tuple of str
+        Names of the arrays with which the run begins, such as the training sets.
+    identity : str
+        Random identifier, which distinguishes runs of the same configuration. By default it is drawn.
     """
 
     layout: Layout
     parameters: Mapping[str, Any]
     made_with: Mapping[str, Any]
     start: tuple[str, ...] = ()
-    """Names of the arrays with which the run begins."""
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def check(self) -> None:
-        """Raise an `InputError` if a file cannot hold this header."""
+        """Check that a file can hold this header.
+
+        Raises
+        ------
+        InputError
+            If a parameter has the wrong form or cannot be stored as JSON, or the positions or an observable
+            are empty.
+        """
         check_parameters(self.parameters, self.layout.runs)
         for name, _, shape in self.layout.columns[2:]:
             if min(shape) < 1:
@@ -81,7 +104,7 @@ class Header:
             raise InputError(f"parameters must hold only values that JSON can store: {error}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the header as a dict of values that JSON can hold."""
+        """Return the header as a dict of values that JSON can hold, from which `from_json` makes it again."""
         layout = self.layout
         return {
             "schema": SCHEMA,

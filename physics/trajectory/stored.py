@@ -260,7 +260,9 @@ def _opened(path: FilePath) -> Iterator[h5py.File]:
         if path.is_dir():
             raise FileFormatError(f"{path} is a directory, not a trajectory file")
         if not path.is_file():
-            raise FileFormatError(f"{path} is not a regular file")
+            raise FileFormatError(
+                f"{path} must be a trajectory file, and is not a regular file but a device or a pipe"
+            )
         if path.stat().st_size == 0:
             raise FileFormatError(f"{path} is empty")
         try:

@@ -309,7 +309,8 @@ class Trajectory:
         Raises
         ------
         InputError
-            If JSON cannot hold the parameters, or the trajectory has no runs, tokens or dimensions.
+            If JSON cannot hold the parameters, the trajectory has no runs, tokens or dimensions, or an
+            observable is empty.
         OutputError
             If `path` exists and `overwrite` is False, its directory does not exist or cannot be written, or
             the disk is full. Nothing new is then left at `path`.

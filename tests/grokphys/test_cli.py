@@ -705,6 +705,9 @@ def test_token_counts_that_differ(grokphys, files):
     )
     assert status == 2
     assert err == "grokphys: error: --align must be 'none' for ensembles of 7 and 59 tokens, got 'ends'\n"
+    status, _, err = grokphys("compare", files / "particles_0.h5", REAL, "--align", "foo", "--overwrite")
+    assert status == 2
+    assert "--align must be 'auto', 'scaling', 'ends', 'none', or an observable of both ensembles" in err
 
 
 def test_a_window_without_frames(grokphys, files):

@@ -91,7 +91,7 @@ def test_the_command_does_what_python_would(words, model, options, tmp_path, cap
 
 def test_thresholds_are_summarised(capsys):
     assert (
-        main(["train", "--runs", "3", "--steps", "40", "--threshold", "train_accuracy=0", "quality=2"]) == 0
+        main(["train", "--runs", "3", "--steps", "40", "--threshold", "train_accuracy=0", "quality=1"]) == 0
     )
     out = capsys.readouterr().out
     assert "train accuracy reached by 3 of 3, median step 0" in out

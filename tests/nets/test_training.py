@@ -645,6 +645,7 @@ def test_an_ensemble_that_does_not_fit_is_refused():
         ({"track": 0}, "track must be at least 1, got 0"),
         ({"delta": 0}, "delta must be a finite number greater than 0, got 0"),
         ({"thresholds": {"quality": np.nan}}, "thresholds['quality'] must be a finite number, got nan"),
+        ({"thresholds": {"quality": 2}}, "thresholds must be from 0 to 1 for quality, got 2"),
         ({"layer_scale": 0}, "layer_scale must be a finite number greater than 0, got 0"),
         ({"embedding_scale": [1.0]}, "embedding_scale must be a number or one for each of 2 runs, got shape"),
         ({"optimizer": "adam"}, "optimizer must be one of 'adamw', 'sgd', got 'adam'"),

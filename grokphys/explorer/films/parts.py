@@ -27,13 +27,13 @@ Moving = TypeVar("Moving", bound="Artist")
 
 
 def moving(artist: Moving) -> Moving:
-    """Mark an artist as animated."""
+    """Mark an artist as animated, so that a film draws it again in every frame, and return it."""
     artist.set_animated(True)
     return artist
 
 
 def together(*moves: Move) -> Move:
-    """Combine several move functions into one."""
+    """Combine several functions that move artists to a frame into one, which calls them in order."""
 
     def move(frame: int) -> None:
         for part in moves:
@@ -43,19 +43,52 @@ def together(*moves: Move) -> Move:
 
 
 def title(ax: "Axes", words: Callable[[int], str]) -> Move:
-    """Draw a title that changes."""
+    """Draw a title that changes, and return the function that moves it to a frame.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes whose title it is.
+    words : callable
+        Function that returns the title of a frame.
+    """
     text = moving(ax.set_title(words(0)))
     return lambda frame: text.set_text(words(frame))
 
 
 def now(ax: "Axes", places: Any) -> Move:
-    """Draw a vertical line that moves along the axes."""
+    """Draw a vertical line at the time that is shown, and return the function that moves it to a frame.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    places : array_like, shape (frames,)
+        Horizontal position of the line in each frame.
+    """
     line = moving(ax.axvline(places[0], color=EDGE, linewidth=1))
     return lambda frame: line.set_xdata([places[frame]] * 2)
 
 
 def grown(ax: "Axes", x: Any, y: Any, color: Any, **look: Any) -> Move:
-    """Draw a curve faintly, and its part up to the current frame in color."""
+    """Draw a curve faintly, and on top of it, in full color, the part up to the frame that is shown.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    x, y : array_like, shape (frames,)
+        Points of the curve, one for each frame.
+    color : matplotlib color
+        Color of the curve.
+    **look
+        Other options of `Axes.plot`. A `label` belongs to the part in full color.
+
+    Returns
+    -------
+    callable
+        Function of the number of a frame that extends the curve up to it.
+    """
     label = look.pop("label", None)
     ax.plot(x, y, color=color, alpha=0.25, **look)
     (line,) = map(moving, ax.plot(x, y, color=color, label=label, **look))
@@ -63,7 +96,19 @@ def grown(ax: "Axes", x: Any, y: Any, color: Any, **look: Any) -> Move:
 
 
 def plane(ax: "Axes", extent: float, names: tuple[str, str] = ("", ""), *, label: str = "") -> None:
-    """Show [-extent, extent] on both axes, without ticks, in a thin frame; `Film.limits` knows the label."""
+    """Show the square from -extent to extent on both axes, without ticks, in a thin frame.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to set up.
+    extent : float
+        Largest coordinate that is shown.
+    names : pair of str, default ("", "")
+        Labels of the horizontal and the vertical axis.
+    label : str, default ""
+        Name of the axes, by which `Film.limits` finds them.
+    """
     from analysis.plots.style import framed
 
     framed(ax).set(xlim=(-extent, extent), ylim=(-extent, extent), xlabel=names[0], ylabel=names[1])
@@ -72,9 +117,23 @@ def plane(ax: "Axes", extent: float, names: tuple[str, str] = ("", ""), *, label
 
 
 def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) -> Move:
-    """Draw tokens on their paths (frames, tokens, 2), with trails, and numbers if these are readable.
+    """Draw tokens on their paths, with trails, and with their numbers if these are readable.
 
-    `order` (tokens,) gives their places around the cycle of colors; tokens in `cycle` are joined by a line.
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    paths : ndarray of float64, shape (frames, tokens, 2)
+        Positions of the tokens.
+    order : array_like of int, shape (tokens,), optional
+        Place of each token in the cycle of colors; by default its number.
+    cycle : array_like of int, optional
+        Tokens that a line joins in this order; by default there is no line.
+
+    Returns
+    -------
+    callable
+        Function of the number of a frame that moves tokens and trails to it.
     """
     from matplotlib.collections import LineCollection
 
@@ -108,7 +167,17 @@ def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) ->
 
 
 def arrows(ax: "Axes", paths: Array, vectors: Callable[[int], Array]) -> Move:
-    """Draw `vectors(frame)` (n, 2) at points of `paths` (frames, n, 2), shortened as on the page."""
+    """Draw an arrow at each moving point, and return the function that moves the arrows to a frame.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    paths : ndarray of float64, shape (frames, n, 2)
+        Points at which the arrows begin.
+    vectors : callable
+        Function that returns the arrows of a frame, shape (n, 2). They are shortened as on the page.
+    """
     drawn = moving(
         ax.quiver(
             *paths[0].T, *paths[0].T, color="#c2502f", angles="xy", scale_units="xy", scale=1.0, zorder=4
@@ -124,7 +193,21 @@ def arrows(ax: "Axes", paths: Array, vectors: Callable[[int], Array]) -> Move:
 
 
 def sums(ax: "Axes", points: Callable[[int], Array], classes: Any, count: int, held_out: Any = None) -> Move:
-    """Draw pair sums `points(frame)` (n, 2) with the color and marker of their class; held-out ones open."""
+    """Draw pair sums with the color and the marker of their class, and return the function that moves them.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    points : callable
+        Function that returns the pair sums of a frame, shape (n, 2).
+    classes : array_like of int, shape (n,)
+        Class of each pair sum.
+    count : int
+        Number of classes.
+    held_out : array_like of bool or int, optional
+        Pair sums that are not in the training set, which are drawn with open markers.
+    """
     from matplotlib.markers import MarkerStyle
 
     from analysis.plots.palette import class_colors
@@ -159,12 +242,29 @@ def _inks(colors: Array) -> list[str]:
 
 
 def extent(points: Array) -> float:
-    """Return the largest coordinate that a plane of some points must show."""
+    """Return the largest coordinate that a plane of some points (…, 2) must show: 12 % more than theirs."""
     return 1.12 * float(np.abs(points).max()) or 1.0
 
 
 def curves(ax: "Axes", x: Any, named: Sequence[tuple[str, Array]], label: str) -> Move:
-    """Draw named curves with a line at the time that is shown."""
+    """Draw up to three named curves with different dashes, and a line at the time that is shown.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    x : array_like, shape (frames,)
+        Times of the frames.
+    named : sequence of pairs of str and ndarray, shape (frames,)
+        Names for the legend, and values.
+    label : str
+        Label of the horizontal axis.
+
+    Returns
+    -------
+    callable
+        Function of the number of a frame that moves the line to it.
+    """
     for (name, values), dash in zip(named, ("-", "--", ":"), strict=False):
         ax.plot(x, values, dash, label=name)
     ax.set(xlabel=label, xlim=(x[0], x[-1] or 1.0))
@@ -191,6 +291,6 @@ def plain_ticks(*axes: "Axis") -> None:
 
 
 def legend(ax: "Axes", columns: int = 2) -> None:
-    """Draw the legend above the axes, where it hides nothing."""
+    """Draw the legend above the axes, at the right, where it hides nothing, in so many columns."""
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1}
     ax.legend(ncols=columns, fontsize=7.5, columnspacing=1.2, handlelength=2.2, **place)

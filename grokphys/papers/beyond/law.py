@@ -40,7 +40,23 @@ OURS = "this project; no paper says it"
 
 @dataclass(frozen=True)
 class Across:
-    """Setting: laws are fitted to some of these networks, and then predict the survivors of the others."""
+    """Setting: laws are fitted to some networks, and then predict the survivors of the others.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    starts : tuple of int
+        Steps from which survivors are predicted.
+    every : int
+        Number of steps from one frame of the fit to the next.
+    last : int
+        Last step of the fit and of the predictions.
+    networks : int
+        Number of networks.
+    seed : int
+        Seed of the ensemble.
+    """
 
     size: Size
     starts: tuple[int, ...]
@@ -82,7 +98,10 @@ def _better(name: str, start: int) -> Statement:
     rules=tuple(_better(name, start) for name in (RANKING, LINEAR_LAW) for start in STARTS),
 )
 def across_networks(run: Run) -> Result:
-    """Predict the survivors of networks left out of a fit, by rollouts of the law from several steps."""
+    """Predict the survivors of networks that are left out of a fit, by rollouts from several steps.
+
+    The table compares a mean-field law, the linear law of Ding et al. and a ranking by the signal.
+    """
     setting: Across = run.setting
     size = setting.size
 
@@ -129,7 +148,23 @@ def across_networks(run: Run) -> Result:
 
 
 def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) -> tuple[Array, Array]:
-    """Return agreement and log₁₀ relative error (runs,), each run by the law that the other folds give."""
+    """Predict the survivors of each run by a law that was fitted to the runs of the other folds.
+
+    Parameters
+    ----------
+    fit : callable
+        Function of a list of signals (frames, K) that returns a fitted law.
+    pieces : ndarray of float64, shape (runs, frames, K)
+        Signals from the step of the prediction on.
+    final : ndarray of bool, shape (runs, K)
+        Circles that survive in the end.
+
+    Returns
+    -------
+    pair of ndarray of float64, shape (runs,)
+        Agreement of predicted and final survivors, and log₁₀ of the relative error of the rollout, which is
+        that of `WILD` if it diverges.
+    """
     agreement, error = np.empty(len(pieces)), np.empty(len(pieces))
     for fold in range(FOLDS):
         left = np.arange(fold, len(pieces), FOLDS)
@@ -145,7 +180,19 @@ def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) ->
 
 
 def _rank(start: Array, final: Booleans) -> Array:
-    """Return the agreement (runs,) if the strongest circles are predicted, as many as other runs keep."""
+    """Predict that the strongest circles survive, and return the agreement with the final survivors.
+
+    Parameters
+    ----------
+    start : ndarray of float64, shape (runs, K)
+        Signals at the step of the prediction.
+    final : ndarray of bool, shape (runs, K)
+        Circles that survive in the end. A run is predicted to keep as many as the other runs do on average.
+
+    Returns
+    -------
+    ndarray of float64, shape (runs,)
+    """
     counts = final.sum(axis=1)
     found = []
     for run, signals in enumerate(start):
@@ -181,7 +228,7 @@ def _flatters(law: str) -> Statement:
 
 
 def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
-    """Draw R² in the first and in the second half of the steps, from the tables."""
+    """Draw R² of the changes in the first and in the second half of the steps, for each network."""
     table, half = tables["forward"], setting.steps // 2
     with style(5.6):
         figure = Figure(figsize=(5.6, 3.8))
@@ -216,7 +263,7 @@ def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
     draw=_draw_forward,
 )
 def forward(run: Run) -> Result:
-    """Compare R² of the changes in the steps that a law was fitted to with that in the steps that follow."""
+    """Compare R² of the changes in the steps of a fit with that in the steps that follow."""
     _, signals = fit_networks(run)
     half = run.setting.steps // 2
     rows: list[dict[str, Any]] = []

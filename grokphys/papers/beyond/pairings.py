@@ -33,7 +33,17 @@ THEORY_SPAN = 100
 
 
 def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[Tables, float], Interval]:
-    """Return a measure: the geometric mean over the runs of the ratio of two distances."""
+    """Return a `Measure` of the ratio of two distances, as a geometric mean over runs.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table.
+    first, second : str
+        Names of its columns of distances.
+    **constants
+        Values of columns; only rows with these count.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables[table], **constants)
@@ -43,7 +53,10 @@ def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[T
 
 
 def _pairs(comparison: Comparison) -> dict[str, Array]:
-    """Return the distance of each run to its partner, and to that of another run; means over frames."""
+    """Return the distance of each run to its partner and to the partner of another run, (pairs,) each.
+
+    Distances are means over frames, without the start.
+    """
     motion = comparison.motion
     assert motion is not None
     assert len(motion.error) == len(motion.chance)
@@ -60,7 +73,17 @@ NEARER = "distance to its own partner over that to the partner of another run; b
 
 @dataclass(frozen=True)
 class Toys:
-    """Setting: sizes of training sets, how many networks of each are trained, and for how many steps."""
+    """Setting: toy networks that are compared with the effective theory.
+
+    Attributes
+    ----------
+    sizes : sequence of int
+        Numbers of training examples.
+    runs : int
+        Number of networks of each size.
+    steps : int
+        Number of steps of training.
+    """
 
     sizes: Sequence[int]
     runs: int
@@ -89,7 +112,7 @@ class Toys:
     ),
 )
 def theory_and_toy(run: Run) -> Result:
-    """Compare the effective theory with toy networks of the same starts and training sets (Liu)."""
+    """Compare the effective theory of Liu et al. with toy networks from the same starts, pair by pair."""
     setting: Toys = run.setting
     networks = [_toys(size, setting.runs, setting.steps, n) for n, size in enumerate(setting.sizes)]
     theories = [_theory_of(one) for one in networks]
@@ -108,7 +131,10 @@ def theory_and_toy(run: Run) -> Result:
 
 
 def _named(name: str, drawn: Sequence[Any]) -> dict[str, Any]:
-    """Return the figures of axes, or of arrays of axes, by name; entries that are None are left out."""
+    """Return the figures of axes, or of arrays of axes, by name; entries that are None are left out.
+
+    The first figure has the name `name`, and the others have a number after it.
+    """
     figures = [np.ravel(one)[0].figure for one in drawn if one is not None]
     return {name if not n else f"{name}-{n + 1}": figure for n, figure in enumerate(figures)}
 
@@ -132,7 +158,10 @@ def _toys(size: int, seeds: int, steps: int, number: int) -> Trajectory:
 
 
 def _theory_of(networks: Trajectory) -> Trajectory:
-    """Return the flow of the theory from the normalized start of each network, with its training set."""
+    """Return the flow of the theory from the normalized start of each network, with its training set.
+
+    The times have units of learning rate times steps of the networks, and reach `THEORY_SPAN` times as far.
+    """
     span = THEORY_SPAN * float(networks.steps[-1])
     times = np.append(0.0, np.geomspace(span / 20_000, span, 300))
     states, reached = [], []
@@ -160,7 +189,7 @@ def _own_theories(networks: Trajectory) -> list[EffectiveTheory]:
 
 @dataclass(frozen=True)
 class Two:
-    """Setting: numbers of runs of the particles and of networks, and the epochs of training."""
+    """Setting: `runs` of the particles and as many networks, which are trained for `epochs` steps."""
 
     runs: int
     epochs: int
@@ -201,7 +230,7 @@ class Two:
     ),
 )
 def particles_and_attention(run: Run) -> Result:
-    """Compare particles at f_a = 1 with networks of constant attention at weight decay 1."""
+    """Compare final shapes of particles at f_a = 1 with those of networks at weight decay 1."""
     setting: Two = run.setting
     moved = simulate(ParticleSystem(alignment=1.0), runs=setting.runs, seed=8300, record_every=2)
     trained = train(
@@ -238,7 +267,17 @@ BLOWN_UP = 10
 
 @dataclass(frozen=True)
 class Signals:
-    """Setting: the network, how many are trained, and the steps to which the law is fitted and rolled out."""
+    """Setting: networks whose signals are compared with those of the linear law.
+
+    Attributes
+    ----------
+    model : EmbeddingMLP
+        Network to train.
+    runs : int
+        Number of networks.
+    steps : int
+        Last step of the training, of the fit and of the rollout.
+    """
 
     model: EmbeddingMLP
     runs: int
@@ -262,13 +301,13 @@ class Signals:
             _ratio("networks", "distance", "to_another", law=name),
             chance=exchanged("networks", "distance", "to_another"),
             most=0.5,
-            note=GEOMETRIC,
+            note=f"{GEOMETRIC}; the partner of a network is the law that was fitted to it",
         )
         for name in ding.RECIPES
     ),
 )
 def ode_and_mlp(run: Run) -> Result:
-    """Compare the linear ODE with the embedding MLP: rollouts of the signals from the start of each run."""
+    """Compare the signals of the linear law with those of the networks to which it was fitted."""
     setting: Signals = run.setting
     trained = train(
         setting.model,
@@ -299,7 +338,20 @@ def ode_and_mlp(run: Run) -> Result:
 
 
 def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
-    """Return signals (runs, frames, K) as a trajectory, with the number of circles that survive."""
+    """Return signals as a trajectory, so that `analysis.compare` can compare them.
+
+    Parameters
+    ----------
+    signals : ndarray of float64, shape (runs, frames, K)
+        Signals.
+    steps : ndarray of int64, shape (frames,)
+        Steps of the frames.
+
+    Returns
+    -------
+    Trajectory
+        It has one token for each frequency, and observables such as the number of surviving circles.
+    """
     rule = StoppingRule()
     decided = np.array([_or_nan(rule.first(steps, np.nan_to_num(one))) for one in signals])
     return Trajectory(

@@ -47,11 +47,12 @@ SHARED = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: places, numbers of networks, changes of the start, and steps from which is predicted.
+    """Setting: networks that are trained again with changes, and networks whose survivors are predicted.
 
     Attributes
     ----------
     places : sequence of Place
+        Moduli, dimensions and numbers of steps.
     bases : int
         Number of networks that are trained again with changes.
     changes : sequence of float
@@ -73,7 +74,10 @@ class Setting:
 
 
 def agreement(first: Any, second: Any) -> Array:
-    """Return the fraction of the survivors of either network (..., K) that survive in both; 0 if none."""
+    """Return how well two sets of survivors agree: those in both, as a fraction of those in either.
+
+    The sets are arrays of bool of the shape (..., K), and the result (...) is 0 if no circle survives.
+    """
     a, b = np.asarray(first, bool), np.asarray(second, bool)
     return np.asarray((a & b).sum(axis=-1) / np.maximum((a | b).sum(axis=-1), 1))
 
@@ -82,7 +86,11 @@ def agreement(first: Any, second: Any) -> Array:
 
 
 def _again(setting: Setting, place: Place, base: int) -> dict[str, Any]:
-    """Return the agreement of one network with others that share some of its random draws."""
+    """Train one network again with changes, and return the agreement of the survivors as a table.
+
+    The table has a row for each network with a changed start, and for each one that shares only some random
+    draws with the first. The number `base` gives its seed.
+    """
     options: dict[str, Any] = {"steps": place.steps, "weight_decay": DECAY, "observables": ()}
     options |= {"seed": 41_000 + 100 * place.tokens + base, "record": place.steps}
     model = EmbeddingMLP(place.tokens, place.dim)
@@ -115,7 +123,10 @@ def _again(setting: Setting, place: Place, base: int) -> dict[str, Any]:
 
 
 def _predicted(setting: Setting, place: Place) -> dict[str, Any]:
-    """Return the agreement of predicted and final survivors of networks that the fits do not include."""
+    """Predict the survivors of networks from several steps, and return the agreement as a table.
+
+    The table has a row for each step, predictor and network. No fit includes the network that is predicted.
+    """
     grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
     steps = sorted(grid | {place.steps})
     trained = train(
@@ -149,7 +160,17 @@ def _predicted(setting: Setting, place: Place) -> dict[str, Any]:
 
 
 def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Array]:
-    """Return the score of every circle (networks, K) by each predictor, from fits to the other folds."""
+    """Score every circle by each predictor: circles with larger scores should survive.
+
+    Parameters
+    ----------
+    now, rate : ndarray of float64, shape (networks, K)
+        Signals at the step of the prediction, and their changes over the next `AHEAD` steps.
+    pieces : ndarray of float64, shape (networks, frames, K)
+        Signals from this step on, to which laws are fitted.
+    final : ndarray of bool, shape (networks, K)
+        Circles that survive in the end.
+    """
     found = {"signal": now, "rate": rate}
     fitted: dict[str, Callable[[Any], Any]] = {
         "linear law": lambda x: fit_trajectories(x, **PUBLISHED["lasso"]),
@@ -176,7 +197,11 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
 
 
 def strongest(scores: Array, final: Any) -> NDArray[np.bool_]:
-    """Predict that the circles of the largest scores survive, as many as in other networks on average."""
+    """Predict that the circles with the largest scores (networks, K) survive.
+
+    A network is predicted to keep as many circles as the others do on average, by `final` (networks, K),
+    which says which circles survive in the end.
+    """
     counts = final.sum(axis=1)
     alive = np.zeros(scores.shape, bool)
     for run, values in enumerate(scores):
@@ -210,7 +235,10 @@ def _knows(tokens: int, predictor: str, start: int) -> Callable[[Tables, float],
 
 
 def _less(tokens: int, other: Callable[[Tables, float], Interval]) -> Callable[[Tables, float], Interval]:
-    """Return how much less agreement there is than with a start that was changed by a ten-thousandth."""
+    """Return a `Measure` of how much `other` falls short of the agreement of a slightly changed start.
+
+    The start was changed by a ten-thousandth of its size.
+    """
     twin = _changed(tokens, f"start × (1 ± {1e-4:g})")
     return lambda tables, level: difference(twin(tables, level), other(tables, level))
 
@@ -310,7 +338,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     rules=(*_rules(31), *_rules(59)),
 )
 def predictability(run: Run) -> Result:
-    """Measure the agreement of networks that share a start, and of each predictor from each step on."""
+    """Measure the agreement of networks that share a start, and that of each predictor from each step."""
     setting: Setting = run.setting
     changes, predictions = [], []
     for place in setting.places:

@@ -26,21 +26,38 @@ SEED = 9100
 
 @dataclass(frozen=True)
 class Sizes:
-    """Setting: numbers of symbols p, and how many random orders of all samples are drawn for each."""
+    """Setting: training sets as growing parts of random orders of all samples.
+
+    Attributes
+    ----------
+    tokens : sequence of int
+        Numbers of symbols p.
+    orders : int
+        Number of random orders for each.
+    """
 
     tokens: Sequence[int]
     orders: int
 
 
 def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, NDArray[Any]]:
-    """Count random orders by how many of their samples determine the representation.
+    """Count random orders of all samples by how many of them determine the representation.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation that is learned.
+    orders : int
+        Number of random orders.
+    seed : int, default SEED
+        Seed of the random stream.
 
     Returns
     -------
-    dict
+    dict of str to ndarray
         Columns: ``size``, the number of samples; ``fraction``, their fraction of all samples; ``orders``, the
-            number of orders; and if the operation commutes ``last``, whether the last of these samples is the
-            one that ends the isolation of the last symbol.
+        number of orders; and if the operation commutes ``last``, whether the last of these samples is the one
+        that ends the isolation of the last symbol.
     """
     drawn = random_orders(operation, sets=orders, seed=seed)
     sizes = critical_sizes(operation, orders=drawn)
@@ -51,7 +68,20 @@ def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, ND
 
 
 def critical_fraction(rows: Columns, level: float) -> Interval:
-    """Return the median fraction at which an order determines all, with the interval of order statistics."""
+    """Return the median fraction of samples at which an order determines the whole representation.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray
+        Table that `measure` has made.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Interval
+        The median with the interval of order statistics.
+    """
     values = np.sort(np.repeat(rows["fraction"], rows["orders"]))
     count = len(values)
     low, high = (int(stats.binom.ppf((1 + side * level) / 2, count, 0.5)) for side in (-1, 1))
@@ -83,10 +113,21 @@ EXACT = "the closure of a training set is computed, and has no chance that could
 
 
 def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return how many samples of each order (sets, |D_0|) are needed until no symbol is isolated.
+    """Return how many samples of each order are needed until no symbol is isolated.
 
     A symbol is isolated until one of its samples has the class of another sample. Until then no equation
     contains the symbol, and its embedding is free, so that the representation cannot be complete.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation that is learned.
+    orders : ndarray of int32, shape (sets, samples)
+        Random orders of all samples.
+
+    Returns
+    -------
+    ndarray of int32, shape (sets,)
     """
     count = len(operation.samples)
     arrival = np.empty_like(orders)
@@ -103,7 +144,7 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
 
 
 def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
-    """Draw the distributions, and how both families scale with p, from the tables."""
+    """Draw how the critical fraction is distributed, and how it and the last symbol depend on p."""
     table = tables["orders"]
     with style(11.4):
         figure = Figure(figsize=(11.4, 4.6))
@@ -168,7 +209,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
     draw=_draw_scaling,
 )
 def scaling(run: Run) -> Result:
-    """Finite-size scaling: the critical fraction of plain addition and of addition mod p."""
+    """Measure the critical training fraction of addition, plain and modulo p, for many p."""
     setting: Sizes = run.setting
     parts = []
     for family, modular in FAMILIES.items():
@@ -186,7 +227,7 @@ def scaling(run: Run) -> Result:
 
 
 def _show_distributions(ax: Axes, rows: Columns) -> None:
-    """Draw the probability that the training set determines all, over the fraction, for each p."""
+    """Draw, for each p, the probability that a training set determines the representation, over its size."""
     tokens = np.unique(rows["tokens"])
     for p, color in zip(tokens, graded_colors(len(tokens)), strict=True):
         own = where(rows, tokens=p)
@@ -216,7 +257,7 @@ def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Int
 
 
 def some_groups() -> list[FiniteGroup]:
-    """Return groups of order 6 to 24, abelian and not."""
+    """Return fifteen finite groups of order 6 to 24, abelian ones and others."""
     cyclic, product = physics.cyclic, physics.direct_product
     return [
         cyclic(6),
@@ -242,7 +283,7 @@ def _of_group(name: str) -> Any:
 
 
 def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
-    """Draw the critical fraction of each group, from the tables."""
+    """Draw the critical fraction of each group with its interval."""
     table = tables["orders"]
     commuting = {group.name: Operation(group=group).commutes for group in some_groups()}
     with style(6.4):
@@ -272,7 +313,10 @@ def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_groups,
 )
 def groups(run: Run) -> Result:
-    """Critical fractions of finite groups: the linear closure where they commute, the deduction where not."""
+    """Measure the critical training fraction of finite groups.
+
+    It is that of the linear closure for groups that commute, and that of the deduction for others.
+    """
     parts, commuting = [], {}
     for group in some_groups():
         operation = Operation(group=group)
@@ -288,7 +332,17 @@ def groups(run: Run) -> Result:
 
 
 def _show_groups(ax: Axes, table: Columns, commuting: dict[str, bool]) -> None:
-    """Draw the critical fraction of each group with its interval, sorted by order."""
+    """Draw the critical fraction of each group with its interval, sorted by the order of the group.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    table : mapping of str to ndarray
+        Table of random orders.
+    commuting : dict of str to bool
+        Whether each group commutes, by name.
+    """
     place = dict(zip(commuting, np.arange(len(commuting))[::-1], strict=True))
     for commutes, color, label in (
         (True, FIRST, "commutes: linear closure, unordered"),

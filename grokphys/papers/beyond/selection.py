@@ -23,7 +23,7 @@ SOURCE = "beyond the papers; SCIENCE of this project, measured beforehand on oth
 
 
 class Kind(NamedTuple):
-    """An activation, and the weight λ of SiLU's even part that is added to it."""
+    """An activation: its name, and the weight λ (`even`) of SiLU's even part that is added to it."""
 
     activation: Any
     even: float = 0.0
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Modulus p, embedding dimension d, and steps of training."""
+    """Size and training of a network: modulus p (`tokens`), embedding dimension d (`dim`), and steps."""
 
     tokens: int
     dim: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: activations, sizes with their steps, and how many networks of each are trained."""
+    """Setting: `runs` networks of each activation in `kinds` and of each size in `places`."""
 
     kinds: Sequence[Kind]
     places: Sequence[Place]
@@ -50,13 +50,36 @@ class Setting:
 
 
 def effective_number(signals: Any) -> NDArray[np.float64]:
-    """Return how many circles share the signal, ``(Σx²)² / Σx⁴`` over the last axis; K if all are equal."""
+    """Return how many circles share the signal, ``(Σx²)² / Σx⁴``.
+
+    Parameters
+    ----------
+    signals : array_like, shape (..., K)
+        Signals x of the frequencies.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        1 if a single signal is not zero, and K if all are equal.
+    """
     squares = np.asarray(signals, np.float64) ** 2
     return np.asarray(squares.sum(axis=-1) ** 2 / (squares**2).sum(axis=-1))
 
 
 def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
-    """Count pairs of survivors (k, 2k mod p, up to sign) of networks, from truth values (networks, K)."""
+    """Count the pairs of survivors of which one has twice the frequency of the other.
+
+    Parameters
+    ----------
+    alive : array_like of bool, shape (..., K)
+        Circles that survive, at the frequencies k = 1 … K.
+    tokens : int
+        Modulus p; k and 2k are taken modulo p and up to sign.
+
+    Returns
+    -------
+    ndarray of int64, shape (...)
+    """
     survived = np.asarray(alive, bool)
     k = np.arange(1, survived.shape[-1] + 1)
     double = 2 * k % tokens
@@ -65,7 +88,21 @@ def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
 
 
 def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
-    """Return a table of networks: their sizes and activations, their circles, and the pairs of these."""
+    """Train networks of all sizes and activations, and return a table of them.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe.
+    seed : int
+        Seed, to which the modulus is added.
+
+    Returns
+    -------
+    dict of str to ndarray
+        A row for each network: its size and activation, its effective number of circles, its survivors, the
+        pairs of these, and its accuracy.
+    """
     setting: Setting = run.setting
     parts = [
         run.keep(
@@ -79,7 +116,10 @@ def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
 
 
 def _trained(kind: Kind, place: Place, runs: int, seed: int) -> dict[str, Any]:
-    """Train networks of one activation; all activations share embeddings, layers and splits."""
+    """Train networks of one activation, and return a table of them.
+
+    All activations share embeddings, layers and training sets, because the seed depends only on the modulus.
+    """
     model = EmbeddingMLP(place.tokens, place.dim, activation=kind.activation, even=kind.even)
     trained = train(
         model,
@@ -212,7 +252,7 @@ FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
     rules=(*_selection_rules(31), *_selection_rules(59)),
 )
 def selection(run: Run) -> Result:
-    """Measure the effective number of circles over the weight λ of SiLU's even part, by activation."""
+    """Measure the effective number of circles over the weight λ of SiLU's even part, and by activation."""
     table = _networks(run, 31_000)
     places = np.unique(table["tokens"])
     with style(10.4):
@@ -242,10 +282,22 @@ def selection(run: Run) -> Result:
 
 
 def relative_frequency(rows: Columns, level: float) -> Interval:
-    """Return the frequency of the ratio 2 among pairs of survivors over that of equally likely ratios.
+    """Return how often pairs of survivors have the ratio 2, relative to equally likely ratios.
 
     For p = 3 modulo 4 the (p - 1)/2 frequencies form a group of odd order K, up to sign, whose pairs have
     (K - 1)/2 ratios, up to order, each of K pairs: by chance a ratio has the share 2/(K - 1).
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray
+        Table of networks.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Interval
+        The relative frequency, which is 1 by chance, with a jackknife interval over networks.
     """
     share = (np.asarray(rows["tokens"]) - 3) / 4
 

@@ -46,7 +46,7 @@ PIECE, ROWS = 50, 40
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: places (modulus, dimension, steps), and the number of networks at each."""
+    """Setting: for each size in `places` (modulus, dimension, steps) a number of networks in `runs`."""
 
     places: Sequence[Place]
     runs: Sequence[int]
@@ -55,10 +55,11 @@ class Setting:
 def blowup_times(first: Any, second: Any, xi: Any) -> Array:
     """Return the time t* (...) at which the flow of θ₁, θ₂ and ξ (...) diverges, for c = 1.
 
-    ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², which rises and falls as |θ₁|² and |θ₂|² do, and
-    ``M = Im(θ₁θ₂ conj ξ)`` does not change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's
-    integral ``R_F(w - e₁, w - e₂, w - e₃)`` with the roots of that polynomial. The roots are eigenvalues of a
-    companion matrix, exact enough to rank times. If R < 0, w first falls to the largest root.
+    Here `first`, `second` and `xi` are the complex θ₁, θ₂ and ξ at the start. ``R = Re(θ₁θ₂ conj ξ)`` is half
+    of dw/dt for w = |ξ|², which rises and falls as |θ₁|² and |θ₂|² do, and ``M = Im(θ₁θ₂ conj ξ)`` does not
+    change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's integral ``R_F(w - e₁, w - e₂, w -
+    e₃)`` with the roots of that polynomial. The roots are eigenvalues of a companion matrix, exact enough to
+    rank times. If R < 0, w first falls to the largest root.
     """
     w = np.abs(xi) ** 2
     A, B = np.abs(first) ** 2 - w, np.abs(second) ** 2 - w
@@ -78,7 +79,25 @@ def blowup_times(first: Any, second: Any, xi: Any) -> Array:
 
 
 def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
-    """Return what the start of the networks predicts and how they end, as arrays (networks, ...)."""
+    """Train networks, and return what their start predicts and how they end.
+
+    Parameters
+    ----------
+    place : Place
+        Modulus, dimension and number of steps.
+    runs : int
+        Number of networks in all.
+    piece : int
+        Which `PIECE` of these networks to train.
+    seed : int
+        Seed, to which the modulus is added.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (networks, ...)
+        For each neuron its final frequency and the predicted ones; for each circle three scores, and whether
+        it survives.
+    """
     trained = train(
         EmbeddingMLP(place.tokens, place.dim),
         runs=min(PIECE, runs - PIECE * piece),
@@ -120,7 +139,7 @@ def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
 
 
 def _tables(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return a table of the first neurons of each network, and one of its circles."""
+    """Train the networks of all sizes; return tables of their first neurons and of their circles."""
     setting: Setting = run.setting
     tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
     for place, runs in zip(setting.places, setting.runs, strict=True):
@@ -153,13 +172,13 @@ def _single(tokens: int) -> Measure:
 
 
 def _alive(tables: Tables, tokens: int) -> dict[str, NDArray[Any]]:
-    """Return the neurons that are not dead."""
+    """Return the rows of the table of neurons for one modulus, without neurons that are dead in the end."""
     rows = where(tables["neurons"], tokens=tokens)
     return {name: values[rows["chosen"] > 0] for name, values in rows.items()}
 
 
 def _foretells(reader: str, tokens: int) -> Measure:
-    """Return a measure: the share of living neurons that end at the frequency that a predictor names."""
+    """Return a `Measure` of the share of living neurons that end at the frequency of a predictor."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
@@ -169,7 +188,10 @@ def _foretells(reader: str, tokens: int) -> Measure:
 
 
 def _beyond_survival(tokens: int) -> Measure:
-    """Return a measure: the share that t* predicts, less that if the neurons of a network swap theirs."""
+    """Return a `Measure` of the share that t* predicts, minus what remains by chance.
+
+    By chance means that the neurons of a network exchange their predicted frequencies.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
@@ -185,7 +207,7 @@ def _beyond_survival(tokens: int) -> Measure:
 
 
 def _lead(tokens: int) -> Measure:
-    """Return a measure: the share that t* predicts, minus that of the better one of magnitude and phase."""
+    """Return a `Measure` of the share that t* predicts minus that of magnitude or phase, if larger."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
@@ -197,7 +219,21 @@ def _lead(tokens: int) -> Measure:
 
 
 def _agreement(tables: Tables, score: str, tokens: int) -> Array:
-    """Return how well the circles of the largest scores agree with the survivors, for each network."""
+    """Return, for each network, how well the circles with the largest scores agree with the survivors.
+
+    Parameters
+    ----------
+    tables : mapping
+        Tables of the result.
+    score : str
+        Column of the table of circles.
+    tokens : int
+        Modulus of the networks.
+
+    Returns
+    -------
+    ndarray of float64, shape (networks,)
+    """
     rows = where(tables["circles"], tokens=tokens)
     shape = -1, tokens // 2
     final = np.asarray(rows["survived"], bool).reshape(shape)
@@ -301,7 +337,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw how often each predictor is right, from the tables."""
+    """Draw how often each predictor is right about neurons, and each ranking about circles."""
     with style(10.4):
         figure = Figure(figsize=(10.4, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)

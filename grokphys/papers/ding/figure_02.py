@@ -25,7 +25,19 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Whole:
-    """Setting: networks that are trained to the end, and the steps at which one of them is shown."""
+    """Setting of Figures 2 and 3: networks that are trained to the end.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    snapshots : sequence of int
+        Steps at which one network is drawn; the last one is replaced by the end of the training.
+    networks : int
+        Number of networks.
+    seed : int
+        Seed of the ensemble.
+    """
 
     size: Size
     snapshots: Sequence[int]
@@ -38,7 +50,21 @@ SNAPSHOTS = (0, 100, 300, 500, 1000, 30_000)
 
 
 def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
-    """Return steps, signals (networks, frames, K), final embeddings, and all embeddings of one network."""
+    """Train networks to the end.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe.
+    record : sequence of int
+        Steps to record.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Steps (frames,), signals (networks, frames, K), final embeddings (networks, p, d), and all embeddings
+        of the first network (frames, p, d).
+    """
     setting: Whole = run.setting
 
     def make() -> dict[str, Any]:
@@ -65,7 +91,7 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
 
 
 def _apart(tables: Tables, level: float) -> Interval:
-    """Return log₁₀ of the final signal of the weakest survivor over that of the strongest dead circle."""
+    """Return log₁₀ of the weakest survivor's final signal over the strongest dead circle's."""
     rows = tables["circles"]
     gaps = []
     for network in np.unique(rows["network"]):
@@ -126,7 +152,7 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
     ),
 )
 def signals(run: Run) -> Result:
-    """Show all signals over time, and a dead and a surviving frequency in their planes."""
+    """Reproduce Figure 2: all signals over time, and a dead and a surviving frequency in their planes."""
     setting: Whole = run.setting
     snapshots = [*setting.snapshots[:-1], setting.size.steps]
     record = {*range(0, 1000, 10), *np.geomspace(1000, PAPER.steps, 20).astype(int).tolist(), *snapshots}
@@ -172,7 +198,19 @@ def signals(run: Run) -> Result:
 
 
 def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
-    """Draw tokens in a plane, colored by their places on the circle of frequency k."""
+    """Draw tokens in a plane, colored by their places on the circle of a frequency.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    points : ndarray of float64, shape (p, 2)
+        Coordinates of the tokens.
+    k : int
+        Frequency: token n is at the place k n mod p of the circle.
+    extent : float
+        Largest coordinate that is shown.
+    """
     p = len(points)
     ax.scatter(points[:, 0], points[:, 1], s=11, linewidths=0, c=cyclic_colors(p)[k * np.arange(p) % p])
     ax.set(xlim=(-extent, extent), ylim=(-extent, extent), xticks=[], yticks=[])
@@ -185,7 +223,7 @@ def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
 
 
 def _found(tables: Tables, level: float) -> Interval:
-    """Return the share of pairs of components that show the frequency of a survivor of their network."""
+    """Return the share of pairs of components that show the frequency of a survivor."""
     rows = tables["planes"]
     own = [where(rows, network=network) for network in np.unique(rows["network"])]
     hits = [np.isin(one["component"], one["frequency"]) for one in own]
@@ -243,7 +281,7 @@ def _better(tables: Tables, level: float) -> Interval:
     ),
 )
 def components(run: Run) -> Result:
-    """Show the final embedding along its principal components, and in the planes of its frequencies."""
+    """Reproduce Figure 3: the final embedding along its principal components and in its Fourier planes."""
     final = _train(run, [run.setting.size.steps])["final"].astype(np.float64)
     rows = [row for network, E in enumerate(final) for row in _planes(network, E)]
     table = {name: np.array([row[name] for row in rows]) for name in PLANE}
@@ -276,7 +314,21 @@ PLANE = ("network", "frequency", "component", "variance", "in_fourier", "in_comp
 
 
 def _planes(network: int, E: Array) -> list[dict[str, Any]]:
-    """Return a row for each survivor, the strongest first, with the pair of components of the same rank."""
+    """Compare the Fourier planes of the survivors of a network with pairs of its principal components.
+
+    Parameters
+    ----------
+    network : int
+        Number of the network.
+    E : ndarray of float64, shape (p, d)
+        Its final embedding.
+
+    Returns
+    -------
+    list of dict
+        A row for each survivor, the strongest first: its frequency, the frequency that the pair of components
+        of the same rank shows, and the fractions of variance.
+    """
     signal, found = fourier_signals(E), principal_components(E)
     order = [int(k) + 1 for k in np.argsort(-signal) if survives(signal)[k]]
     rows = []
@@ -297,6 +349,6 @@ def _planes(network: int, E: Array) -> list[dict[str, Any]]:
 
 
 def _part(points: Array, k: int) -> float:
-    """Return the fraction of the variance in a plane that belongs to frequency k."""
+    """Return the fraction of the variance of points (p, 2) that belongs to frequency k."""
     power = (np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(power[k] / power[1:].sum())

@@ -24,7 +24,21 @@ WINDOW = 16
 
 @dataclass(frozen=True)
 class Frozen:
-    """Setting: networks of each dimension, whose random embeddings are not trained."""
+    """Setting of Figure 4: networks whose random embeddings are not trained.
+
+    Attributes
+    ----------
+    tokens : int
+        Modulus p.
+    dims : sequence of int
+        Embedding dimensions d.
+    snapshots : sequence of int
+        Steps at which losses are measured.
+    networks : int
+        Number of networks of each dimension.
+    seed : int
+        Seed, to which the place of the dimension is added.
+    """
 
     tokens: int
     dims: Sequence[int]
@@ -34,7 +48,17 @@ class Frozen:
 
 
 def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
-    """Return a measure: mean log₁₀ of the final test loss of the networks that `chosen` takes by d and p."""
+    """Return the mean of log₁₀ of the final test loss of some networks, with its confidence interval.
+
+    Parameters
+    ----------
+    tables : mapping
+        Tables of the result.
+    level : float
+        Confidence level.
+    chosen : callable
+        Function of the columns d and p that returns which networks count.
+    """
     rows = tables["networks"]
     here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])
     return mean(np.log10(rows["test_loss"][here]), level)
@@ -82,7 +106,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def frozen(run: Run) -> Result:
-    """Show the test loss over d if only the layers are trained, at several steps."""
+    """Reproduce Figure 4: the test loss over the dimension d if only the layers are trained."""
     setting: Frozen = run.setting
     snapshots, count = list(setting.snapshots), setting.networks
 

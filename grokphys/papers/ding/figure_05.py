@@ -23,7 +23,23 @@ SECTION = "Section 3.1"
 
 @dataclass(frozen=True)
 class Counts:
-    """Setting: networks of each modulus at the dimension of `size`, and of each dimension at its modulus."""
+    """Setting of Figures 5 and 14: networks of many moduli and dimensions.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus and dimension of the networks that have the default, and the number of steps.
+    moduli : sequence of int
+        Moduli p of networks with the default dimension.
+    dims : sequence of int
+        Dimensions d of networks with the default modulus.
+    networks : int
+        Number of networks of each size.
+    audited : int
+        Number of these that are trained to the end, to measure the error of the stopping rule.
+    seed : int
+        Seed, to which 1000 p + d is added.
+    """
 
     size: Size
     moduli: Sequence[int]
@@ -38,7 +54,18 @@ def _primes(first: int, last: int) -> tuple[int, ...]:
 
 
 def count_circles(run: Run) -> dict[str, NDArray[Any]]:
-    """Return a table of all networks: p, d, how many circles survive, and how the stopping rule decided."""
+    """Train the networks of all sizes of a setting, and count the circles that survive.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe; its setting is a `Counts`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Table with a row for each network: p, d, whether p is prime, and the columns of `Circles.columns`.
+    """
     setting: Counts = run.setting
     size = setting.size
     pairs = [(p, size.dim) for p in setting.moduli]
@@ -56,20 +83,23 @@ def count_circles(run: Run) -> dict[str, NDArray[Any]]:
 
 
 def _means(x: Any, circles: Any) -> tuple[Array, Array]:
-    """Return every value of x, and the mean number of circles at it."""
+    """Return the distinct values of a column x (n,), and the mean number of circles at each of them."""
     values, group = np.unique(x, return_inverse=True)
     return values.astype(float), np.bincount(group, circles) / np.bincount(group)
 
 
 def _usual(tables: Tables, name: str) -> dict[str, NDArray[Any]]:
-    """Return the networks with the most frequent value of `name`, over which the other quantity varies."""
+    """Return the networks that share the most frequent value of a column, p or d.
+
+    Among these the other quantity varies, so that its effect can be seen alone.
+    """
     rows = tables["networks"]
     values, count = np.unique(rows[name], return_counts=True)
     return where(rows, **{name: values[np.argmax(count)]})
 
 
 def _rises(x: str) -> Measure:
-    """Return a measure: the correlation of x and the mean number of circles, with a jackknife interval."""
+    """Return a `Measure` of the correlation between x ("p" or "d") and the mean number of circles at x."""
     other = {"p": "d", "d": "p"}[x]
 
     def fisher(values: Any, circles: Any) -> float:
@@ -85,7 +115,7 @@ def _rises(x: str) -> Measure:
 
 
 def _at_default(tables: Tables) -> NDArray[Any]:
-    """Return the numbers of circles of the networks of the default size."""
+    """Return the number of circles of each network that has the default modulus and dimension."""
     return where(_usual(tables, "d"), p=_usual(tables, "p")["p"][0])["circles"]
 
 
@@ -146,7 +176,7 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_size(run: Run) -> Result:
-    """Show how many circles survive over p at a fixed d, and over d at a fixed p."""
+    """Reproduce Figure 5: how many circles survive over p at a fixed d, and over d at a fixed p."""
     tables = {"networks": count_circles(run)}
     size = run.setting.size
     with style(9.6):
@@ -161,7 +191,21 @@ def by_size(run: Run) -> Result:
 
 
 def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -> None:
-    """Draw mean numbers over x, as hollow points where at least half of the networks were undecided."""
+    """Draw the mean number of circles over p or d, with intervals.
+
+    Points are hollow where at least half of the networks were undecided.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    rows : mapping of str to ndarray
+        Table of networks.
+    x : {"p", "d"}
+        Column on the horizontal axis.
+    **look
+        Options of `show_intervals`.
+    """
     places = np.unique(rows[x])
     values = [mean(rows["circles"][rows[x] == place], CONFIDENCE) for place in places]
     show_intervals(ax, places, values, **look)
@@ -174,7 +218,7 @@ def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -
 
 
 def _more_variation(tables: Tables, level: float) -> Interval:
-    """Return the scatter about a line for all moduli, relative to that for the primes."""
+    """Return the scatter of the counts about a line for all moduli, over that for prime moduli."""
 
     def scatter(x: Any, circles: Any) -> Any:
         p, number = _means(x, circles)
@@ -219,7 +263,7 @@ def _more_variation(tables: Tables, level: float) -> Interval:
     ),
 )
 def all_moduli(run: Run) -> Result:
-    """Show how many circles survive over p, prime or not."""
+    """Reproduce Figure 14: how many circles survive over the modulus p, prime or composite."""
     rows = count_circles(run)
     with style(6.4):
         figure = Figure(figsize=(6.4, 3.8))

@@ -23,7 +23,13 @@ SECTION = "Section 3.2.1"
 
 
 def _rates(tables: Tables) -> tuple[Any, Any, Any]:
-    """Return signal and survival rate of every frequency of every embedding, and the embedding's number."""
+    """Return initial signals and survival rates, with a row for each frequency of each embedding.
+
+    Returns
+    -------
+    tuple of ndarray, shape (n,)
+        Initial signal, fraction of the trials in which the frequency survives, and number of the embedding.
+    """
     table = tables["circles"]
     own = table["embedding"].astype(int) * 1000 + table["frequency"].astype(int)
     _, first, group = np.unique(own, return_index=True, return_inverse=True)
@@ -37,7 +43,7 @@ def _correlation(tables: Tables, level: float) -> Interval:
 
 
 def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
-    """Draw the survival rate over the initial signal, from the tables."""
+    """Draw the survival rate over the initial signal, for each frequency and in bins."""
     circles = tables["circles"]
     signal, rate, _ = _rates(tables)
     bins = survival_rates(
@@ -84,7 +90,7 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_signals,
 )
 def initial_signals(run: Run) -> Result:
-    """Show the survival rate of every frequency of ten embeddings, in fifty trials each."""
+    """Reproduce Figure 6 (left): how often each frequency of an embedding survives, over its signal."""
     circles = train_trials(run)
     return Result({"circles": circles})
 
@@ -94,7 +100,19 @@ def initial_signals(run: Run) -> Result:
 
 @dataclass(frozen=True)
 class Scaled:
-    """Setting: one frequency of each of some embeddings is scaled by each factor."""
+    """Setting of Figure 6 (middle): networks start with embeddings of which one frequency is scaled.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    embeddings : int
+        Number of embeddings.
+    factors : sequence of float
+        Factors of the frequency.
+    trials : int
+        Number of networks for each embedding and factor.
+    """
 
     size: Size
     embeddings: int
@@ -156,7 +174,7 @@ def _more(tables: Tables, level: float) -> Interval:
     ),
 )
 def scaled(run: Run) -> Result:
-    """Show the survival of one frequency, scaled by 0.85 to 1.15, over its deviation from the others."""
+    """Reproduce Figure 6 (middle): survival of a frequency over how its signal differs from the others."""
     setting: Scaled = run.setting
     names = [f"embedding-{n}" for n in range(setting.embeddings)]
     rows = gathered(run, names, lambda n: _scale_one(setting, n))
@@ -202,7 +220,19 @@ def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Setting: two frequencies have the signals s and r s, and all others are near zero."""
+    """Setting of Figure 6 (right): networks start with two frequencies, of the signals s and r s.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    ratios : sequence of float
+        Ratios r of the weaker to the stronger signal.
+    pairs : int
+        Number of networks for each ratio; each has its own pair of frequencies.
+    others : float, default 1e-6
+        Signal of all other frequencies.
+    """
 
     size: Size
     ratios: Sequence[float]
@@ -261,7 +291,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
     ),
 )
 def pairs(run: Run) -> Result:
-    """Show the survival of the stronger and of the weaker of two frequencies, with all others near zero."""
+    """Reproduce Figure 6 (right): survival of the stronger and the weaker of two frequencies."""
     setting: Pairs = run.setting
     names = [f"ratio-{n}" for n in range(len(setting.ratios))]
     rows = gathered(run, names, lambda n: _train_pairs(setting, n))

@@ -45,7 +45,10 @@ def _accuracy(tables: Tables, level: float) -> Interval:
 
 
 def _area_left_out(tables: Tables, level: float) -> Interval:
-    """Return the area under the ROC curve on each embedding, for a classifier fitted to the others."""
+    """Return the mean area under the ROC curve on embeddings to which the classifier was not fitted.
+
+    Each embedding is left out in turn; the interval is over embeddings.
+    """
     X, y, groups = _plane(tables)
     areas = []
     for left in np.unique(groups):
@@ -68,7 +71,7 @@ def _decrease(tables: Tables, level: float) -> Interval:
 
 
 def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
-    """Draw the survival rate over the first changes of the signal, from the tables."""
+    """Draw densities and survival rates over the first changes of the signal, and both predictors."""
     circles = tables["circles"]
     survived = circles["survived"]
     with style(11.4):
@@ -150,15 +153,16 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_gradients,
 )
 def initial_gradients(run: Run) -> Result:
-    """Measure survival over the change of the signal in steps 1 to 4, alone and with the initial signal."""
+    """Reproduce Figure 7: survival over the change of the signal in each of the steps 1 to 4."""
     circles = train_trials(run)
     return Result({"circles": circles})
 
 
 def _show_plane(ax: Axes, circles: Any) -> None:
-    """Show all circles by initial signal and change, with the boundary of a balanced linear classifier.
+    """Draw all circles by initial signal and change in step 4, and the boundary of a linear classifier.
 
-    There is no boundary if all circles survive or none does.
+    `circles` is the table of circles. Both classes have equal weight in the classifier. There is no boundary
+    if all circles survive or none does.
     """
     X, y, _ = _plane({"circles": circles})
     for alive, color in ((False, DEAD), (True, SURVIVES)):

@@ -32,7 +32,19 @@ HIGH, NEAR_ZERO = 1.0, 0.1
 
 @dataclass(frozen=True)
 class Kept:
-    """Setting: networks of which only some circles are kept when they are tested."""
+    """Setting of Figure 8: networks of which only some circles are kept when they are tested.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    record : str
+        When to record, as in `nets.train`.
+    networks : int
+        Number of networks.
+    seed : int
+        Seed of the ensemble.
+    """
 
     size: Size
     record: str
@@ -41,7 +53,15 @@ class Kept:
 
 
 def _strongest(count: int, holds: Any) -> Measure:
-    """Return a measure: the share of networks that meet a condition with only their strongest circles."""
+    """Return a `Measure` of the share of networks that meet a condition with only their strongest circles.
+
+    Parameters
+    ----------
+    count : int
+        Number of circles that are kept.
+    holds : callable
+        Function of test losses and accuracies that returns which networks meet the condition.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["sets"], kept=count, rank=0)
@@ -89,7 +109,7 @@ def _strongest(count: int, holds: Any) -> Measure:
     ),
 )
 def collaboration(run: Run) -> Result:
-    """Measure the test loss if only one, two or three of the surviving circles are kept."""
+    """Reproduce Figure 8: the test loss if only one, two or three of the surviving circles are kept."""
     setting: Kept = run.setting
     firsts = range(0, setting.networks, PIECE)
 
@@ -125,7 +145,23 @@ def collaboration(run: Run) -> Result:
 
 
 def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, int, float, float]]:
-    """Return rows of one network: circles kept (0: all frequencies), rank of their set, loss and accuracy."""
+    """Test a network with only some of its surviving circles.
+
+    Parameters
+    ----------
+    revived : Networks
+        The network at one frame.
+    alive : list of int
+        Frequencies that survive, the strongest first.
+    all_sets : bool
+        Whether to test all sets of up to three circles, or only those of the strongest.
+
+    Returns
+    -------
+    list of tuple
+        For each set: the number of circles (0 for all frequencies), the rank of the set, the validation loss
+        and the validation accuracy.
+    """
     E = revived.parameters["embedding"]
     found = [(0, 0, float(revived.loss("validation")[0]), float(revived.accuracy("validation")[0]))]
     for count in range(1, min(3, len(alive)) + 1):

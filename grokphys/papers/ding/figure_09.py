@@ -42,7 +42,7 @@ memory."""
 
 @dataclass(frozen=True)
 class Fits:
-    """Setting: the networks of each dimension, and the laws that are fitted to each network alone."""
+    """Setting: `networks` of each dimension, and the `laws` that are fitted to each network alone."""
 
     tokens: int
     dims: Sequence[int]
@@ -83,14 +83,14 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
 
 
 def law_of(name: str, x: Array) -> Law:
-    """Fit a law to the signals (frames, K) of one network."""
+    """Fit a law, named by one of the constants above, to the signals x (frames, K) of one network."""
     if name == QUADRATIC:
         return fit_law(lotka_volterra(), x)
     return fit_trajectories(x, **PUBLISHED["least-squares" if name == LINEAR else "lasso"])
 
 
 def path_of(name: str, law: Law, x: Array) -> Array:
-    """Return the path of a law from the first frame: Eq. 4 in closed form, the others step by step."""
+    """Return the path (frames, K) of a law from x[0]: Eq. 4 in closed form, other laws step by step."""
     times = np.arange(len(x))
     if name == SOLVED:
         assert isinstance(law, ODEFit)
@@ -99,7 +99,7 @@ def path_of(name: str, law: Law, x: Array) -> Array:
 
 
 def _score(name: str, x: Array) -> dict[str, Any]:
-    """Return R² of the changes, errors of the trajectory, and fractions of coefficients that are not zero."""
+    """Return how well a law describes signals x (frames, K), as a row of the table of fits."""
     law = law_of(name, x)
     path = path_of(name, law, x)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -234,7 +234,7 @@ SPARSE = Statement(
     ),
 )
 def equations(run: Run) -> Result:
-    """Show two signals of a network, the laws fitted to all of them, and the matrix of the Lasso fit."""
+    """Reproduce Figure 9 (b) to (d): two signals, the laws fitted to all of them, and the matrix of Lasso."""
     fits, signals = fit_networks(run)
     x = signals[0]
     best = int(np.argmax(x[-1]))
@@ -297,7 +297,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
     ),
 )
 def fits_by_size(run: Run) -> Result:
-    """Show R² of the linear law, on the data of the fit, over the embedding dimension."""
+    """Reproduce Figure 9 (a): R² of the linear law, on the data of the fit, over the embedding dimension."""
     setting: Fits = run.setting
     fits, _ = fit_networks(run)
     with style(5.6):
@@ -335,7 +335,7 @@ Bold numbers: survivors."""
     rules=(SPARSE,),
 )
 def three_fits(run: Run) -> Result:
-    """Show the matrices of the Lasso fit for three networks."""
+    """Reproduce Figure 15: the matrices of the Lasso fit for three networks."""
     fits, signals = fit_networks(run)
     with style(8.4):
         figure = Figure(figsize=(8.4, 7.0))
@@ -368,7 +368,7 @@ def three_fits(run: Run) -> Result:
     ),
 )
 def all_trajectories(run: Run) -> Result:
-    """Show the original and the estimated signals of all frequencies of one network."""
+    """Reproduce Figure 16: the signals of all frequencies of one network, and those of the fitted laws."""
     fits, signals = fit_networks(run)
     x = signals[0]
     paths = {name: path_of(name, law_of(name, x), x) for name in (LINEAR, LASSO)}

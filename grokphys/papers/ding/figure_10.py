@@ -24,7 +24,19 @@ the mean signal, never all circles would count."""
 
 @dataclass(frozen=True)
 class Decays:
-    """Setting: networks of each weight decay, all trained to the end."""
+    """Setting of Figure 10: networks of several weight decays, all trained to the end.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    decays : sequence of float
+        Weight decays.
+    networks : int
+        Number of networks of each.
+    seed : int
+        Seed, to which the place of the decay is added.
+    """
 
     size: Size
     decays: Sequence[float]
@@ -47,7 +59,10 @@ def _drops(tables: Tables, level: float) -> Interval:
 
 
 def _largest_drop(tables: Tables, level: float) -> Interval:
-    """Return the largest drop of the mean number between neighboring decays, as a share of the whole drop."""
+    """Return the largest drop of the mean number of circles between neighboring decays, with its interval.
+
+    It is given as a fraction of the drop from the smallest decay to the fewest circles.
+    """
 
     def part(decay: Any, circles: Any) -> float:
         group = np.unique(decay, return_inverse=True)[1]
@@ -113,7 +128,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_decay(run: Run) -> Result:
-    """Show circles and test accuracy after training of full length, over the weight decay."""
+    """Reproduce Figure 10: circles and test accuracy at the end of training, over the weight decay."""
     setting: Decays = run.setting
     size, count = setting.size, setting.networks
 

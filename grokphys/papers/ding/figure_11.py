@@ -23,7 +23,19 @@ SECTION = "Appendix B"
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Setting: random embeddings of each dimension, none of them trained."""
+    """Setting of Figure 11 (left): random embeddings, none of them trained.
+
+    Attributes
+    ----------
+    tokens : int
+        Number of tokens p.
+    dims : sequence of int
+        Embedding dimensions d.
+    count : int
+        Number of embeddings of each dimension.
+    seed : int
+        Seed of the random stream.
+    """
 
     tokens: int
     dims: Sequence[int]
@@ -63,7 +75,7 @@ def _rounder(name: str, column: str) -> Statement:
     rules=(_rounder("mean", "mean"), _rounder("maximum", "maximum")),
 )
 def initial_circularity(run: Run) -> Result:
-    """Show the circularity of random embeddings over their dimension."""
+    """Reproduce Figure 11 (left): the circularity (Eq. 5) of random embeddings over their dimension."""
     setting: Embeddings = run.setting
     p, generator = setting.tokens, generator_of(setting.seed)
     found = [circularity(generator.standard_normal((setting.count, p, d))) for d in setting.dims]
@@ -93,7 +105,19 @@ def initial_circularity(run: Run) -> Result:
 
 @dataclass(frozen=True)
 class Survivors:
-    """Setting: networks with different embeddings; some are trained to the end to test the stopping rule."""
+    """Setting of Figure 11 (right): networks with different embeddings.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    networks : int
+        Number of networks.
+    audited : int
+        Number of these that are trained to the end, to measure the error of the stopping rule.
+    seed : int
+        Seed, to which the number of the shard is added.
+    """
 
     size: Size
     networks: int
@@ -129,7 +153,7 @@ def _tells(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_circularity(run: Run) -> Result:
-    """Show survival over the circularity of the initial embedding."""
+    """Reproduce Figure 11 (right): the survival rate of circles over their initial circularity."""
     setting: Survivors = run.setting
     model, seed = setting.size.model, setting.seed
     firsts = range(0, setting.networks, SHARD)

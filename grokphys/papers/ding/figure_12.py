@@ -36,7 +36,21 @@ SHOWN = 60
 
 @dataclass(frozen=True)
 class Ablation:
-    """Setting: networks trained from all circles, and from four other starts with equal layers and splits."""
+    """Setting of Figure 12: networks trained from all circles and from four other starts.
+
+    Layers and training sets of network k are the same for all starts.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    every : int
+        Number of steps from one recorded test loss to the next.
+    networks : int
+        Number of networks of each start.
+    seed : int
+        Seed of all ensembles.
+    """
 
     size: Size
     every: int
@@ -45,7 +59,7 @@ class Ablation:
 
 
 def _of(*starts: str) -> Any:
-    """Return a function that selects the networks with one of these starts."""
+    """Return a function of tables that selects the networks with one of some starts."""
     return lambda tables: {
         name: values[np.isin(tables["networks"]["start"], starts)]
         for name, values in tables["networks"].items()
@@ -61,7 +75,15 @@ def _share(starts: tuple[str, ...], holds: Any) -> Measure:
 
 
 def _later(starts: tuple[str, ...], sign: int) -> Measure:
-    """Return a measure: the share that learns later (sign 1) or earlier (-1) than with all circles."""
+    """Return a `Measure` of the share of networks that learn later, or earlier, than with all circles.
+
+    Parameters
+    ----------
+    starts : tuple of str
+        Starts of the networks.
+    sign : {1, -1}
+        1 for later, -1 for earlier.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         whole = _of(ALL)(tables)["learnt"]
@@ -166,7 +188,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     ),
 )
 def ablation(run: Run) -> Result:
-    """Show trainings that start with only the winning frequencies, or with only random ones."""
+    """Reproduce Figure 12: trainings that start with only the winning frequencies, or random ones."""
     setting: Ablation = run.setting
     options: dict[str, Any] = {
         "runs": setting.networks,
@@ -207,7 +229,21 @@ def ablation(run: Run) -> Result:
 
 
 def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
-    """Return how many of the kept and of the other circles survive, and the test loss over time."""
+    """Summarize trained networks that began with some circles.
+
+    Parameters
+    ----------
+    trained : Trajectory
+        Networks with recorded validation losses.
+    kept : ndarray of int64, shape (networks, n)
+        Frequencies of the circles with which each network began.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Numbers of circles that survive, of those kept and of others; lowest test loss; step at which the loss
+        falls below `LEARNT` (infinite if never); steps and losses.
+    """
     alive = survives(fourier_signals(trained.final))
     losses, steps = trained.observables["validation_loss"], trained.steps
     chosen = np.zeros_like(alive)
@@ -225,7 +261,10 @@ def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
-    """Return the median and the range of the test loss over networks, at steps that become sparser."""
+    """Return a table of the median and the range of the test loss over networks, at about `SHOWN` steps.
+
+    `found` holds what `_ended` returns, by the name of the start. The steps become sparser with time.
+    """
     steps = found[ALL]["steps"]
     at = np.unique(np.searchsorted(steps, np.geomspace(max(steps[1], 1), steps[-1], SHOWN)))
     return {
@@ -238,7 +277,10 @@ def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
 
 
 def _show(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
-    """Draw the test loss of networks with all circles and with those that are kept."""
+    """Draw the test loss over time, of the first network and as a median, for each start.
+
+    `found` holds what `_ended` returns, by the name of the start.
+    """
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.8))
         axes = figure.subplots(1, 2, sharey=True)

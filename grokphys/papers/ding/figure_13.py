@@ -25,7 +25,19 @@ memory."""
 
 @dataclass(frozen=True)
 class Gradients:
-    """Setting: the networks whose gradients are recorded."""
+    """Setting of Figure 13: networks whose gradients are recorded.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    record : str
+        When to record, as in `nets.train`.
+    networks : int
+        Number of networks.
+    seed : int
+        Seed of the ensemble.
+    """
 
     size: Size
     record: str
@@ -34,14 +46,17 @@ class Gradients:
 
 
 def _peak(tables: Tables, level: float) -> Interval:
-    """Return the step at which the largest gradient over all frequencies has its maximum."""
+    """Return the step at which the largest gradient over all frequencies peaks, as a mean of networks."""
     rows = tables["gradients"]
     one = [where(rows, network=network) for network in np.unique(rows["network"])]
     return mean([own["step"][np.argmax(own["largest"])] for own in one], level)
 
 
 def _late(tables: Tables, level: float) -> Interval:
-    """Return the mean gradient after step 1000, relative to that of steps 50 to 200."""
+    """Return the mean gradient after step 1000 over that of steps 50 to 200, with its interval.
+
+    The gradient of a step is that of the frequency for which it is largest.
+    """
     rows = tables["gradients"]
     ratios = []
     for network in np.unique(rows["network"]):
@@ -83,7 +98,7 @@ def _late(tables: Tables, level: float) -> Interval:
     ),
 )
 def gradients(run: Run) -> Result:
-    """Show the gradient of the loss with respect to the embedding, in the Fourier basis, over time."""
+    """Reproduce Figure 13: the gradient with respect to the embedding, by frequency, over time."""
     setting: Gradients = run.setting
     size = setting.size
     firsts = range(0, setting.networks, PIECE)
@@ -118,7 +133,10 @@ def gradients(run: Run) -> Result:
 
 
 def _show(rows: dict[str, NDArray[Any]]) -> Figure:
-    """Draw all frequencies of one network, at all steps and from step 100 to step 1000."""
+    """Draw the gradient at all frequencies of one network, at all steps and from step 100 to step 1000.
+
+    `rows` is a table with a row for each recorded step.
+    """
     alive = np.flatnonzero(rows["alive"][0])
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.7))

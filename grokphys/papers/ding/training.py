@@ -28,7 +28,17 @@ SHARD = 100
 
 @dataclass(frozen=True)
 class Size:
-    """Modulus p, embedding dimension d, and number of steps of a full run."""
+    """Size of a network of Ding et al. and length of its training.
+
+    Attributes
+    ----------
+    tokens : int
+        Number of tokens, which is the modulus p.
+    dim : int
+        Embedding dimension d.
+    steps : int
+        Number of steps of a full run.
+    """
 
     tokens: int
     dim: int
@@ -36,7 +46,7 @@ class Size:
 
     @property
     def model(self) -> EmbeddingMLP:
-        """The network of the paper: two hidden layers of 100 units."""
+        """Network of this size: an embedding and two hidden layers of 100 units, as in the paper."""
         return EmbeddingMLP(tokens=self.tokens, dim=self.dim)
 
 
@@ -48,13 +58,32 @@ QUICK = Size(31, 32, 600)
 def gathered(
     run: Run, names: Sequence[str], make: Callable[[int], Mapping[str, Any]], *, family: str = ""
 ) -> dict[str, NDArray[Any]]:
-    """Join the columns that `make` returns for each number of a piece, each kept under its name."""
+    """Compute a long table in pieces, each of which is stored, so that an interrupted run can continue.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe, whose method `keep` stores the pieces.
+    names : sequence of str
+        Names of the pieces.
+    make : callable
+        Function of the number of a piece that returns its columns.
+    family : str, default ""
+        Name of a family of recipes that share the pieces; by default only this recipe uses them.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Columns of all pieces, one after the other.
+    """
     parts = [run.keep(name, partial(make, n), family=family) for n, name in enumerate(names)]
     return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
 
 class UntilDecided:
-    """A `stop` for `nets.train`, which ends a run once `StoppingRule` has decided its survivors.
+    """A rule for the argument `stop` of `nets.train`, which ends a run once its survivors are decided.
+
+    Most circles die early, and training all networks to the end would take many times as long.
 
     Parameters
     ----------
@@ -65,7 +94,7 @@ class UntilDecided:
     ----------
     steps : list of int
         Recorded steps.
-    signals : list of ndarray (runs, K)
+    signals : list of ndarray, shape (runs, K)
         Signals at these steps; zero for a run that has diverged.
     """
 
@@ -75,7 +104,22 @@ class UntilDecided:
         self.signals: list[Array] = []
 
     def __call__(self, step: int, embeddings: NDArray[Any], observables: Any) -> NDArray[np.bool_]:
-        """Store the signals at a recorded step, and return which runs (runs,) are decided."""
+        """Store the signals at a recorded step, and return which runs are decided.
+
+        Parameters
+        ----------
+        step : int
+            Number of the step.
+        embeddings : ndarray, shape (runs, p, d)
+            Embeddings of all runs.
+        observables : mapping
+            Not used.
+
+        Returns
+        -------
+        ndarray of bool, shape (runs,)
+            Which runs `StoppingRule` has decided; never those that are audited.
+        """
         self.steps.append(step)
         self.signals.append(fourier_signals(np.nan_to_num(embeddings)))
         decided = np.array([RULE.decided(self.steps, run) for run in np.stack(self.signals, axis=1)])
@@ -90,8 +134,9 @@ class Circles:
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
+        Recorded steps.
     signals : ndarray of float64, shape (runs, frames, K)
-        Norms; those of a stopped run stay constant.
+        Norms ‖F_k‖ of the frequencies k = 1 … K; those of a stopped run stay constant.
     audited : int
         Number of runs, from the first, that were not stopped.
     """
@@ -123,7 +168,15 @@ class Circles:
         return survives(self.signals[np.arange(len(at)), at]) != self.survived
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a row for each network: how many circles survive, and how the stopping rule decided."""
+        """Return a table with a row for each network.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (runs,)
+            How many circles survive ("circles"), whether the stopping rule has decided them ("decided"),
+            whether the run was trained to the end ("audited"), and how many circles changed after the
+            decision ("changed").
+        """
         return {
             "circles": self.counts,
             "decided": self.decided,
@@ -135,9 +188,26 @@ class Circles:
 def train_circles(
     model: EmbeddingMLP, *, runs: int, steps: int, audited: int = 0, initial: Any = None, **options: Any
 ) -> Circles:
-    """Train each run until its survivors are decided, but the first `audited` runs to the end.
+    """Train each run until its survivors are decided.
 
-    `initial`: embeddings (p, d) or (runs, p, d) to begin with; other options are those of `nets.train`.
+    Parameters
+    ----------
+    model : EmbeddingMLP
+        Network to train.
+    runs : int
+        Number of runs.
+    steps : int
+        Largest number of steps.
+    audited : int, default 0
+        Number of runs, from the first, that are trained to the end.
+    initial : array_like, shape (p, d) or (runs, p, d), optional
+        Embeddings to begin with; by default they are drawn.
+    **options
+        Other options of `nets.train`.
+
+    Returns
+    -------
+    Circles
     """
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
     clock: list[int] = []
@@ -155,7 +225,23 @@ def train_circles(
 
 
 def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) -> Axes:
-    """Draw estimates over x, with error bars of 95 % where there is an interval."""
+    """Draw estimates as points with error bars.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    x : array_like, shape (n,)
+        Horizontal positions.
+    values : sequence of Interval
+        Estimates; those without an interval have no bar.
+    **look
+        Options of `Axes.errorbar`.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
     middle, low, high = (
         np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")
     )

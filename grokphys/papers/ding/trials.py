@@ -18,7 +18,17 @@ FIRST_SEED = 6000
 
 @dataclass(frozen=True)
 class Trials:
-    """Setting: how many embeddings there are, and how many networks on each of them."""
+    """Setting of Figures 6 (left) and 7: many networks that share an initial embedding.
+
+    Attributes
+    ----------
+    size : Size
+        Modulus, dimension and number of steps.
+    embeddings : int
+        Number of embeddings.
+    trials : int
+        Number of networks on each of them, with different layers and training sets.
+    """
 
     size: Size
     embeddings: int
@@ -30,7 +40,19 @@ PAPER = Trials(training.PAPER, 10, 50)
 
 
 def train_trials(run: Run) -> dict[str, Any]:
-    """Return a table with one row for each frequency of each trial of an embedding."""
+    """Train networks with new layers and training sets on shared embeddings.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe; its setting is a `Trials`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Table with a row for each frequency of each trial: embedding, initial signal, its changes in steps 1
+        to 4, the gradient, and whether the circle survives.
+    """
     setting: Trials = run.setting
     names = [f"embedding-{n}" for n in range(setting.embeddings)]
     return gathered(run, names, lambda n: _one_embedding(setting, n), family="ding-trials")

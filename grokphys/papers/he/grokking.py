@@ -23,13 +23,41 @@ FITTED, GENERALISED = 0.999, 0.95
 
 @dataclass(frozen=True)
 class Setting(neurons.Setting):
-    """Setting: numbers of neurons, steps and networks, the learning rate, and the steps between frames."""
+    """Setting of Figures 14 and 15: networks that are trained with weight decay until they generalize.
+
+    Attributes
+    ----------
+    hidden : int
+        Number of neurons.
+    steps : int
+        Number of steps of training.
+    runs : int
+        Number of networks.
+    learning_rate : float, default 1e-4
+        Learning rate of AdamW.
+    every : int, default 200
+        Number of steps from one recorded frame to the next.
+    """
 
     every: int = 200
 
 
 def _course(setting: Setting, seed: int) -> dict[str, Any]:
-    """Return accuracies, losses and measures of the neurons in each frame, as arrays (runs, frames)."""
+    """Train networks with weight decay 2 on three quarters of the pairs, and measure them in each frame.
+
+    Parameters
+    ----------
+    setting : Setting
+        Sizes and durations.
+    seed : int
+        Seed of the ensemble.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (runs, frames)
+        Step, losses, accuracies, mean purity and mean |sin D| of the neurons, norm of the parameters, and the
+        accuracy on pairs (a, b) of which neither (a, b) nor (b, a) is in the training set.
+    """
     names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
     trained = neurons.trained(
         setting,
@@ -67,7 +95,22 @@ def _course(setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def stages(rows: Any) -> dict[str, NDArray[Any]]:
-    """Return a row for each network: when Stages I and II end, and its state then; NaN if they do not end."""
+    """Find the ends of the stages of grokking in the courses of networks.
+
+    Stage I ends when the training accuracy reaches `FITTED`, Stage II when the validation accuracy then
+    reaches `GENERALISED`, and Stage III with the last frame.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray, shape (n,)
+        Table with a row for each network and frame.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (networks,)
+        Step, validation accuracy, accuracy on unseen pairs, purity and norm at the end of each stage, in
+        columns such as ``norm_II``, and the largest norm. Values are NaN for a stage that does not end.
+    """
     networks = np.unique(rows["network"])
     columns = ("step", "validation_accuracy", "unseen_accuracy", "purity", "norm")
     table: dict[str, list[float]] = {"network": list(map(float, networks))}
@@ -90,7 +133,17 @@ def stages(rows: Any) -> dict[str, NDArray[Any]]:
 
 
 def _of(name: str, other: str = "", *, ratio: bool = False) -> Measure:
-    """Return the mean of a column of the stages, minus or over another, of networks that reach the stage."""
+    """Return a `Measure` of the mean over networks of a column of the table of stages.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    other : str, default ""
+        Column that is subtracted, if it is given.
+    ratio : bool, default False
+        Whether to divide by the other column instead.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["stages"]
@@ -251,7 +304,10 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def grokking(run: Run) -> Result:
-    """Show losses, accuracies, alignment, sparsity and norm over the steps, and the ends of the stages."""
+    """Reproduce Figures 14 and 15: losses, accuracies, alignment, sparsity and norm over training.
+
+    The result has a table of frames and one of the stages, whose ends the figure marks.
+    """
     setting: Setting = run.setting
     course = run.keep("course", lambda: _course(setting, 43_000))
     shape = course["step"].shape

@@ -1,9 +1,10 @@
 """A test of the lottery: the final frequency of each neuron, compared with predictions from its start.
 
 At small weights and for the quadratic activation every frequency k of a neuron moves independently, ``dθ/dt =
-2c conj(θ) ξ``, ``dξ/dt = c θ²``, and diverges at a time t* that the start gives in closed form. The winner
-should be the frequency with the smallest t*. Two simpler predictions are compared with it: the frequency with
-the largest initial magnitude |θ|, and the one with the smallest misalignment |2φ - ψ|.
+2c conj(θ) ξ``, ``dξ/dt = c θ²`` (θ and ξ are the Fourier coefficients of the input and the output weights),
+and diverges at a time t* that the start gives in closed form. The winner should be the frequency with the
+smallest t*. Two simpler predictions are compared with it: the frequency with the largest initial magnitude
+|θ|, and the one with the smallest misalignment |2φ - ψ| of their phases φ and ψ.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +35,19 @@ ROWS = 64
 
 
 class Cell(NamedTuple):
-    """Settings of the networks of one cell and their training; the defaults are the paper's, at p = 23."""
+    """Settings of networks and of their training; the defaults are the paper's, at p = 23 tokens.
+
+    Attributes
+    ----------
+    tokens, hidden, steps : int
+        Number of tokens p, of neurons, and of steps of training.
+    optimizer : {"adamw", "sgd"}
+        Optimizer; "sgd" is gradient descent.
+    scale : float
+        Factor of all initial weights.
+    activation, weight_decay, learning_rate, train_fraction
+        As in `nets.TwoLayer` and `nets.train`.
+    """
 
     tokens: int = 23
     activation: Any = "quadratic"
@@ -54,14 +67,19 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: the trainings that are compared, called cells, and how many networks each of them has."""
+    """Setting of the lottery: the trainings that are compared, `cells`, with `runs` networks each."""
 
     cells: Sequence[Cell]
     runs: int
 
 
 def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-    """Return a table of networks, and one of the first neurons of each."""
+    """Train the networks of all cells, and predict the final frequency of each neuron from its start.
+
+    The first table has a row for each network: its cell, its accuracy, and the share of neurons that each
+    predictor finds. The second has one for each of the first `ROWS` neurons of a network: its final frequency
+    (0 if it is dead) and the predicted ones.
+    """
     setting: Setting = run.setting
     networks, neurons = [], []
     for number, cell in enumerate(setting.cells):
@@ -83,7 +101,11 @@ def _stacked(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:
 
 
 def _shares(part: Columns) -> dict[str, NDArray[Any]]:
-    """Return, for each network, the share that each predictor finds, and those of pure and dead neurons."""
+    """Return, for each network, the share of living neurons that each predictor finds.
+
+    `part` is what `_trained` returns. The shares of neurons with a single frequency ("single") and of dead
+    ones ("dead") are returned as well, each with the shape (runs,).
+    """
     alive = part["chosen"] > 0
     counts = alive.sum(axis=1)
     found = {name: ((part["chosen"] == part[name]) & alive).sum(axis=1) / counts for name in READERS}
@@ -91,7 +113,11 @@ def _shares(part: Columns) -> dict[str, NDArray[Any]]:
 
 
 def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
-    """Train the networks of a cell, and analyze their neurons at the start and at the end."""
+    """Train `runs` networks of a cell, and analyze their neurons at the start and at the end.
+
+    The result has arrays (runs, neurons): the final frequency ("chosen", 0 if the neuron is dead), whether it
+    is the only one ("single"), and the frequency that each predictor finds; and the final "accuracy" (runs,).
+    """
     trained = train(
         TwoLayer(cell.tokens, cell.hidden, cell.activation, scale=cell.scale),
         runs=runs,
@@ -118,7 +144,19 @@ def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
 
 
 def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
-    """Return the frequency (..., neurons) that each predictor finds from θ and ξ (..., neurons, K)."""
+    """Predict the final frequency of neurons from their initial Fourier coefficients.
+
+    Parameters
+    ----------
+    theta, xi : array_like of complex, shape (..., neurons, K)
+        Coefficients of the input and of the output weights at the frequencies k = 1 … K.
+
+    Returns
+    -------
+    dict of str to ndarray of int64, shape (..., neurons)
+        Frequency by predictor: "time" (smallest blow-up time t*), "magnitude" (largest |θ|) and "phase"
+        (smallest misalignment |2φ - ψ|).
+    """
     theta, xi = np.asarray(theta, np.complex128), np.asarray(xi, np.complex128)
     misaligned = np.abs(np.angle(theta**2 * xi.conj()))
     times = FourierLottery(2 * theta.shape[-1] + 1).blowup_times(theta, xi)
@@ -130,12 +168,12 @@ def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
 
 
 def _foretells(reader: str, cell: Cell) -> Measure:
-    """Return a measure: the fraction of living neurons that end at the frequency that a predictor names."""
+    """Return a `Measure` of the share of living neurons that end at the frequency of a predictor."""
     return lambda tables, level: mean(where(tables["networks"], **cell._asdict())[reader], level)
 
 
 def _lead(cell: Cell) -> Measure:
-    """Return a measure: the share that t* predicts, minus that of the better one of magnitude and phase."""
+    """Return a `Measure` of the share that t* predicts minus that of magnitude or phase, if larger."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], **cell._asdict())
@@ -146,7 +184,10 @@ def _lead(cell: Cell) -> Measure:
 
 
 def _series(column: str, cell: Cell, by: str) -> Measure:
-    """Return a measure: Kendall's τ of a share and the setting that varies along a series."""
+    """Return a `Measure` of Kendall's τ between the setting `by` and a share, the `column` of each network.
+
+    The networks have all settings of `cell` in common except `by` and the number of steps.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         fixed = {name: value for name, value in cell._asdict().items() if name not in (by, "steps")}
@@ -157,7 +198,10 @@ def _series(column: str, cell: Cell, by: str) -> Measure:
 
 
 def _flow(scale: float) -> Cell:
-    """Return a cell of gradient descent, as in the theory; a smaller start takes longer in proportion."""
+    """Return a cell trained by gradient descent, as in the theory, from initial weights of some scale.
+
+    Its number of steps is proportional to 1 / scale, because a smaller start takes longer to diverge.
+    """
     return Cell(hidden=128, optimizer="sgd", scale=scale, learning_rate=0.5, steps=int(np.ceil(400 / scale)))
 
 
@@ -189,7 +233,7 @@ ALL_COUNT = (
 
 
 def by_chance(reader: str) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a `chance` for rules: the neurons of a network exchange the predictions about them."""
+    """Return a model of chance for rules: the neurons of a network exchange one predictor's frequencies."""
     exchange = shuffled("neurons", reader, within="network")
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
@@ -273,7 +317,7 @@ RULES = (
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw how often each predictor names the winner, from the tables."""
+    """Draw the share of neurons that each predictor names, for each cell and over the initial scale."""
     networks = tables["networks"]
     cells: Sequence[Cell] = setting.cells
     readers = {"time": "smallest t*", "magnitude": "largest |θ|", "phase": "smallest |2φ − ψ|"}
@@ -331,7 +375,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def lottery(run: Run) -> Result:
-    """Measure how often each predictor names the winner, by training and by the scale of the start."""
+    """Measure how often each predictor names the final frequency of a neuron (He et al., Section 4.5)."""
     networks, neurons = _ran(run, 41_000)
     return Result({"networks": networks, "neurons": neurons})
 

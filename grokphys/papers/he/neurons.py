@@ -38,7 +38,19 @@ by chance."""
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: numbers of neurons, steps and networks."""
+    """Setting of Figures 3 to 7.
+
+    Attributes
+    ----------
+    hidden : int
+        Number of neurons.
+    steps : int
+        Number of steps of training.
+    runs : int
+        Number of networks.
+    learning_rate : float, default 1e-4
+        Learning rate of AdamW.
+    """
 
     hidden: int
     steps: int
@@ -47,7 +59,23 @@ class Setting:
 
 
 def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
-    """Train networks as He et al. do, on all pairs and without decay, unless `options` say otherwise."""
+    """Train networks as He et al. do: on all pairs, with AdamW and without weight decay.
+
+    Parameters
+    ----------
+    setting : Setting
+        Sizes and durations.
+    seed : int
+        Seed of the ensemble.
+    **options
+        Options of `nets.train` that replace these, or are added.
+
+    Returns
+    -------
+    Trajectory
+        Positions are the input weights (runs, frames, p, hidden). By default the first and the last frame are
+        recorded, with all layers.
+    """
     given: dict[str, Any] = {
         "weight_decay": 0.0,
         "train_fraction": 1.0,
@@ -67,13 +95,28 @@ def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
 
 
 def _weights(setting: Setting, seed: int) -> dict[str, Any]:
-    """Return the weights (runs, 2 frames, ...) of both layers, at the start and at the end."""
+    """Train networks, and return the weights of both layers at the start and at the end, (runs, 2, ...)."""
     made = trained(setting, seed)
     return {"W_in": made.positions, "W_out": made.observables["layers.output.weight"]}
 
 
 def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return tables of neurons, of frequencies and of activations, from weights (runs, 2 frames, ...)."""
+    """Analyze the neurons of trained networks.
+
+    Parameters
+    ----------
+    W_in : ndarray, shape (runs, 2, p, hidden)
+        Input weights at the start and at the end of training.
+    W_out : ndarray, shape (runs, 2, hidden, p)
+        Output weights.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray
+        Tables by name: "neurons" (a row for each neuron, with its frequency, phases and magnitudes),
+        "frequencies" (a row for each network and frequency, with its number of neurons and the asymmetry of
+        their phases), and "activations" (accuracy with another activation in place of ReLU after training).
+    """
     runs, _, p, hidden = W_in.shape
     start, end = (neuron_spectrum(W_in[:, frame], W_out[:, frame]) for frame in (0, -1))
     spread = diversification(end, (2, 4))
@@ -128,7 +171,17 @@ def _single(tables: Tables, level: float) -> Interval:
 
 
 def misalignment(rows: Any) -> NDArray[np.float64]:
-    """Return the misalignment |2φ - ψ| of the neurons in radians, from 0 to π."""
+    """Return the misalignment |2φ - ψ| of neurons, in radians from 0 to π.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray, shape (n,)
+        Table of neurons with the columns ``input_phase`` φ and ``output_phase`` ψ, in radians.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+    """
     return np.abs(np.angle(np.exp(1j * (2 * np.asarray(rows["input_phase"]) - rows["output_phase"]))))
 
 
@@ -159,7 +212,13 @@ def _scatter(tables: Tables, level: float) -> Interval:
 
 
 def _accuracy(*names: str) -> Measure:
-    """Return a measure: the lowest accuracy of a network, in %, with these activations in place of ReLU."""
+    """Return a `Measure` of the lowest accuracy of a network, in %, with activations in place of ReLU.
+
+    Parameters
+    ----------
+    *names : str
+        Keys of `EVEN` or `ODD`; the lowest of their accuracies counts.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["activations"]
@@ -171,7 +230,7 @@ def _accuracy(*names: str) -> Measure:
 
 
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return the tables with the neurons as they were before training, as a model of chance."""
+    """Return the tables with the neurons' shares as they were before training, as a model of chance."""
     rows = tables["neurons"]
     return {**tables, "neurons": {**rows, "share": rows["share_at_start"]}}
 
@@ -257,7 +316,11 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
     ),
 )
 def neurons(run: Run) -> Result:
-    """Show the weights of some neurons in Fourier space, the phases of both layers, and all neurons."""
+    """Reproduce Figures 3 to 7: neurons in Fourier space after training on all pairs.
+
+    The figure shows the first network: the weights of twenty neurons at each frequency, the phases of both
+    layers, how many neurons have each frequency, and the magnitudes. The tables hold all networks.
+    """
     setting: Setting = run.setting
     weights = run.keep("weights", lambda: _weights(setting, 42_000))
     tables = tables_of(weights["W_in"], weights["W_out"])

@@ -21,7 +21,19 @@ from physics.neurons.spectrum import neuron_spectrum
 
 
 class Descent(NamedTuple):
-    """Settings of gradient descent for one activation, as in the published code."""
+    """Settings of gradient descent for one activation.
+
+    Attributes
+    ----------
+    activation : str
+        Activation of the neurons.
+    scale : float
+        Factor of the initial weights.
+    learning_rate : float
+        Learning rate.
+    steps : int
+        Number of steps.
+    """
 
     activation: Any
     scale: float
@@ -31,7 +43,19 @@ class Descent(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: the descents, and the numbers of neurons, networks and frames."""
+    """Setting of Figures 9, 12 and 13.
+
+    Attributes
+    ----------
+    descents : tuple of Descent
+        The trainings; `PUBLISHED` has those of the published code.
+    hidden : int
+        Number of neurons.
+    runs : int
+        Number of networks of each training.
+    frames : int
+        Number of recorded frames after the start.
+    """
 
     descents: tuple[Descent, ...]
     hidden: int
@@ -43,7 +67,25 @@ PUBLISHED = (Descent("quadratic", 0.02, 0.1, 10_000), Descent("relu", 0.002, 0.0
 
 
 def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
-    """Return neurons at the end, and θ and ξ of the neurons of the first network in all frames."""
+    """Train networks whose neurons start with a single frequency, and compare them with the exact flow.
+
+    Parameters
+    ----------
+    descent : Descent
+        Settings of the training.
+    setting : Setting
+        Sizes.
+    seed : int
+        Seed of the ensemble.
+
+    Returns
+    -------
+    dict of str to ndarray
+        For each neuron, (runs, neurons): its initial frequency, the share of power that it keeps there, the
+        ratio of the third harmonic, both final phases, and the deviation of θ from the exact flow at half of
+        the smallest blow-up time. For the first network, (frames, neurons): θ and ξ at the initial frequency.
+        Also the steps and the times of the frames.
+    """
     trained = train(
         TwoLayer(
             hidden=setting.hidden,
@@ -99,7 +141,7 @@ def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def _all(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array (..., K) that gives each neuron (...) the same θ or ξ at all frequencies."""
+    """Return an array (..., 11) that gives each neuron (...) the same coefficient at all frequencies."""
     return np.repeat(values[..., None], 11, axis=-1)
 
 
@@ -121,7 +163,7 @@ def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray
 
 
 def _mean(column: str, activation: str) -> Measure:
-    """Return a measure: the mean over networks of the median of a column over neurons."""
+    """Return a `Measure` of the mean over networks of the median of a column over neurons."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["neurons"], activation=activation)
@@ -204,7 +246,10 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
     ),
 )
 def waves(run: Run) -> Result:
-    """Show the phases and magnitudes of a neuron next to the exact flow, and the final phases of all."""
+    """Reproduce Figures 9, 12 and 13: phases and magnitudes of a neuron next to the exact flow.
+
+    The last column of the figure shows the final misalignment of all neurons.
+    """
     setting: Setting = run.setting
     parts = {
         descent.activation: run.keep(

@@ -25,7 +25,18 @@ SECTION = "Section 4.2"
 
 
 def steps_reached(trained: Any) -> tuple[Any, Any]:
-    """Return the steps (runs,) at which training and validation accuracy reach 90 %, infinite if never."""
+    """Return the steps at which training and validation accuracy reach 90 %.
+
+    Parameters
+    ----------
+    trained : Trajectory
+        Networks that were trained with the thresholds `ACCURACIES`.
+
+    Returns
+    -------
+    pair of ndarray of float64, shape (runs,)
+        Steps for training and for validation; infinite for a network that never reaches 90 %.
+    """
     found = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in ACCURACIES]
     first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in found)
     return first, second
@@ -33,7 +44,27 @@ def steps_reached(trained: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Followed:
-    """Setting: networks whose embeddings are followed. The paper does not state the decoder's rates."""
+    """Setting of Figure 7 (left): transformers whose embeddings are recorded over training.
+
+    The paper does not state the learning rate and the weight decay of the decoder.
+
+    Attributes
+    ----------
+    model : TokenTransformer
+        Network to train.
+    seeds : int
+        Number of networks.
+    steps : int
+        Number of steps of training.
+    piece : int, default 1
+        Number of networks that are trained together.
+    frames : int, default 100
+        Number of recorded frames after the start.
+    learning_rate : float, default 1e-3
+        Learning rate of the decoder.
+    weight_decay : float, default 1.0
+        Weight decay of the decoder.
+    """
 
     model: TokenTransformer
     seeds: int
@@ -48,7 +79,10 @@ class Followed:
 
 
 def _change(first: str, second: str) -> Any:
-    """Return a measure: the mean logarithm of the ratio of the dimensions at two steps."""
+    """Return a `Measure` of the mean logarithm of the ratio of the effective dimensions at two moments.
+
+    `first` and `second` are moments: "start", "generalised" or "end".
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["moments"]
@@ -89,7 +123,10 @@ def _change(first: str, second: str) -> Any:
     ),
 )
 def dimension(run: Run) -> Result:
-    """Show the effective dimension of the embeddings over training, with the step of generalization."""
+    """Reproduce Figure 7 (left): the effective dimension of the embeddings over training.
+
+    The figure marks the step at which each network reaches 90 % validation accuracy.
+    """
     setting: Followed = run.setting
     firsts = range(0, setting.seeds, setting.piece)
     parts = [run.keep(f"network-{k}", lambda k=k: _follow(setting, k)) for k in firsts]  # type: ignore[misc]
@@ -144,7 +181,21 @@ def _follow(setting: Followed, first: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Dropouts:
-    """Setting: networks at several rates of dropout, without weight decay."""
+    """Setting of Figure 7 (center): networks at several rates of dropout, without weight decay.
+
+    Attributes
+    ----------
+    model : TokenTransformer
+        Network to train.
+    rates : sequence of float
+        Rates of dropout.
+    seeds : int
+        Number of networks at each rate.
+    steps : int
+        Largest number of steps of training.
+    learning_rate : float, default 1e-3
+        Learning rate of the decoder.
+    """
 
     model: TokenTransformer
     rates: Sequence[float]
@@ -154,7 +205,7 @@ class Dropouts:
 
 
 def _under_a_thousand(tables: Tables, level: float) -> Interval:
-    """Return the share of networks that need fewer than 1000 steps, at the best rate of dropout."""
+    """Return the share of networks that generalize in fewer than 1000 steps, at the best rate of dropout."""
     rows = tables["networks"]
     found = [
         share(rows["validation_steps"][rows["dropout"] == rate] < 1000, level)
@@ -169,7 +220,10 @@ def _speeds_up(tables: Tables, level: float) -> Interval:
 
 
 def _grokking_left(tables: Tables, level: float) -> Interval:
-    """Return the share of networks that generalize at least 1000 steps after they fit, at dropout ≥ 0.2."""
+    """Return the share of networks with dropout of at least 0.2 that still grok.
+
+    They generalize at least 1000 steps after they have fitted their training set.
+    """
     rows = tables["networks"]
     much = rows["dropout"] >= 0.2
     train_steps, validation = rows["train_steps"][much], rows["validation_steps"][much]
@@ -216,7 +270,7 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
     ),
 )
 def dropout(run: Run) -> Result:
-    """Show the steps to 90 % accuracy on both sets over the rate of dropout."""
+    """Reproduce Figure 7 (center): the steps to 90 % accuracy on both sets over the rate of dropout."""
     setting: Dropouts = run.setting
     parts = [
         run.keep(f"dropout-{rate:g}", lambda k=k: _with_dropout(setting, k))  # type: ignore[misc]
@@ -315,5 +369,5 @@ def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Pla
     ),
 )
 def phases(run: Run) -> Result:
-    """Map the phases over the decoder's learning rate and weight decay, without dropout."""
+    """Reproduce Figure 7 (right): the phases of transformers over learning rate and weight decay."""
     return diagram(run, "liu-7c")

@@ -26,7 +26,11 @@ Quadruple = tuple[int, int, int, int]
 
 
 def _needed(name: str) -> Measure:
-    """Return 1 if the last parallelogram follows from the whole chain but never from a part of it, else 0."""
+    """Return a `Measure` of whether all links of a chain are needed for its last parallelogram.
+
+    It is 1 if the last parallelogram follows from the whole chain but never from a part of it, and otherwise
+    0 or -1. `name` is that of the operation.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         follows = where(tables["chains"], operation=name)["follows"].astype(float)
@@ -36,7 +40,7 @@ def _needed(name: str) -> Measure:
 
 
 def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
-    """Draw what follows from random training sets of each operation, from the tables."""
+    """Draw what follows from random training sets of C_6 and of S_3, over the training fraction."""
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
         for ax, name in zip(figure.subplots(1, 2, sharey=True), ("C_6", "S_3"), strict=True):
@@ -64,6 +68,7 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
             least=0.5,
             independent="proof",
             digits=0,
+            note="each parallelogram of a chain shares two symbols with the one before it",
         )
         for name, words, links, quote in (
             ("C_7", "commuting", 2, "for Abelian groups, two parallelograms are needed to deduce a new one"),
@@ -73,7 +78,10 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_deduction,
 )
 def deduction(run: Run) -> Result:
-    """Test chains of parallelograms without one link, and count what follows from random training sets."""
+    """Reproduce Figure 16 and Appendix H.1: what follows from parallelograms in groups.
+
+    One table has chains of parallelograms without one link, and the other what random training sets imply.
+    """
     chains = chain(Operation(group=physics.cyclic(7)), 2) + chain(Operation(group=physics.symmetric(3)), 3)
     given: list[Row] = []
     operations = [Operation(group=physics.cyclic(6)), Operation(group=physics.symmetric(3))]
@@ -94,10 +102,22 @@ def deduction(run: Run) -> Result:
 
 
 def chain(operation: Operation, links: int) -> list[Row]:
-    """Leave out each of the parallelograms of a chain in turn, and see whether its last one still follows.
+    """Leave out each parallelogram of a chain in turn, and see whether its last one still follows.
 
     Every link says that two quotients, or differences, are equal. With two links (Eq. 29) the outer ones are
     compared where the operation commutes; where it does not, three are needed (Eqs. 30, 31).
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation of a group.
+    links : int
+        Number of links of the chain: 2 if the operation commutes, 3 otherwise.
+
+    Returns
+    -------
+    list of dict
+        A row for the whole chain, and one for each chain without one link.
     """
     known, last = (_commuting_chain if operation.commutes else _quotient_chain)(operation)
     assert len(known) == links
@@ -128,7 +148,7 @@ def _sample(pair: Any, operation: Operation) -> tuple[int, int]:
 
 
 def _commuting_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
-    """Eq. 29: a + d = b + c and c + f = d + e give a + f = b + e."""
+    """Return Eq. 29 as quadruples: a + d = b + c and c + f = d + e, from which a + f = b + e follows."""
     assert operation.group is not None
     t, inverse = operation.group.table, operation.group.inverses
     a, b, d, f = 1, 0, 2, 4
@@ -138,7 +158,7 @@ def _commuting_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
 
 
 def _quotient_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
-    """Eqs. 30, 31: ad = bc, fc = ed and eh = fg give ah = bg."""
+    """Return Eqs. 30 and 31 as quadruples: ad = bc, fc = ed and eh = fg, from which ah = bg follows."""
     assert operation.group is not None
     t, inverse = operation.group.table, operation.group.inverses
     a, b, d, f, h = 1, 2, 3, 4, 0
@@ -148,7 +168,17 @@ def _quotient_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
 
 
 def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
-    """Draw which part of all parallelograms is given, and which follows, over the training fraction."""
+    """Draw which fraction of all parallelograms is given and which is implied, over the training fraction.
+
+    Parameters
+    ----------
+    name : {"C_6", "S_3"}
+        Name of the group.
+    rows : mapping of str to ndarray
+        Table with a row for each size of the training set.
+    ax : matplotlib Axes
+        Axes to draw on.
+    """
     fraction, given, implied = (rows[column] for column in ("fraction", "given", "implied"))
     ax.plot(fraction, given, color=REFERENCE, linestyle="--", label=r"given, $|P_0(D)|/|P_0|$")
     ax.plot(fraction, implied, label=r"implied, $|P(D)|/|P_0|$")
@@ -185,7 +215,7 @@ def _emerges(tables: Tables, level: float) -> Interval:
 
 
 def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
-    """Draw the distance from the adiabatic limit, and both energies, from the tables."""
+    """Draw the distance of the coupled flow from its adiabatic limit, and two energies over time."""
     rows, energies = tables["limits"], tables["energies"]
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
@@ -244,7 +274,10 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_emergence,
 )
 def emergence(run: Run) -> Result:
-    """Compare the coupled flow of a linear network and its inputs with its adiabatic limit."""
+    """Compare the coupled flow of a linear network and its inputs with its adiabatic limit (Appendix L).
+
+    In this limit the layers learn infinitely slowly, and the effective loss is the energy of the inputs.
+    """
     theory = EffectiveTheory(6, 2, pairs=sorted(set(CURRICULUM[:6])))
     pairs = theory.pairs
     assert pairs is not None

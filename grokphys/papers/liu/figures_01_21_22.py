@@ -30,7 +30,23 @@ SEED = 2100
 
 @dataclass(frozen=True)
 class Followed:
-    """Setting: networks that are trained until they generalize, and whose weights are kept at some steps."""
+    """Setting of Figures 1, 21 and 22: transformers whose weights are recorded at some steps.
+
+    Attributes
+    ----------
+    model : TokenTransformer
+        Network to train.
+    seeds : int
+        Number of networks.
+    steps : int
+        Number of steps of training.
+    frames : int, default 40
+        Number of recorded frames after the start.
+    counts : tuple of int, default (2, 4, 6, 10)
+        Numbers of principal components to which embeddings are reduced.
+    learning_rate, weight_decay : float, default 1e-3 and 1.0
+        Of the decoder.
+    """
 
     model: TokenTransformer
     seeds: int
@@ -46,19 +62,31 @@ PAPER = Followed(TokenTransformer(), 3, 20_000)
 
 
 def frequency_of(E: NDArray[Any]) -> int:
-    """Frequency 1 … ⌊p/2⌋ of the largest part of a centered projection (tokens, axes)."""
+    """Return the strongest frequency, from 1 to ⌊p/2⌋, of a centered projection (p, axes) of an embedding."""
     power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
     return int(power[1:].argmax()) + 1
 
 
 def share_of(E: NDArray[Any], frequency: int) -> float:
-    """Return the fraction of the variance of a projection (tokens, axes) that belongs to one frequency."""
+    """Return the fraction of the variance of a projection (p, axes) that belongs to one frequency."""
     power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(2 * power[frequency] / power.sum())
 
 
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
-    """Return for each network its embeddings, and its accuracies with these and with projections of them."""
+    """Train networks, and measure each of them with its embedding reduced to principal components.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe; its setting is a `Followed`.
+
+    Returns
+    -------
+    list of dict of str to ndarray
+        For each network: its embeddings (frames, p, dim), its steps (frames,), and a table of accuracies with
+        a row for each frame, kind of components ("actual", "final" or "current") and number of them.
+    """
     setting: Followed = run.setting
     return [
         run.keep(f"network-{k}", lambda k=k: _network(setting, k))  # type: ignore[misc]
@@ -105,14 +133,29 @@ PARTS = ("train_accuracy", "validation_accuracy")
 
 
 def actual(one: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the validation accuracy in each frame with the embeddings as they are."""
+    """Return the validation accuracy (frames,) of a network with its embeddings as they are.
+
+    `one` is an item of what `followed` returns.
+    """
     return one["validation_accuracy"][one["components"] == "actual"]
 
 
 def _accuracies(
     model: TokenTransformer, trained: Trajectory, frame: int, E: NDArray[Any], split: dict[str, Any]
 ) -> dict[str, float]:
-    """Return the accuracies of the network of a frame with another embedding (tokens, dim)."""
+    """Return the accuracies, by the names in `PARTS`, of a network with another embedding E (tokens, dim).
+
+    Parameters
+    ----------
+    model : TokenTransformer
+        The model.
+    trained : Trajectory
+        Its training, with the layers of each frame.
+    frame : int
+        Number of the frame whose layers are taken.
+    split : dict of str to ndarray
+        Examples of the training and of the validation set.
+    """
     parameters = {
         name.removeprefix("layers."): torch.as_tensor(values[:1, frame])
         for name, values in trained.observables.items()
@@ -126,7 +169,19 @@ def _accuracies(
 
 
 def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
-    """Draw a projection (tokens, 2), with colors and a line in the order of the circle of a frequency."""
+    """Draw a projection of an embedding, with a line through the tokens in the order of a frequency.
+
+    Parameters
+    ----------
+    E : ndarray, shape (tokens, 2)
+        Projected embedding.
+    frequency : int
+        Frequency of the circle on which the tokens have this order.
+    ax : matplotlib Axes
+        Axes to draw on.
+    title : str, default ""
+        Title of the axes.
+    """
     tokens = len(E)
     order = np.argsort(frequency * np.arange(tokens) % tokens)
     ax.plot(*E[np.append(order, order[0])].T, color=FRAME, linewidth=0.8, zorder=1)
@@ -176,7 +231,7 @@ def _emerges(tables: Tables, level: float) -> Interval:
     ),
 )
 def emergence(run: Run) -> Result:
-    """Show the first two principal components of the embeddings, before and after generalization."""
+    """Reproduce Figure 1: the first two principal components of the embeddings over training."""
     ones = followed(run)
     frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "circle")}
     for network, one in enumerate(ones):
@@ -231,7 +286,10 @@ def _hints(tables: Tables, level: float) -> Interval:
     ),
 )
 def tickets(run: Run) -> Result:
-    """Show the final and the initial embeddings, each on its own and on the final principal components."""
+    """Reproduce Figure 21: the final and the initial embedding on the final principal components.
+
+    The initial embedding is also shown on its own components.
+    """
     rows: dict[str, list[Any]] = {name: [] for name in ("network", "view", "frequency", "share")}
     drawn: list[tuple[Any, int, str]] = []
     for network, one in enumerate(followed(run)):
@@ -302,7 +360,7 @@ def _final_better(tables: Tables, level: float) -> Interval:
     ),
 )
 def projections(run: Run) -> Result:
-    """Measure the accuracy with embeddings reduced to n current or final components, and with all of them."""
+    """Reproduce Figure 22: the accuracy with embeddings that are reduced to a few principal components."""
     ones = followed(run)
     names = ("step", "components", "n", *PARTS)
     rows: dict[str, Any] = {name: np.concatenate([one[name] for one in ones]) for name in names}
@@ -317,7 +375,18 @@ def projections(run: Run) -> Result:
 
 
 def show_projected(rows: Any, part: str, ax: Axes) -> None:
-    """Draw the accuracy over the steps: actual (dashed), final components (lines), current ones (dots)."""
+    """Draw the accuracy of a network with reduced embeddings over the steps of training.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray
+        Table of accuracies of one network.
+    part : {"train_accuracy", "validation_accuracy"}
+        Which accuracy to draw.
+    ax : matplotlib Axes
+        Axes to draw on. Lines are dashed for all dimensions, solid for final and dotted for current
+        components.
+    """
     lines = {"actual": "--", "final": "-", "current": ":"}
     counts = sorted(set(rows["n"][rows["components"] != "actual"].tolist()))
     for components, line in lines.items():

@@ -35,20 +35,34 @@ class ToyModularAddition(ToyAddition):
 
     @cached_property
     def task(self) -> Task:
-        """Unordered pairs a ≤ b with label (a + b) mod p."""
+        """Task with an example for each unordered pair a ≤ b of tokens, whose label is (a + b) mod p."""
         return modular_addition(self.tokens, ordered=False)
 
     @cached_property
     def theory(self) -> EffectiveTheory:
-        """Addition modulo p."""
+        """Effective theory of addition modulo p, whose parallelograms define the quality of the embedding."""
         return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
 @dataclass(frozen=True)
 class Planar:
-    """Setting: networks with two-dimensional embeddings and p = 11; the paper states no more than that.
+    """Setting of Figure 2: networks with two-dimensional embeddings on p = 11 tokens.
 
-    Their decoders learn at rates from 1e-4 to 1e-2, so that some generalize and others memorize.
+    The paper states no more than that. Decoders learn at rates from 1e-4 to 1e-2, so that some networks
+    generalize and others memorize.
+
+    Attributes
+    ----------
+    hidden : pair of int
+        Widths of the two hidden layers of the decoder.
+    seeds : int
+        Number of networks of each task.
+    steps : int
+        Number of steps of training.
+    grid : int, default 300
+        Number of points along each side of the drawn decision regions.
+    tokens : int, default 11
+        Number of tokens p.
     """
 
     hidden: tuple[int, int]
@@ -70,7 +84,20 @@ def _linked(operation: str) -> Measure:
 
 
 def structure_of(E: NDArray[np.float64], operation: str) -> float:
-    """Fraction of the variance of an embedding (p, 2) that is an evenly spaced line, or one circle."""
+    """Return how structured an embedding in the plane is, as a fraction of its variance.
+
+    Parameters
+    ----------
+    E : ndarray of float64, shape (p, 2)
+        Embedding.
+    operation : {"addition", "modular addition"}
+        For addition the structure is a line with equal steps, for modular addition a circle of one frequency.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     if operation == "modular addition":
         return share_of(E, frequency_of(E - E.mean(axis=0)))
     steps = np.arange(len(E)) - (len(E) - 1) / 2
@@ -100,7 +127,10 @@ def structure_of(E: NDArray[np.float64], operation: str) -> float:
     ),
 )
 def planar(run: Run) -> Result:
-    """Show the embeddings and the decoder's classes of the networks that generalize least and most."""
+    """Reproduce Figure 2: embeddings in the plane, and the class that the decoder assigns to each point.
+
+    It shows, for each task, the networks that generalize least and most.
+    """
     setting: Planar = run.setting
     parts = {
         name: run.keep(name.replace(" ", "-"), lambda n=name: _train_planar(setting, n))  # type: ignore[misc]
@@ -166,7 +196,21 @@ def _train_planar(setting: Planar, operation: str) -> dict[str, Any]:
 
 
 def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> None:
-    """Draw the decoder's class of each midpoint, and the embeddings on it with their numbers."""
+    """Draw the decoder's class of each point of the plane, and the embeddings with their numbers.
+
+    Parameters
+    ----------
+    E : ndarray, shape (p, 2)
+        Embeddings.
+    classes : ndarray of int, shape (grid, grid)
+        Class of each point. The decoder takes a sum of two embeddings, which is twice their midpoint.
+    frame : sequence of float
+        Limits of the plane: left, right, bottom, top.
+    operation : {"addition", "modular addition"}
+        Task, which determines the colors.
+    ax : matplotlib Axes
+        Axes to draw on.
+    """
     modular = operation == "modular addition"
     count = len(E) if modular else 2 * len(E) - 1
     colors = np.array([tuple(c)[:3] for c in (class_colors if modular else graded_colors)(count)])
@@ -181,7 +225,23 @@ def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> 
 
 @dataclass(frozen=True)
 class Collapse:
-    """Setting: random encoders of images, whose embeddings descend the effective loss by Adam."""
+    """Setting of Figure 19: random encoders of images, whose embeddings descend the effective loss by Adam.
+
+    Attributes
+    ----------
+    encoders : int
+        Number of random encoders.
+    images : int
+        Number of images.
+    data : str, default DATA
+        Data set, as in `nets.ImageMLP`.
+    hidden : int, default 200
+        Width of the two hidden layers.
+    steps : int, default 100
+        Number of steps of Adam.
+    rate : float, default 1e-3
+        Its learning rate.
+    """
 
     encoders: int
     images: int
@@ -231,7 +291,7 @@ def _log_change(column: str) -> Measure:
     ),
 )
 def collapse(run: Run) -> Result:
-    """Show two-dimensional embeddings of images by random encoders, before and after 100 steps."""
+    """Reproduce Figure 19: embeddings of images by random encoders, before and after 100 steps."""
     setting: Collapse = run.setting
     images = load_images(setting.data, 10)
     chosen = generator_of(1900).permutation(len(images.labels))[: setting.images]
@@ -262,7 +322,23 @@ def collapse(run: Run) -> Result:
 
 
 def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[np.float64]:
-    """Return the path (steps + 1, images, 2) of embeddings under Adam on the effective loss of Eq. 32."""
+    """Return the path of embeddings under Adam on the effective loss of Eq. 32.
+
+    Parameters
+    ----------
+    setting : Collapse
+        Sizes and durations.
+    pixels : Tensor, shape (images, features)
+        The images.
+    labels : ndarray of int, shape (images,)
+        Their classes.
+    seed : int
+        Seed of the encoder.
+
+    Returns
+    -------
+    ndarray of float64, shape (steps + 1, images, 2)
+    """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(parent_seed(seed).entropy)
         sizes = (pixels.shape[1], setting.hidden, setting.hidden, 2)
@@ -287,7 +363,10 @@ def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[
 
 
 def _variances(f: NDArray[np.float64], labels: Any) -> tuple[float, float, float]:
-    """Return the variance about the class means, the variance of the class means, and Z = Σ |f|²."""
+    """Return the variance about the class means, the variance of these means, and Z = Σ |f|².
+
+    `f` (images, 2) are embeddings and `labels` (images,) their classes.
+    """
     means = np.array([f[labels == k].mean(axis=0) for k in range(10)])
     within = float(np.mean(np.sum((f - means[labels]) ** 2, axis=1)))
     between = float(np.sum((means - means.mean(axis=0)) ** 2) / 10)

@@ -42,7 +42,19 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fractions:
-    """Setting: the networks that are trained on training sets of every size."""
+    """Setting of Figures 3, 4 (b), 5 (b) and 10: networks on training sets of many sizes.
+
+    Attributes
+    ----------
+    model : DenseModel
+        Network to train.
+    sizes : sequence of int
+        Numbers of training examples.
+    seeds, steps, seed : int
+        Number of networks of each size, number of steps, and seed, to which the size is added.
+    rate, delta : float
+        Learning rate of the decoder, and tolerance of the representation quality.
+    """
 
     model: DenseModel
     sizes: Sequence[int]
@@ -58,7 +70,10 @@ PAPER = Fractions(ToyAddition(TOKENS), tuple(range(5, 55)), 25, 10_000)
 
 
 def train_fractions(run: Run) -> dict[str, NDArray[Any]]:
-    """Return a table of networks: RQI, accuracies, steps to RQI > 0.95, bounds, and λ_3 of their own sets."""
+    """Train the networks of all sizes, and return a table with a row for each network.
+
+    The columns are those of `measure`. The setting of the run is a `Fractions`.
+    """
     setting: Fractions = run.setting
     parts = [
         run.keep(f"size-{size}", lambda size=size: columns(_measured(setting, size)))  # type: ignore[misc]
@@ -69,17 +84,21 @@ def train_fractions(run: Run) -> dict[str, NDArray[Any]]:
 
 @cache
 def _measured(setting: Fractions, size: int) -> list[Row]:
-    """Return the rows of `measure`, which several figures of one process share."""
+    """Return the rows of `measure` for one size, which several figures of one process share."""
     return measure(setting, size)
 
 
 def columns(rows: Sequence[Row]) -> dict[str, NDArray[Any]]:
-    """Return rows as columns."""
+    """Return rows, which have the same keys, as a table of columns."""
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def measure(setting: Fractions, size: int) -> list[Row]:
-    """Train networks on `size` samples each, and return a row of results for each of them."""
+    """Train networks on `size` samples each, and return a row of results for each of them.
+
+    A row has the representation quality (RQI), real and predicted accuracy, the bounds of an ideal model, the
+    steps to RQI > 0.95 (infinite if never), and n_h = 1/(λ_3 η) of the training set.
+    """
     model = setting.model
     assert model.theory is not None
     operation = model.theory.operation
@@ -139,7 +158,7 @@ def said(setting: Fractions) -> str:
 
 
 def _beyond_the_set(tables: Tables, level: float) -> Interval:
-    """Return the correlation of real and predicted accuracy, minus the training fraction in both."""
+    """Return the correlation of real and predicted accuracy, after subtracting the training fraction."""
     rows = tables["networks"]
     real, predicted = (rows[name] - rows["fraction"] for name in ("accuracy", "predicted_accuracy"))
     return correlation(predicted, real, level)
@@ -180,7 +199,7 @@ def _distance(tables: Tables, level: float) -> Interval:
     ),
 )
 def accuracies(run: Run) -> Result:
-    """Compare the accuracy of trained networks with that predicted from their embeddings."""
+    """Reproduce Figure 3: the accuracy of networks, and that predicted from their embeddings."""
     rows = train_fractions(run)
     with style(10.6):
         figure = Figure(figsize=(10.6, 3.7))
@@ -190,7 +209,7 @@ def accuracies(run: Run) -> Result:
 
 
 def show_accuracies(rows: Any, axes: Any) -> None:
-    """Draw real and predicted accuracy over the training fraction, and one against the other."""
+    """Draw real and predicted accuracy over the training fraction, and against each other, on three axes."""
     fraction, real, predicted = (rows[k] for k in ("fraction", "accuracy", "predicted_accuracy"))
     for ax, values, label in ((axes[0], real, "accuracy Acc"), (axes[1], predicted, r"$\widehat{Acc}$")):
         ax.scatter(fraction, values, s=9, alpha=0.5, linewidths=0)
@@ -207,13 +226,16 @@ def show_accuracies(rows: Any, axes: Any) -> None:
 
 
 def _quality_transition(tables: Tables, level: float) -> Interval:
-    """Return the training fraction from which networks pass RQI > 0.95, with a jackknife interval."""
+    """Return the training fraction from which networks reach RQI > 0.95, with a jackknife interval."""
     rows = tables["networks"]
     return jackknife(_half, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
 
 
 def _half(fraction: Any, passed: Any) -> float:
-    """Return the place of the step from 0 to 1 that has the same area above it as the share that passes."""
+    """Return the fraction at which a step from 0 to 1 has the same area above it as the share that passes.
+
+    `fraction` and `passed` (n,) are the training fraction of each network, and whether it passes.
+    """
     places = np.unique(fraction)
     if not 0 < passed.sum() < len(passed):
         return float("nan")
@@ -255,7 +277,7 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     ),
 )
 def qualities(run: Run) -> Result:
-    """Show the RQI of trained networks, and their steps to RQI > 0.95, over the training fraction."""
+    """Reproduce Figure 4 (b): the RQI of networks, and their steps to RQI > 0.95, over their data."""
     rows = train_fractions(run)
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
@@ -269,7 +291,21 @@ def qualities(run: Run) -> Result:
 
 
 def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
-    """Draw a quantity of networks over the training fraction, and a line of one number for each size."""
+    """Draw a quantity of all networks over the training fraction, with a line through one number per size.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray
+        Table of networks.
+    name : str
+        Column of the quantity.
+    of : callable
+        Function, such as a median, of the values of one size.
+    label : str
+        Label of the line.
+    ax : matplotlib Axes
+        Axes to draw on.
+    """
     places = np.unique(rows["fraction"])
     ax.scatter(rows["fraction"], rows[name], s=9, color=REFERENCE, linewidths=0)
     line = [of(rows[name][rows["fraction"] == place]) for place in places]
@@ -279,7 +315,7 @@ def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
 
 
 def show_reached(rows: Any, steps: int, ax: Axes) -> None:
-    """Draw the steps of each network to RQI > 0.95, those that never pass as triangles at the top."""
+    """Draw the steps of networks to RQI > 0.95; those that never reach it are triangles at the last step."""
     passed = np.isfinite(rows["steps_to_rqi"])
     ax.scatter(rows["fraction"][passed], rows["steps_to_rqi"][passed], s=9, color=SECOND, linewidths=0)
     never = rows["fraction"][~passed]
@@ -338,7 +374,7 @@ def _follow(tables: Tables, level: float) -> Interval:
     ),
 )
 def steps_of_networks(run: Run) -> Result:
-    """Show the steps of trained networks to RQI > 0.95, and n_h = 1/(λ_3 η) of the theory."""
+    """Reproduce Figure 5 (b): steps of networks to RQI > 0.95, and n_h = 1/(λ_3 η) of the theory."""
     rows = train_fractions(run)
     both = _both({"networks": rows})
     table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=152)

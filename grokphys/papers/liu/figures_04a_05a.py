@@ -35,7 +35,24 @@ Masks = NDArray[np.bool_]
 
 
 def training_sets(operation: Operation, sizes: Any, sets: int, seed: int) -> dict[int, Masks]:
-    """Return independent random training sets of every size, as arrays (sets, |D_0|) of truth values."""
+    """Draw independent random training sets of every size.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation that is learned.
+    sizes : sequence of int
+        Numbers of samples.
+    sets : int
+        Number of training sets of each size.
+    seed : int
+        Seed of the random streams.
+
+    Returns
+    -------
+    dict of int to ndarray of bool, shape (sets, samples)
+        Which of all samples each training set has, by size.
+    """
     streams = children(seed, range(len(sizes)))
     return {
         int(size): random_training_sets(operation, int(size), sets=sets, seed=stream)
@@ -56,7 +73,10 @@ def _unique(tables: Tables, level: float) -> Interval:
 
 
 def _jump(column: str) -> Any:
-    """Return the share for sets of at least half of the data, minus that for sets of at most 0.3."""
+    """Return a `Measure` of the share for sets of at least half of the data minus that for at most 0.3.
+
+    `column` counts the training sets of a size for which something holds.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["sizes"]
@@ -72,7 +92,7 @@ def _pooled(successes: Any, trials: Any, level: float) -> Interval:
 
 
 def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
-    """Draw the probability over the training data fraction, from the tables."""
+    """Draw the probability of a unique representation over the training fraction."""
     rows = tables["sizes"]
     with style(5.6):
         figure = Figure(figsize=(5.6, 4.0))
@@ -122,7 +142,7 @@ def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_probability,
 )
 def probability(run: Run) -> Result:
-    """Show the probability that random training sets of each size determine the representation, p = 10."""
+    """Reproduce Figure 4 (a): the probability that a random training set determines the representation."""
     operation, sets = Operation(TOKENS), run.setting
     masks = training_sets(operation, _every_size(operation), sets, seed=141)
     sizes = np.array(list(masks))
@@ -157,7 +177,7 @@ def _rate_rises(tables: Tables, level: float) -> Interval:
 
 
 def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
-    """Draw the grokking rates over the training data fraction, from the tables."""
+    """Draw the grokking rate λ_3 over the training fraction, as a mean with quartiles."""
     rows = tables["sizes"]
     with style(5.6):
         figure = Figure(figsize=(5.6, 4.0))
@@ -213,7 +233,7 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_rates,
 )
 def rates(run: Run) -> Result:
-    """Show the grokking rates λ_3 of random training sets of each size, p = 10."""
+    """Reproduce Figure 5 (a): the grokking rate λ_3 of random training sets of each size, for p = 10."""
     table = rate_table(Operation(TOKENS), run.setting, seed=151)
     sizes = np.array(list(table))
     rows: dict[str, Any] = {
@@ -229,7 +249,10 @@ def rates(run: Run) -> Result:
 
 
 def rate_table(operation: Operation, sets: int, seed: int) -> dict[int, NDArray[np.float64]]:
-    """Return the grokking rates (sets,) of random training sets of each size."""
+    """Return the grokking rates λ_3 (sets,) of random training sets, by their size.
+
+    The arguments are those of `training_sets`, for all sizes.
+    """
     return {
         size: grokking_rates(operation, masks)
         for size, masks in training_sets(operation, _every_size(operation), sets, seed).items()
@@ -278,7 +301,10 @@ INTEGRATED = "none: what is conserved is computed for every start, and shuffling
     ),
 )
 def conservation(run: Run) -> Result:
-    """Integrate the flow from starts with and without a mean, and follow Z_0 and C."""
+    """Integrate the flow of Appendix F numerically, and follow Z_0 = Σ|E|² and C = ΣE.
+
+    Each training set has a start with a mean and one without.
+    """
     full = EffectiveTheory(TOKENS)
     masks = random_training_sets(full, SHOWN_SIZE, sets=run.setting, seed=161)
     generator = generator_of(161)

@@ -25,9 +25,17 @@ from physics.seeds import generator as generator_of
 def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:
     """Return the steps n_h = 1/(λ_3 η) of a training set, by the three conventions of the loss in use.
 
-    "mean" is Eq. 5, with its 1/|P_0(D)|; "sum" leaves that out, as Appendix F does; "code" is that of
-    the published `toy/train_add.py`: all of P_0 instead of P_0(D), no division, and Z_0 = p - 1 from the
-    standard deviation that PyTorch takes.
+    Parameters
+    ----------
+    theory : EffectiveTheory
+        Effective theory of the training set.
+
+    Returns
+    -------
+    dict of str to float
+        "mean" is that of Eq. 5, with its 1/|P_0(D)|; "sum" leaves that out, as Appendix F does; "code" is
+        that of the published `toy/train_add.py`: all of P_0 instead of P_0(D), no division, and Z_0 = p - 1
+        from the standard deviation that PyTorch takes.
     """
     by_mean = theory.grokking_steps(LEARNING_RATE)
     full = EffectiveTheory(theory.tokens)
@@ -40,7 +48,17 @@ def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Flows:
-    """Setting: training sets of 45 samples with one start each, and the time in units of n_h."""
+    """Setting of Figure 4 (c): flows of the effective theory for training sets of 45 samples.
+
+    Attributes
+    ----------
+    sets : int
+        Number of training sets, with one start each.
+    frames : int, default 401
+        Number of times at which the flow is evaluated.
+    multiples : float, default 10.0
+        Duration in units of n_h.
+    """
 
     sets: int
     frames: int = 401
@@ -71,11 +89,12 @@ def _in_units(tables: Tables, level: float) -> Interval:
             least=2.0,
             most=4.5,
             independent="training set",
+            note="RQI is the representation quality index, and n_h = 1/(λ_3 η) the time scale of the theory",
         ),
     ),
 )
 def trajectories(run: Run) -> Result:
-    """Show embeddings in the effective theory for 45 of 55 samples, and when they have formed a line."""
+    """Reproduce Figure 4 (c): embeddings in the effective theory, and when they have formed a line."""
     setting: Flows = run.setting
     full = EffectiveTheory(TOKENS)
     masks = random_training_sets(full, SHOWN_SIZE, sets=setting.sets, seed=143)
@@ -116,7 +135,17 @@ def trajectories(run: Run) -> Result:
 
 
 def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
-    """Draw normalized one-dimensional embeddings (frames, tokens) over x, each with its number."""
+    """Draw one-dimensional embeddings as curves, each with the number of its token at the end.
+
+    Parameters
+    ----------
+    x : array_like, shape (frames,)
+        Times or steps.
+    E : ndarray, shape (frames, tokens)
+        Normalized embeddings.
+    ax : matplotlib Axes
+        Axes to draw on.
+    """
     for token, color in enumerate(graded_colors(E.shape[1])):
         ax.plot(x, E[:, token], color=color)
         place: Any = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "color": color}
@@ -129,7 +158,19 @@ def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
 
 @dataclass(frozen=True)
 class Paths:
-    """Setting: networks that are trained on 45 samples, whose embeddings are recorded."""
+    """Setting of Figure 4 (d): networks that are trained on 45 samples, whose embeddings are recorded.
+
+    Attributes
+    ----------
+    model : ToyAddition
+        Network to train.
+    seeds : int
+        Number of networks.
+    steps : int
+        Number of steps of training.
+    rate : float, default DECODER_RATE
+        Learning rate of the decoder.
+    """
 
     model: ToyAddition
     seeds: int
@@ -192,7 +233,7 @@ def _linear(tables: Tables, level: float) -> Interval:
     ),
 )
 def trained_trajectories(run: Run) -> Result:
-    """Show normalized one-dimensional embeddings of networks that are trained on 45 of 55 samples."""
+    """Reproduce Figure 4 (d): one-dimensional embeddings of networks that are trained on 45 of 55 samples."""
     setting: Paths = run.setting
     trained = train(
         setting.model,

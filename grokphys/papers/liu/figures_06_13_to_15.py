@@ -46,7 +46,11 @@ COST_OF_TWO = "six to sixteen hours: 600 networks of at most 1e5 steps"
 def plane_of(
     models: Mapping[str, DenseModel], y: str, limits: tuple[float, float], seed: int, **others: Any
 ) -> dict[str, Any]:
-    """Return the settings of a plane: a smoke test of small networks and few steps, and the paper's."""
+    """Return the arguments of `recipe` for a plane: the setting of the paper, and that of a smoke test.
+
+    `models` are those of its diagrams by title, `y` and `limits` the vertical axis, and `others` may set
+    "least", the lowest learning rate.
+    """
     fraction = 24 / 36 if any(isinstance(model, GroupDecoder) for model in models.values()) else 45 / 55
     least = others.pop("least", 1e-5)
     options = {"weight_decay": 0.0, "embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
@@ -67,7 +71,7 @@ def _small(model: Any) -> dict[str, Any]:
 
 
 def both(y: str, limits: tuple[float, float], seed: int) -> dict[str, Any]:
-    """Return the networks with both kinds of loss (Appendix G), by title."""
+    """Return what `plane_of` returns for networks on addition with both kinds of loss (Appendix G)."""
     models = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
     return plane_of(models, y, limits, seed, least=1e-4)
 
@@ -85,7 +89,7 @@ def _generalises_slowly_decoded(tables: Tables, level: float) -> Interval:
 
 
 def _takes_long(tables: Tables, level: float) -> Interval:
-    """Return the share of networks in a corner that need more steps than the median network elsewhere."""
+    """Return the share of networks in the top left corner that generalize later than the median elsewhere."""
     rows = tables["networks"]
     done = np.isfinite(rows["validation_steps"])
     here = inside(rows, LOW, HIGH)
@@ -172,7 +176,7 @@ SECTION = "Section 4.1"
     ),
 )
 def competition(run: Run) -> Result:
-    """Map the phases over the learning rates of decoder and representation, for addition by regression."""
+    """Reproduce Figure 6 (a): the phases over the learning rates of decoder and representation."""
     return diagram(run, "liu-6a", downwards=False)
 
 
@@ -212,7 +216,7 @@ for _letter, _title, _model, _most in (
         rules=CAPACITY,
     )
     def capacity(run: Run, name: str = f"liu-6{_letter}") -> Result:
-        """Phases over learning rate and weight decay of the decoder."""
+        """Reproduce Figure 6 (b), (c) or (d): the phases over learning rate and weight decay."""
         return diagram(run, name)
 
 
@@ -247,7 +251,7 @@ for _letter, _title, _model, _most in (
     ),
 )
 def batches(run: Run) -> Result:
-    """Map the phases over the decoder's learning rate and the batch size."""
+    """Reproduce Figure 13: the phases over the decoder's learning rate and the batch size."""
     return diagram(run, "liu-13")
 
 
@@ -272,7 +276,7 @@ def batches(run: Run) -> Result:
     ),
 )
 def initialisation(run: Run) -> Result:
-    """Map the phases over the decoder's learning rate and the scale of the initial embeddings."""
+    """Reproduce Figure 14: the phases over learning rate and scale of the initial embeddings."""
     return diagram(run, "liu-14")
 
 
@@ -297,7 +301,7 @@ def initialisation(run: Run) -> Result:
     ),
 )
 def representation_decay(run: Run) -> Result:
-    """Map the phases over the decoder's learning rate and the representation's weight decay."""
+    """Reproduce Figure 15: the phases over the decoder's learning rate and the embedding's weight decay."""
     return diagram(run, "liu-15")
 
 
@@ -352,7 +356,7 @@ def _named(tables: Tables, level: float) -> Interval:
     ),
 )
 def definitions(run: Run) -> Result:
-    """Compare the phases of the table with ours, on a grid of steps to both accuracies (or never)."""
+    """Compare the phases of Table 1 with those of `classify_phases`, on a grid of both numbers of steps."""
     steps = np.append(np.geomspace(10, 1e5, run.setting - 1).round(), np.inf)
     train, validation = (side.ravel() for side in np.meshgrid(steps, steps))
     fits, generalises, soon = np.isfinite(train), np.isfinite(validation), np.zeros(len(train), bool)

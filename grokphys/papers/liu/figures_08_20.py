@@ -34,7 +34,27 @@ BATCH = 200
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: networks for each number of images. The paper states depth, width, 1000 images and AdamW."""
+    """Setting of Figures 8 (a) and 20: networks on images.
+
+    The paper states depth, width, 1000 images and AdamW.
+
+    Attributes
+    ----------
+    model : ImageMLP
+        Network to train.
+    images : tuple of int
+        Numbers of training images.
+    seeds : int
+        Number of networks for each of them.
+    steps : int
+        Largest number of steps.
+    rate : float, default 1e-3
+        Learning rate of the last layer.
+    weight_decay : float, default 0.01
+        Weight decay.
+    seed : int, default 800
+        Seed, to which the number of images is added.
+    """
 
     model: ImageMLP
     images: tuple[int, ...]
@@ -46,7 +66,7 @@ class Setting:
 
 
 def options(model: ImageMLP, images: int) -> dict[str, Any]:
-    """Return the arguments of `nets.train` for a training set of so many images."""
+    """Return the arguments of `nets.train` for a model and a number of training images."""
     return {
         "train_fraction": images / (len(model.task) - len(model.task.held_out)),
         "batch_size": min(BATCH, images),
@@ -56,7 +76,20 @@ def options(model: ImageMLP, images: int) -> dict[str, Any]:
 
 
 def train_images(run: Run, *, curves: bool) -> dict[str, dict[str, Any]]:
-    """Return a table of networks with their steps to both accuracies, and one of accuracies over time."""
+    """Train networks on images.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe; its setting is a `Setting`.
+    curves : bool
+        Whether to train to the end and record accuracies. Otherwise a network stops when it has reached both.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray
+        Table "networks" with the steps to both accuracies (infinite if never), and with curves also "curves".
+    """
     setting: Setting = run.setting
     parts = [
         run.keep(f"images-{count}", lambda n=count: _train(setting, n, curves))  # type: ignore[misc]
@@ -133,7 +166,7 @@ def _much_later(tables: Tables, level: float) -> Interval:
     ),
 )
 def grokking(run: Run) -> Result:
-    """Show training curves of networks that grok on images."""
+    """Reproduce Figure 8 (a): training curves of networks that grok on images."""
     tables = train_images(run, curves=True)
     rows = tables["curves"]
     with style(6.0):
@@ -171,7 +204,7 @@ def _plane(model: ImageMLP, images: int, cells: int, steps: int, delay: float) -
 
 
 def _less_decay(tables: Tables, level: float) -> Interval:
-    """Return the difference in weight decay between comprehension and grokking, in rows of cells."""
+    """Return the mean row of comprehension minus that of grokking, in rows of cells of weight decay."""
     rows = tables["networks"]
 
     def gap(row: Any, phase: Any) -> float:
@@ -218,7 +251,7 @@ def _less_decay(tables: Tables, level: float) -> Interval:
     ),
 )
 def phases(run: Run) -> Result:
-    """Map the phases over the learning rate of the last layer and the weight decay."""
+    """Reproduce Figure 8 (b): the phases over the learning rate of the last layer and the weight decay."""
     return diagram(run, "liu-8b")
 
 
@@ -253,7 +286,7 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
     ),
 )
 def sizes(run: Run) -> Result:
-    """Show the steps to fit and to generalize over the size of the training set."""
+    """Reproduce Figure 20: the steps to fit and to generalize over the number of training images."""
     tables = train_images(run, curves=False)
     rows = tables["networks"]
     with style(6.0):

@@ -30,12 +30,24 @@ GENERIC = np.array([[-1.6, -0.4], [-0.7, 0.9], [0.5, -0.7], [1.8, 0.6]])
 
 
 def ground_state(theory: EffectiveTheory, start: Any) -> NDArray[np.float64]:
-    """Return the planar representation in which the flow from `start` (tokens, 2) ends."""
+    """Return the planar representation (tokens, 2) in which the flow of the theory from `start` ends."""
     return theory.solve(start, [1e6])[0]
 
 
 def show_parallelograms(E: Any, quadruples: Any, title: str, ax: Axes) -> None:
-    """Draw a planar embedding and its parallelograms; a parallelogram with a repeated symbol is a line."""
+    """Draw an embedding in the plane and its parallelograms.
+
+    Parameters
+    ----------
+    E : ndarray, shape (tokens, 2)
+        Embedding.
+    quadruples : sequence of (i, j, m, n)
+        Parallelograms E_i + E_j = E_m + E_n. One with a repeated symbol is a line.
+    title : str
+        Title of the axes.
+    ax : matplotlib Axes
+        Axes to draw on.
+    """
     for k, (i, j, m, n) in enumerate(quadruples):
         corners = E[[i, m, j, n, i]]
         ax.fill(*corners.T, color=SERIES[k % len(SERIES)], alpha=0.25)
@@ -128,7 +140,10 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
     ),
 )
 def curriculum(run: Run) -> Result:
-    """Show the parallelograms that follow from growing training sets, p = 6, and which sets determine all."""
+    """Reproduce Figure 9: the parallelograms that follow from growing training sets, for p = 6.
+
+    A table has the number of training sets of each size that determine the representation.
+    """
     stages: dict[str, list[Any]] = {"given": [], "distinct": [], "n_0": [], "rqi_bound": []}
     implied: dict[str, list[Any]] = {name: [] for name in ("given", *"ijmn")}
     start = generator_of(2).standard_normal((6, 2))
@@ -170,7 +185,7 @@ def _within(name: str) -> Measure:
 
 
 def bound_of(name: str) -> str:
-    """Return the name of the column with the bound of RQI or of the predicted accuracy."""
+    """Return the column with the bound of another column, "rqi" or "predicted_accuracy"."""
     return {"rqi": "rqi_bound", "predicted_accuracy": "accuracy_bound"}[name]
 
 
@@ -231,7 +246,7 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
     ),
 )
 def bounds(run: Run) -> Result:
-    """Compare RQI and predicted accuracy of trained networks with the bounds by their training sets."""
+    """Reproduce Figure 10: RQI and predicted accuracy of networks, and the bounds by their training sets."""
     rows = train_fractions(run)
     operation = Operation(TOKENS)
     masks = training_sets(operation, range(10, 31), 200 if run.budget == "quick" else 10_000, seed=1010)
@@ -261,7 +276,7 @@ def bounds(run: Run) -> Result:
 
 
 def _descent(tables: Tables, level: float) -> Interval:
-    """Return the share of pairs of nested subsets in which the smaller leaves at least as much freedom."""
+    """Return the share of nested pairs of subsets in which the smaller leaves at least as much freedom."""
     rows = tables["subsets"]
     names = [set(text.split()) - {"none"} for text in rows["equations"].tolist()]
     freedom = rows["degrees_of_freedom"]
@@ -291,7 +306,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def hierarchy(run: Run) -> Result:
-    """Show every subset of the three equations of p = 4, what it implies, and its representation."""
+    """Reproduce Figure 11: subsets of the three equations of p = 4, what they imply, and representations."""
     rows: dict[str, list[Any]] = {"equations": [], "implied": [], "degrees_of_freedom": []}
     theories: dict[tuple[str, ...], EffectiveTheory | None] = {}
     names = {tuple(sum(pairs, ())): name for name, pairs in EQUATIONS.items()}
@@ -311,7 +326,15 @@ def hierarchy(run: Run) -> Result:
 
 
 def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figure: Figure) -> None:
-    """Draw each representation in a separate frame, from the most to the least determined."""
+    """Draw each representation in a separate frame, with arrows to those that are less determined.
+
+    Parameters
+    ----------
+    theories : dict of tuple of str to EffectiveTheory or None
+        Theory by the equations that hold; None if there is no equation.
+    figure : Figure
+        Figure to draw on, without a layout engine.
+    """
     levels: dict[int, list[tuple[str, ...]]] = {}
     for implied, theory in theories.items():
         levels.setdefault(theory.ground_state_dimension if theory else 4, []).append(implied)

@@ -40,7 +40,7 @@ KINDS = ("A1 A2 A3", "A1", "A2", "A3", "none")
 
 @dataclass(frozen=True)
 class Four:
-    """Setting: how many networks are trained at each pair of learning rates."""
+    """Setting of Figure 12: `seeds` networks of a `model` at each pair of rates, trained for `steps`."""
 
     model: ToyAddition
     seeds: int
@@ -58,7 +58,7 @@ def _rarest(tables: Tables, level: float) -> Interval:
 
 
 def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
-    """Draw the representations that were learned with each pair of learning rates, from the tables."""
+    """Draw the representations of p = 4 that were learned with each pair of learning rates."""
     rows = tables["networks"]
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.8))
@@ -100,7 +100,7 @@ def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
     draw=_draw_four,
 )
 def four(run: Run) -> Result:
-    """Show the representations that networks learn for p = 4, with a fast and with a slow decoder."""
+    """Reproduce Figure 12: representations that networks learn for p = 4, with a fast and a slow decoder."""
     setting: Four = run.setting
     parts = [run.keep(pace.replace(" ", "-"), lambda p=pace: _train_four(setting, p)) for pace in PACES]  # type: ignore[misc]
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -134,13 +134,13 @@ def _train_four(setting: Four, pace: str) -> dict[str, Any]:
 
 
 def equations(E: NDArray[np.float64]) -> str:
-    """Return which equations of Eq. 20 a normalized embedding (4,) satisfies within δ."""
+    """Return which equations of Eq. 20, such as "A1 A2", a normalized embedding (4,) satisfies within δ."""
     gaps = {"A1": E[0] + E[2] - 2 * E[1], "A2": E[0] + E[3] - E[1] - E[2], "A3": E[1] + E[3] - 2 * E[2]}
     return " ".join(name for name, gap in gaps.items() if abs(gap) <= DELTA) or "none"
 
 
 def show_representations(rows: Any, ax: Axes) -> None:
-    """Draw normalized embeddings on lines, grouped by the equations that they satisfy."""
+    """Draw the networks of a table as rows of four points, grouped by the equations they satisfy."""
     E = np.stack([rows[f"E_{token}"] for token in range(4)], axis=1)
     E = np.where(E[:, :1] < E[:, 3:], E, -E)  # mirrored so that 0 is left of 3
     colors, height = graded_colors(4), 0.0
@@ -179,7 +179,7 @@ SPLIT = 24 / 36
 
 @dataclass(frozen=True)
 class Matrices:
-    """Setting: the networks on S_3 whose matrices are shown."""
+    """Setting of Figure 17: `seeds` networks of a `model` on S_3, with the decoder's learning `rate`."""
 
     model: GroupDecoder
     seeds: int
@@ -188,7 +188,7 @@ class Matrices:
 
 
 def _hexagons(tables: Tables, level: float) -> Interval:
-    """Return the share of hexagons among the networks with RQI > 0.95."""
+    """Return the share of networks, of those with RQI > 0.95, whose elements form a hexagon."""
     rows = tables["elements"]
     found = []
     for network in np.unique(rows["network"][rows["rqi"] > GROKKED]):
@@ -202,7 +202,7 @@ def _hexagons(tables: Tables, level: float) -> Interval:
 
 
 def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
-    """Draw the network of the best representation quality index on three planes, from the table."""
+    """Draw the network with the highest RQI on the planes of its first three principal components."""
     rows = tables["elements"]
     best = where(rows, network=rows["network"][np.argmax(rows["rqi"])])
     points = np.stack([best["PC1"], best["PC2"], best["PC3"]], axis=1)
@@ -238,7 +238,7 @@ def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
     draw=_draw_hexagon,
 )
 def hexagon(run: Run) -> Result:
-    """Show the principal components of the six matrices of each network, as vectors of their entries."""
+    """Reproduce Figure 17: the principal components of the six matrices that networks learn for S_3."""
     setting: Matrices = run.setting
     trained = train(
         setting.model,
@@ -263,7 +263,7 @@ def hexagon(run: Run) -> Result:
 
 
 def show_components(points: Any, plane: list[int], ax: Axes) -> None:
-    """Draw the elements of S_3 on two principal components; rotations and reflections in two colors."""
+    """Draw the six elements of S_3 at `points` (6, 2), their components with the numbers `plane`."""
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, FIRST, "even"), (~even, SECOND, "odd")):
         x, y = points[chosen].T
@@ -280,7 +280,7 @@ def show_components(points: Any, plane: list[int], ax: Axes) -> None:
 
 
 def _best_passes(tables: Tables, level: float) -> Interval:
-    """Return the training fraction from which the best network passes RQI 0.95, like the paper's line."""
+    """Return the training fraction from which the best network reaches RQI 0.95, like the paper's line."""
     rows = tables["networks"]
     passed = np.isfinite(rows["steps_to_rqi"])
 
@@ -381,7 +381,7 @@ def _bounded(tables: Tables, level: float) -> Interval:
     ),
 )
 def permutations(run: Run) -> Result:
-    """Show RQI, steps to RQI > 0.95, and accuracies of networks on S_3 over the training fraction."""
+    """Reproduce Figure 18: RQI, steps and accuracies of networks on S_3 over the training fraction."""
     rows = train_fractions(run)
     with style(10.6):
         figure = Figure(figsize=(10.6, 6.8))

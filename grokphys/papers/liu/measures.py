@@ -1,4 +1,4 @@
-"""Estimates that several figures of Liu et al. need: medians, transitions, shares in part of a table."""
+"""Estimates that several figures of Liu et al. need: medians, transitions, and differences of shares."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,20 @@ from grokphys.papers.evidence import difference, share
 
 
 def median(values: Any, level: float) -> Interval:
-    """Return the median of values (n,), which may be infinite, with the interval of its order statistics."""
+    """Return the median of values, which may be infinite, with the interval of its order statistics.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Independent values.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Interval
+        Its bounds are NaN if there are too few values for an interval of this level.
+    """
     ordered = np.sort(np.asarray(values, np.float64))
     count = len(ordered)
     if not count:
@@ -23,9 +36,22 @@ def median(values: Any, level: float) -> Interval:
 
 
 def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
-    """Return where a share of trials passes one half, between the places x (n,).
+    """Return the place at which a share of trials first reaches one half.
 
-    The interval ends where Wilson's limits of the share pass one half.
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+        Places, increasing.
+    successes, trials : array_like of int, shape (n,)
+        Numbers of successes and of trials at each place.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Interval
+        The place by linear interpolation. Its bounds are the places at which Wilson's limits of the share
+        reach one half. NaN stands for a half that is not reached, or already at the first place.
     """
     at = [
         share(np.arange(n) < k, level)
@@ -38,13 +64,27 @@ def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
 
 
 def contrast(hits: Any, inside: Any, level: float) -> Interval:
-    """Return the share of truth values (n,) inside a part of a table, minus that outside."""
+    """Return the share of truth values inside a part of a table, minus their share outside.
+
+    Parameters
+    ----------
+    hits : array_like of bool, shape (n,)
+        Truth values.
+    inside : array_like of bool, shape (n,)
+        Rows of the part.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Interval
+    """
     hits, inside = np.asarray(hits, bool), np.asarray(inside, bool)
     return difference(share(hits[inside], level), share(hits[~inside], level))
 
 
 def smallest(found: Sequence[Interval]) -> Interval:
-    """Return the smallest of several estimates, with the smallest limits of their intervals."""
+    """Return the smallest of several estimates, with the smallest lower and the smallest upper bound."""
     return Interval(
         min(one.estimate for one in found),
         min(one.low for one in found),

@@ -37,18 +37,31 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Plane:
-    """Setting: networks over the decoder's learning rate (x) and another hyperparameter (y).
+    """Setting of a phase diagram over the decoder's learning rate (x) and another hyperparameter (y).
 
     Attributes
     ----------
-    models : mapping
+    models : mapping of str to Model
         Model that is trained for each diagram, by title.
-    x, y : tuple
-        Name and limits of the axes.
-    cells, each : int
-        Number of cells along an axis, and of networks in a cell.
+    x, y : tuple of str, float and float
+        Name of a hyperparameter, and the limits of its axis.
+    cells : int
+        Number of cells along each axis.
+    each : int
+        Number of networks in a cell.
+    steps : int
+        Number of steps of training.
     options : mapping
         Other arguments of `nets.train`.
+    seed : int
+        Seed of the ensemble.
+    delay : float, default DELAY
+        Number of steps between the training and the validation threshold that separates grokking from
+        comprehension.
+    thresholds : mapping of str to float, default ACCURACIES
+        Training and validation accuracies at which a network has fitted its training set, or has generalized.
+    labels : pair of str, default ("", "")
+        Labels of the axes in the figures; by default they follow from the names.
     """
 
     models: Mapping[str, Any]
@@ -64,7 +77,7 @@ class Plane:
     labels: tuple[str, str] = ("", "")
 
     def axes(self, model: Any) -> tuple[Axis, Axis]:
-        """The axes of a diagram."""
+        """Return the horizontal and the vertical axis of the diagram of a model."""
         first, second = (
             axis(model, *side, self.cells, label=label)
             for side, label in zip((self.x, self.y), self.labels, strict=True)
@@ -73,7 +86,21 @@ class Plane:
 
 
 def train_plane(run: Run, plane: Plane) -> dict[str, NDArray[Any]]:
-    """Return a table of networks: cell, steps to both accuracies (infinite: never), and phase."""
+    """Train the networks of all cells of a plane.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe, whose method `keep` stores each row of cells.
+    plane : Plane
+        The setting.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Table with a row for each network: its diagram and cell, the steps to both accuracies (infinite if
+        never), and its phase.
+    """
     parts = [
         run.keep(
             f"{title}-row-{row}".replace(" ", "-").replace(",", ""),
@@ -120,7 +147,19 @@ def _train_row(plane: Plane, title: str, row: int) -> dict[str, Any]:
 
 
 def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
-    """Return which networks are in a part of the plane."""
+    """Return which networks are in a part of the plane.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray, shape (n,)
+        Table of networks.
+    x, y : pair of float, default ALL
+        Part of each axis, as fractions from 0 to 1.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
     found = np.ones(len(rows["row"]), bool)
     for name, (low, high) in (("column", x), ("row", y)):
         place = (rows[name] + 0.5) / (np.max(rows[name]) + 1)
@@ -129,7 +168,17 @@ def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
 
 
 def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, float], Interval]:
-    """Return the share of a phase in a part of the plane, minus its share elsewhere."""
+    """Return a `Measure` of the share of a phase in a part of the plane, minus its share elsewhere.
+
+    Parameters
+    ----------
+    phase : str
+        Name of the phase.
+    x, y : pair of float
+        Part of each axis, as fractions from 0 to 1.
+    title : str, default ""
+        Title of the diagram; by default all diagrams count.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _of(tables, title)
@@ -139,7 +188,19 @@ def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, f
 
 
 def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, title: str = "") -> Statement:
-    """Return the rule that a phase is far more frequent in a corner of the plane."""
+    """Return the rule that a phase is far more frequent in a corner of the plane than elsewhere.
+
+    Parameters
+    ----------
+    name, quote, source : str
+        As in `Statement`.
+    phase : str
+        Name of the phase.
+    x, y : pair of float
+        Part of each axis, as fractions from 0 to 1.
+    title : str, default ""
+        Title of the diagram; by default all diagrams count.
+    """
     return Statement(
         name,
         quote,
@@ -160,7 +221,7 @@ def _of(tables: Tables, title: str) -> Columns:
 
 
 def rarest_phase(tables: Tables, level: float) -> Interval:
-    """Return the share of the rarest of the four phases."""
+    """Return the share of networks that are in the rarest of the four phases, with its interval."""
     return smallest([share(tables["networks"]["phase"] == phase, level) for phase in PHASES])
 
 
@@ -177,7 +238,11 @@ FOUR = Statement(
 
 
 def _densities(column: Any, row: Any, phase: Any) -> NDArray[np.float64]:
-    """Return the share of each phase in each cell (phases, rows, columns), zero in cells without networks."""
+    """Return the share of each phase in each cell, as an array (phases, rows, columns).
+
+    The arguments (n,) are the column and the row of each network and its phase. The share is zero in cells
+    without networks.
+    """
     shape = (len(PHASES), int(np.max(row)) + 1, int(np.max(column)) + 1)
     counts = np.zeros(shape)
     np.add.at(counts, (np.searchsorted(sorted(PHASES), phase), row, column), 1)
@@ -193,7 +258,10 @@ BORDERS = (
 
 
 def _sandwiched(column: Any, row: Any, phase: Any) -> float:
-    """Return the excess over chance of the borders of grokking, minus that of the border of the others."""
+    """Return by how much grokking borders on both other phases, more than these border on each other.
+
+    The three arguments are those of `_densities`. Borders are counted in excess of chance.
+    """
     density = dict(zip(PHASES, _densities(column, row, phase), strict=True))
 
     def contact(first: str, second: str) -> float:
@@ -230,7 +298,10 @@ SANDWICH = Statement(
 
 
 def _distance(column: Any, row: Any, phase: Any) -> float:
-    """Return the mean distance, in cells, from memorization to comprehension minus that to grokking."""
+    """Return the mean distance from memorization of comprehension minus that of grokking, in cells.
+
+    The three arguments are those of `_densities`.
+    """
     places = np.stack([column, row], axis=1).astype(float)
     goal = places[phase == "memorization"]
     if not len(goal):
@@ -248,7 +319,11 @@ def closer_to_memorization(tables: Tables, level: float) -> Interval:
 
 
 def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
-    """Return a measure: the total variation distance between the phases in the two halves of an axis."""
+    """Return a `Measure` of how much the phases in the two halves of an axis differ.
+
+    It is their total variation distance, from 0 to 1, for the axis `along` ("column" or "row") of the diagram
+    called `title`.
+    """
 
     def distance(half: Any, phase: Any) -> float:
         parts = [np.array([np.mean(phase[half == k] == name) for name in PHASES]) for k in (0, 1)]
@@ -266,7 +341,21 @@ def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
 
 
 def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figure:
-    """Draw the phase of most networks in each cell, and next to it the share of each phase."""
+    """Draw the most frequent phase of each cell, and next to it the share of each phase.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray
+        Table that `train_plane` has made.
+    plane : Plane
+        Its setting.
+    downwards : bool, default True
+        Whether the vertical axis points downwards, as in most figures of the paper.
+
+    Returns
+    -------
+    Figure
+    """
     titles = list(plane.models)
     with style(13.6):
         figure = Figure(figsize=(13.6, 0.9 + 2.9 * len(titles)))
@@ -297,6 +386,6 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
 
 
 def diagram(run: Run, name: str, *, downwards: bool = True) -> Result:
-    """Train the networks of a plane, and draw their phases."""
+    """Train the networks of the plane of a run, and draw their phases in a figure called `name`."""
     rows = train_plane(run, run.setting)
     return Result({"networks": rows}, {name: show_planes(rows, run.setting, downwards=downwards)})

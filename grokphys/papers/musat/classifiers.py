@@ -26,7 +26,7 @@ CLASS = (FIRST + SECOND) % 17
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: how many networks are trained, at which weight decay, and for how long."""
+    """Setting of Figures 3 and 4: `runs` networks at the weight decay `decay`, trained for `epochs` steps."""
 
     runs: int
     decay: float
@@ -46,7 +46,7 @@ def _circles(tables: Tables) -> NDArray[np.bool_]:
 
 
 def _clustered(tables: Tables) -> NDArray[np.float64]:
-    """Return the fraction (networks,) of the pair sums whose nearest other pair sum has the same class."""
+    """Return, for each network, the fraction of pair sums whose nearest other pair sum has the same class."""
     return np.asarray(1 - structures_of(_embeddings(tables))["imperfections"] / PAIRS)
 
 
@@ -56,10 +56,11 @@ def aligned(E: Any) -> NDArray[np.float64]:
     Parameters
     ----------
     E : array_like, shape (networks, 17, 2)
+        Embeddings in the plane.
 
     Returns
     -------
-    ndarray, shape (networks,)
+    ndarray of float64, shape (networks,)
         Length of the pair sums along the best line of their class, as a fraction of their length. It is 1 if
         all lie on the line, about 2/π for many sums in random directions, and more for few.
     """
@@ -111,7 +112,7 @@ SHUFFLED = shuffled("tokens", "token", within="network")
     ),
 )
 def grid_map(run: Run) -> Result:
-    """Show a grid, and its classifier over the plane with the pair sums."""
+    """Reproduce Figure 3: a network whose embedding is a grid, and its classes over the plane."""
     return _typical(run, "grid", "musat-3", 4300)
 
 
@@ -145,7 +146,7 @@ def grid_map(run: Run) -> Result:
     ),
 )
 def circle_map(run: Run) -> Result:
-    """Show a circle, and its classifier over the plane with the pair sums."""
+    """Reproduce Figure 4: a network whose embedding is a circle, and its classes over the plane."""
     return _typical(run, "circle", "musat-4", 4400)
 
 
@@ -170,7 +171,7 @@ def circle_map(run: Run) -> Result:
     ),
 )
 def more_maps(run: Run) -> Result:
-    """Show the embeddings and the classifiers of the first networks at weight decay 0.6."""
+    """Reproduce Appendix F: the embeddings of fourteen networks at weight decay 0.6, and their classes."""
     trained = _trained(run.setting, 4500)
     rows = -(-trained.runs // 2)
     with style(13.0):
@@ -205,7 +206,28 @@ def _tokens(trained: Trajectory) -> dict[str, Any]:
 
 
 def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
-    """Train networks, and draw what a typical one of a kind has learned, or the first if there is none."""
+    """Train networks, and draw what one of them has learned.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe.
+    kind : {"circle", "grid"}
+        Structure of the network that is drawn. The quick budget draws the first network if none has it.
+    name : str
+        Name of the figure.
+    seed : int
+        Seed of the ensemble.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    InputError
+        If no network has this structure at the setting of the paper.
+    """
     trained = _trained(run.setting, seed)
     chosen = typical_runs(trained, structures(trained.final))
     if kind not in chosen and run.budget == "paper":
@@ -220,7 +242,25 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
 
 
 def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> dict[str, Any]:
-    """Draw an embedding and its classifier, and return a table of pair sums with predicted classes."""
+    """Draw an embedding, and the classes that its network assigns to all points of the plane of pair sums.
+
+    Parameters
+    ----------
+    trained : Trajectory
+        Networks with their layers.
+    run : int
+        Number of the network.
+    left, right : matplotlib Axes
+        Axes for the embedding and for the classes.
+    title : str
+        Title of the right axes.
+
+    Returns
+    -------
+    dict of str to array
+        Table of the pair sums, with their class, the class that the network sees, and whether they validate
+        it.
+    """
     alone = revived(trained.run(run))
     E, task = trained.final[run].astype(float), alone.model.task
     sums = E[task.inputs].sum(axis=1)

@@ -35,33 +35,93 @@ Measure = Callable[[Tables, float], Interval]
 
 
 def structures_of(final: Any) -> dict[str, NDArray[Any]]:
-    """Return the structures of final positions (runs, tokens, dim) as columns."""
+    """Return a table of the final structures of runs.
+
+    Parameters
+    ----------
+    final : array_like, shape (runs, tokens, dim)
+        Final positions or embeddings.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (runs,)
+        Whether each is a circle ("circle"), and its grid imperfections ("imperfections").
+    """
     return {"circle": is_circle(final), "imperfections": grid_imperfections(final)}
 
 
 def particles(
     alignment: float, *, runs: int, seed: int, step_size: float = 0.02, steps: int = STEPS
 ) -> Trajectory:
-    """Return the start and the end of particles that move at an alignment constant f_a."""
+    """Simulate particles with the defaults of `physics.ParticleSystem`, and record their start and their end.
+
+    Parameters
+    ----------
+    alignment : float
+        Alignment constant f_a.
+    runs : int
+        Number of runs.
+    seed : int
+        Seed of the ensemble.
+    step_size : float, default 0.02
+        Time that passes in one step.
+    steps : int, default STEPS
+        Number of steps.
+
+    Returns
+    -------
+    Trajectory
+    """
     system = ParticleSystem(alignment=alignment)
     return simulate(system, steps=steps, step_size=step_size, runs=runs, seed=seed, record_every=steps)
 
 
 def networks(decay: float, *, runs: int, seed: int, epochs: int = EPOCHS, **options: Any) -> Trajectory:
-    """Return the start and the end of networks of constant attention at a weight decay."""
+    """Train networks of constant attention, and record their start and their end.
+
+    Parameters
+    ----------
+    decay : float
+        Weight decay.
+    runs : int
+        Number of networks.
+    seed : int
+        Seed of the ensemble.
+    epochs : int, default EPOCHS
+        Number of steps, each with all training examples.
+    **options
+        Other options of `nets.train`, or another `model`.
+
+    Returns
+    -------
+    Trajectory
+    """
     given: dict[str, Any] = {"observables": ("validation_accuracy",), "record": epochs} | options
     model = given.pop("model", ConstantAttention())
     return train(model, runs=runs, steps=epochs, weight_decay=decay, seed=seed, **given)
 
 
 def table_of(trained: Trajectory) -> dict[str, NDArray[Any]]:
-    """Return the final structures of networks as columns, with their validation accuracy in %."""
+    """Return a table of the final structures of networks, with their validation accuracy in %."""
     accuracy = 100 * np.asarray(trained.observables["validation_accuracy"][:, -1], np.float64)
     return {**structures_of(trained.final), "accuracy": accuracy}
 
 
 def counted(constants: Mapping[str, float], table: Columns) -> dict[str, NDArray[Any]]:
-    """Return a table of runs as one of the distinct structures, with the number of runs of each."""
+    """Condense a table of runs to its distinct structures, so that it stays small for many runs.
+
+    Parameters
+    ----------
+    constants : mapping of str to float
+        Settings of the runs, which become columns.
+    table : mapping of str to ndarray
+        Table with the columns "circle" and "imperfections".
+
+    Returns
+    -------
+    dict of str to ndarray
+        A row for each structure that occurs, with the number of its runs in the column "runs".
+    """
     kinds, runs = np.unique(
         np.stack([table["circle"].astype(int), table["imperfections"]], axis=1), axis=0, return_counts=True
     )
@@ -70,12 +130,12 @@ def counted(constants: Mapping[str, float], table: Columns) -> dict[str, NDArray
 
 
 def run_by_run(table: Columns) -> dict[str, NDArray[Any]]:
-    """Return a table with one row for each run, from one that `counted` has made."""
+    """Return a table with one row for each run, from one that `counted` has condensed."""
     return {name: np.repeat(column, table["runs"]) for name, column in table.items() if name != "runs"}
 
 
 def joined(parts: Any) -> dict[str, NDArray[Any]]:
-    """Return tables of the same columns as one."""
+    """Return the rows of several tables, which have the same columns, as one table."""
     listed = list(parts)
     return {name: np.concatenate([np.asarray(part[name]) for part in listed]) for name in listed[0]}
 
@@ -84,7 +144,17 @@ def joined(parts: Any) -> dict[str, NDArray[Any]]:
 
 
 def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
-    """Return a measure: the share of circles among the runs with these constants."""
+    """Return a `Measure` of the share of circles.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table of runs.
+    scale : float, default 1.0
+        Factor of the share, such as 100 for percent.
+    **constants : float
+        Values of columns; only runs with these are counted.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         return share(_chosen(tables, table, constants)["circle"], level).map(lambda value: scale * value)
@@ -93,7 +163,15 @@ def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
 
 
 def imperfections(table: str, **constants: float) -> Measure:
-    """Return a measure: the mean imperfections of the runs with these constants that are no circles."""
+    """Return a `Measure` of the mean grid imperfections of the runs that are no circles.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table of runs.
+    **constants : float
+        Values of columns; only runs with these are counted.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         return mean(where(_chosen(tables, table, constants), circle=False)["imperfections"], level)
@@ -102,7 +180,7 @@ def imperfections(table: str, **constants: float) -> Measure:
 
 
 def gap(first: Measure, second: Measure) -> Measure:
-    """Return a measure: the first minus the second, of runs that are independent of each other."""
+    """Return a `Measure` of the first one minus the second, for runs that are independent of each other."""
     return lambda tables, level: difference(first(tables, level), second(tables, level))
 
 
@@ -112,7 +190,18 @@ def _chosen(tables: Tables, table: str, constants: Mapping[str, float]) -> Colum
 
 
 def shuffled_runs(table: str, column: str) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a `chance` for rules, which permutes a column of a table of counts among the runs."""
+    """Return a model of chance for rules, which permutes a column among the runs of a condensed table.
+
+    Parameters
+    ----------
+    table, column : str
+        Names of a table that `counted` has made, and of its column.
+
+    Returns
+    -------
+    callable
+        Function of tables and a random generator that returns tables with this column permuted.
+    """
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
         rows = run_by_run(tables[table])
@@ -122,7 +211,20 @@ def shuffled_runs(table: str, column: str) -> Callable[[Tables, np.random.Genera
 
 
 def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a `chance` for rules, which replaces final positions by normal random ones."""
+    """Return a model of chance for rules, which takes structures of normally distributed random positions.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table of runs whose structures are replaced.
+    dim : int, default 2
+        Number of dimensions of the positions of 17 tokens.
+
+    Returns
+    -------
+    callable
+        Function of tables and a random generator that returns the changed tables.
+    """
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
         rows = tables[table]
@@ -133,7 +235,20 @@ def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Ge
 
 
 def percent_of(circles: int, source: str) -> Printed:
-    """Return the number of circles among the paper's hundred runs, in %, with Wilson's interval."""
+    """Return a count of circles among the paper's hundred runs as a printed percentage, with its interval.
+
+    Parameters
+    ----------
+    circles : int
+        Number of circles in the paper.
+    source : str
+        Place in the paper.
+
+    Returns
+    -------
+    Printed
+        The percentage with Wilson's 95 % interval.
+    """
     found = share(np.arange(PAPER_RUNS) < circles, 0.95)
     return Printed(str(circles), source, (100 * found.low, 100 * found.high), counted=True)
 
@@ -142,7 +257,21 @@ def percent_of(circles: int, source: str) -> Printed:
 
 
 def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
-    """Draw final positions (runs, tokens, 2) in four rows, each with its structure."""
+    """Draw final positions in four rows, each with its number and its structure as the title.
+
+    Parameters
+    ----------
+    final : array_like, shape (runs, tokens, 2)
+        Final positions or embeddings.
+    title : str
+        Title of the figure.
+    accuracy : array_like, shape (runs,), optional
+        Validation accuracies in %, which are added to the titles.
+
+    Returns
+    -------
+    Figure
+    """
     columns = -(-len(final) // 4)
     with style(2.1 * columns):
         figure = Figure(figsize=(2.1 * columns, 9.2 if accuracy is None else 10.0))
@@ -158,7 +287,15 @@ def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
 
 
 def what(E: Any, accuracy: float | None = None) -> str:
-    """Return the structure of an embedding in words, with the validation accuracy of its network in %."""
+    """Return the structure of an embedding in words, such as "circle, ratio 1.05" or "12 imperfections".
+
+    Parameters
+    ----------
+    E : array_like, shape (tokens, dim)
+        Embedding.
+    accuracy : float, optional
+        Validation accuracy of its network in %, which is added on a second line.
+    """
     ratio = float(circle_ratio(E))
     kind = f"circle, ratio {ratio:.2f}"
     if ratio >= 1.2:

@@ -20,7 +20,17 @@ LABELS = {"weight_norm": "weights, mean |w|", "bias_norm": "biases, mean |b|"}
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: how many networks are trained at each weight decay, and for how long."""
+    """Setting of Figure 6.
+
+    Attributes
+    ----------
+    decays : sequence of float
+        Weight decays.
+    runs : int
+        Number of networks at each of them.
+    epochs : int
+        Number of steps of training.
+    """
 
     decays: Sequence[float]
     runs: int
@@ -28,7 +38,14 @@ class Setting:
 
 
 def _left(*names: str) -> Measure:
-    """Return a measure: the geometric mean, of a column or a quotient, at weight decay 1 over that at 0."""
+    """Return a `Measure` of what is left of a magnitude at weight decay 1, as a fraction of that at 0.
+
+    Parameters
+    ----------
+    *names : str
+        Column of the table of networks; of several columns, the first is divided by the others. Means over
+        networks are geometric.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         return difference(*(_logarithms(tables, names, decay, level) for decay in (1.0, 0.0))).map(np.exp)
@@ -46,7 +63,7 @@ GEOMETRIC = "the means over the networks are geometric"
 
 
 def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
-    """Draw the magnitudes after training, and their course, from the tables."""
+    """Draw the mean magnitudes of weights and biases after training, and their course during training."""
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.8))
         left, right = figure.subplots(1, 2)
@@ -91,7 +108,7 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def norms(run: Run) -> Result:
-    """Show the means of |w| and |b| of the hidden layer over training, by weight decay."""
+    """Reproduce Figure 6: mean |w| and |b| of the hidden layer, by weight decay and over training."""
     setting: Setting = run.setting
     parts = [
         run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]

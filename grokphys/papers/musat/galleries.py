@@ -42,7 +42,17 @@ SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: how many runs there are at each constant, how long they are, and how many are shown."""
+    """Setting of the galleries.
+
+    Attributes
+    ----------
+    runs : int
+        Number of runs at each constant (f_a, weight decay or dimension).
+    shown : int
+        Number of runs whose final positions are drawn.
+    steps : int
+        Number of steps, or of epochs of training.
+    """
 
     runs: int
     shown: int
@@ -50,7 +60,15 @@ class Setting:
 
 
 def _kind(name: str, **constants: float) -> Measure:
-    """Return a measure: the share of runs of one of three kinds, circles, grids or imperfect grids."""
+    """Return a `Measure` of the share of runs with one kind of structure.
+
+    Parameters
+    ----------
+    name : {"circles", "grids", "imperfect grids"}
+        The kind. Grids have at most `GRID` imperfections, imperfect grids at most `ORDERED`.
+    **constants : float
+        Values of columns; only runs with these are counted.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["runs"], **constants)
@@ -82,8 +100,8 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
             least=0.05,
             independent="run",
             fitted=fitted,
-            note="of runs at "
-            + ", ".join(f"{key.replace('_', ' ')} {at:g}" for key, at in constants.items()),
+            note="of runs with "
+            + ", ".join(f"{key.replace('t_d', 't d')} = {at:g}" for key, at in constants.items()),
         )
         for name, text in meaning.items()
     )
@@ -106,7 +124,7 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
     ),
 )
 def arrangements(run: Run) -> Result:
-    """Show the final positions of the first particle runs at each alignment constant, and count the kinds."""
+    """Reproduce Figure 5 and Appendix E: final positions of particles, and counts of their kinds."""
     setting: Setting = run.setting
     rows, pictures = [], {}
     for f_a in (1.0, 2.0, 0.5):
@@ -152,7 +170,7 @@ def _fewer(tables: Tables, level: float) -> Interval:
     ),
 )
 def embeddings(run: Run) -> Result:
-    """Show the final embeddings of the first networks at each weight decay, and count the kinds."""
+    """Reproduce Figures 1 and 2 and Appendix D: final embeddings, and counts of their kinds."""
     setting: Setting = run.setting
     rows, pictures = [], {}
     for decay in sorted(TABLE_1, reverse=True):
@@ -169,7 +187,7 @@ def embeddings(run: Run) -> Result:
 
 
 def _disordered(dim: int) -> Measure:
-    """Return the fraction of the pair sums whose nearest other pair sum has another class."""
+    """Return a `Measure` of the share of pair sums in `dim` dimensions next to one of another class."""
     return lambda tables, level: mean(tables[f"D{dim}"]["imperfections"] / PAIRS, level)
 
 
@@ -195,7 +213,7 @@ def _disordered(dim: int) -> Measure:
     ),
 )
 def higher(run: Run) -> Result:
-    """Show embeddings in three and four dimensions, on planes of two of these."""
+    """Reproduce Appendix G: embeddings in three and four dimensions, projected on planes of two of these."""
     setting: Setting = run.setting
     tables, pictures = {}, {}
     for dim, planes in PLANES.items():

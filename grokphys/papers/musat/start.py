@@ -32,7 +32,10 @@ BLOCKS = 20
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: how many networks of each start and weight decay are trained, and for how long."""
+    """Setting: networks of each of the initializations `starts` and of each weight decay.
+
+    There are `runs` networks each, trained for `epochs` steps.
+    """
 
     starts: Sequence[Initialisation]
     runs: int
@@ -41,7 +44,11 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Networks of one weight decay: circles, imperfections and accuracies in %, as arrays (..., networks)."""
+    """Networks of one weight decay, as arrays (..., networks).
+
+    The arrays say whether the embedding is a `circle`, and give its grid `imperfections` and the validation
+    `accuracy` in %.
+    """
 
     circle: NDArray[np.bool_]
     imperfections: Array
@@ -49,7 +56,7 @@ class Sample:
 
     @staticmethod
     def of(table: Columns) -> "Sample":
-        """Return the sample that a table of networks holds."""
+        """Return the networks of a table, whose columns have the names of the attributes, as a sample."""
         return Sample(
             np.asarray(table["circle"], bool),
             np.asarray(table["imperfections"], np.float64),
@@ -59,12 +66,14 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The numbers that Table 1 states of networks, with what errors need, as arrays (...) over samples.
+    """The numbers that Table 1 states of networks, as arrays (...) over samples, or numbers for the paper.
 
     Attributes
     ----------
     networks : int
+        Number of networks in a sample.
     circles : ndarray
+        Number of circles.
     imperfections, error : ndarray
         Mean imperfections of the networks without a circle, and its standard error.
     accuracy, variance : ndarray, shape (2, ...)
@@ -83,7 +92,7 @@ class Numbers:
 
     @staticmethod
     def of_paper(row: PaperRow) -> "Numbers":
-        """Return the numbers of the paper, which states no variance of its accuracies."""
+        """Return the numbers of a row of the paper's Table 1; their variance, which it lacks, is NaN."""
         related = row.correlation.estimate if isinstance(row.correlation, Interval) else row.correlation
         values: tuple[Any, ...] = (
             row.circles,
@@ -97,7 +106,7 @@ class Numbers:
 
     @staticmethod
     def of(sample: Sample) -> "Numbers":
-        """Return the numbers of samples of networks."""
+        """Return the numbers of one sample of networks, or of several at once."""
         rest = ~sample.circle
         count = rest.sum(axis=-1)
         imperfections, scatter = _moments(sample.imperfections, rest)
@@ -124,7 +133,10 @@ class Numbers:
 
 
 def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return the mean and the variance (...) of the chosen among values (..., n); NaN if they are too few."""
+    """Return the mean and the variance (...) of values (..., n) where `chosen` (..., n) is True.
+
+    The mean is NaN if no value is chosen, and the variance if fewer than two are.
+    """
     count = chosen.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = np.where(chosen, values, 0.0).sum(axis=-1) / count
@@ -133,12 +145,12 @@ def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
 
 
 def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
-    """Return the squared distances (...) of the paper's numbers from ours, in standard errors of both.
+    """Return the squared distance of each number of Table 1 from ours, in units of its squared error.
 
     Circles are compared by the likelihood ratio of two binomials, imperfections with the paper's interval,
     and correlations on the scale of Fisher's z. The paper states no interval of accuracies, which are
-    compared with our scatter at its number of networks. The distance is NaN where a number is absent, and
-    where neither has circles, which every start of the layers would reproduce.
+    compared with our scatter at its number of networks. A distance is NaN where a number is absent, and where
+    neither has circles, which every initialization would reproduce.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         circles = np.broadcast_arrays(paper.circles, ours.circles)
@@ -164,7 +176,10 @@ def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
 
 
 def distance(samples: Mapping[float, Sample]) -> tuple[float, int]:
-    """Return the sum of the squared distances over all numbers of Table 1, and how many there are."""
+    """Return the sum of the squared distances over all numbers of Table 1, and the count of these numbers.
+
+    `samples` holds our networks by weight decay.
+    """
     squares = np.concatenate(
         [
             list(distances(Numbers.of_paper(TABLE_1[decay]), Numbers.of(own)).values())
@@ -175,11 +190,16 @@ def distance(samples: Mapping[float, Sample]) -> tuple[float, int]:
 
 
 def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]:
-    """Return the sum of the squares for one start, and the probability of a larger one by chance.
+    """Compare our networks of one initialization, by weight decay, with all of Table 1.
 
-    The numbers of one row come from the same networks and depend on each other, so that their sum has no χ²
-    distribution. Its distribution is simulated: both tables are drawn from our networks many times, at the
-    rate of circles in the paper's networks and ours together.
+    The result has the sum of the squared distances ("chi_square"), how many there are ("numbers"), the 95 %
+    quantile of the sum by chance ("chance_95") and the probability of a larger one ("p_value"). The numbers
+    of
+    one row come from the same networks, so that their sum has no χ² distribution. Its distribution is
+    simulated:
+    both tables are drawn from our networks many times, at the rate of circles in the paper's networks and
+    ours
+    together. `seed` is that of the simulation.
     """
     generator = np.random.default_rng(seed)
     chance = np.zeros(DRAWS)
@@ -204,7 +224,10 @@ def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]
 
 
 def _drawn(sample: Sample, rate: float, shape: tuple[int, int], generator: np.random.Generator) -> Sample:
-    """Draw tables (tables, networks) from networks; the accuracy of a kind that we lack is unknown (NaN)."""
+    """Draw tables of networks, of the `shape` (tables, networks), with replacement from a sample.
+
+    The probability of a circle is `rate`. The accuracy of a kind that the sample lacks is unknown (NaN).
+    """
     circle = generator.uniform(size=shape) < rate
     imperfections, accuracy = np.full(shape, np.nan), np.full(shape, np.nan)
     for kind in (True, False):
@@ -224,7 +247,10 @@ def _samples(rows: Columns, start: str) -> dict[float, Sample]:
 
 
 def _by_block(tables: Tables, level: float, measure: Any) -> Interval:
-    """Return a measure of a table of networks, with an interval from leaving out blocks of networks."""
+    """Return a number, computed from the table of networks by `measure`, with a jackknife interval.
+
+    The jackknife leaves out one of `BLOCKS` parts of the networks after the other.
+    """
     rows = tables["networks"]
     names = list(rows)
 
@@ -293,7 +319,7 @@ def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
     ),
 )
 def starts(run: Run) -> Result:
-    """Measure how far the numbers of Table 1 are from those of networks of several initializations."""
+    """Compare networks of several initializations with the numbers of Musat's Table 1."""
     setting: Setting = run.setting
     table = joined(
         run.keep(
@@ -314,7 +340,10 @@ def starts(run: Run) -> Result:
 
 
 def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str, Any]:
-    """Train networks of one initialization of the layers; embeddings and splits are the same for all."""
+    """Train networks from one initialization `start` of the layers, and return a table of them.
+
+    Embeddings and training sets are the same for all initializations.
+    """
     trained = networks(
         decay,
         runs=setting.runs,
@@ -328,7 +357,7 @@ def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str,
 
 
 def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
-    """Draw the share of circles over weight decay, by the initialization of the layers, and the paper's."""
+    """Draw the share of circles over weight decay, for each initialization and for the paper."""
     series = {"paper": [proportion(row.circles, PAPER_RUNS) for row in TABLE_1.values()]}
     for start in starts:
         own = _samples(rows, start).values()
@@ -346,7 +375,10 @@ def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
 
 
 def show_totals(totals: Sequence[Mapping[str, Any]], ax: Axes) -> Axes:
-    """Draw χ² of all numbers of Table 1 for each initialization, and the 95 % quantile of χ² by chance."""
+    """Draw χ² of all numbers of Table 1 for each initialization, with its 95 % quantile by chance.
+
+    `totals` holds what the function `total` returns, with the name of the initialization in "start".
+    """
     names = [row["start"] for row in totals]
     ax.barh(names, [row["chi_square"] for row in totals], height=0.55)
     for y, row in enumerate(totals):

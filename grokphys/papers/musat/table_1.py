@@ -32,7 +32,7 @@ Measure = Callable[[Tables, float], Interval]
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: how many networks are trained at each weight decay, and for how long."""
+    """Setting of Table 1: `runs` networks at each weight decay, trained for `epochs` steps."""
 
     runs: int
     epochs: int
@@ -46,7 +46,19 @@ def _accuracy(decay: float, circle: bool) -> Measure:
 
 
 def _sampled(decay: float, circle: bool, count: int) -> Measure:
-    """Return a measure: the mean accuracy of as many networks as the paper has, which prints no interval."""
+    """Return a `Measure` of a mean accuracy whose interval allows for the scatter of the paper too.
+
+    The paper prints no interval of its accuracies.
+
+    Parameters
+    ----------
+    decay : float
+        Weight decay.
+    circle : bool
+        Whether to take the networks with a circle, or those without.
+    count : int
+        Number of such networks in the paper.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         values = where(tables["networks"], weight_decay=decay, circle=circle)["accuracy"]
@@ -151,7 +163,7 @@ def _highly_correlated(decay: float) -> Statement:
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the estimates of the tables next to those of the paper."""
+    """Draw circles, accuracies, imperfections and correlations next to those of the paper."""
     panels: dict[str, list[tuple[str, Any, Interval]]] = {}
     for decay, row in TABLE_1.items():
         constants = {"weight_decay": decay}
@@ -214,7 +226,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def table_1(run: Run) -> Result:
-    """Compare circles, imperfections and validation accuracy of the networks at four weight decays."""
+    """Reproduce Table 1: circles, imperfections and validation accuracy of networks at four weight decays."""
     setting: Setting = run.setting
     table = joined(
         run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]

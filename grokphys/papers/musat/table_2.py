@@ -37,7 +37,17 @@ DECAY = 1.0
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: how many particle systems move at each f_a, and how many networks are trained."""
+    """Setting of Table 2.
+
+    Attributes
+    ----------
+    runs : int
+        Number of runs of the particles at each alignment constant f_a.
+    networks : int
+        Number of networks that are compared with them.
+    epochs : int
+        Number of steps of their training.
+    """
 
     runs: int
     networks: int
@@ -87,7 +97,7 @@ ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.
 
 
 def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the estimates of the tables next to those of the paper."""
+    """Draw circles and imperfections of the particles by f_a, next to those of the paper."""
     with style(9.5):
         figure = Figure(figsize=(9.5, 2.9))
         left, right = figure.subplots(1, 2)
@@ -146,7 +156,7 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw_table,
 )
 def table_2(run: Run) -> Result:
-    """Compare circles and imperfections of many runs of the particles, and of networks at weight decay 1."""
+    """Reproduce Table 2: circles and imperfections of particles by f_a, and of networks at weight decay 1."""
     setting: Setting = run.setting
     moved = [
         run.keep(f"f_a-{f_a:g}", lambda f_a=f_a: _moved(f_a, setting.runs, 0.02, 2600))  # type: ignore[misc]
@@ -164,7 +174,10 @@ def table_2(run: Run) -> Result:
 
 
 def _moved(f_a: float, runs: int, step_size: float, seed: int) -> dict[str, Any]:
-    """Move particles to the same time, whatever the step size; each f_a and step size has its own seed."""
+    """Simulate particles to the time of the paper, whatever the step size, and count their structures.
+
+    Each f_a and step size has its own seed, which is added to `seed`.
+    """
     own = seed + round(100 * f_a) * 10 + round(200 * step_size)
     steps = round(STEPS * 0.02 / step_size)
     end = particles(f_a, runs=runs, seed=own, step_size=step_size, steps=steps).final
@@ -176,7 +189,15 @@ def _moved(f_a: float, runs: int, step_size: float, seed: int) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class Map:
-    """Setting: alignment constants and step sizes, and how many runs there are at each pair of them."""
+    """Setting of the map: simulations on a grid of alignment constants and step sizes.
+
+    Attributes
+    ----------
+    alignments, step_sizes : sequence of float
+        Values of f_a, and of the time that passes in one step.
+    runs : int
+        Number of runs at each pair of them.
+    """
 
     alignments: Sequence[float]
     step_sizes: Sequence[float]
@@ -184,7 +205,7 @@ class Map:
 
 
 def _over_f_a(tables: Tables, level: float) -> Interval:
-    """Return the smallest rise of the share of circles from one f_a to the next, among 0.5, 1 and 2."""
+    """Return the smaller rise of the share of circles, from f_a = 0.5 to 1 and from 1 to 2."""
     rows = [circles("particles", f_a=f_a, step_size=0.005)(tables, level) for f_a in (0.5, 1.0, 2.0)]
     return min((difference(b, a) for a, b in pairwise(rows)), key=lambda gap: gap.low)
 
@@ -197,7 +218,7 @@ STEP = "a step has no chance to be shuffled: runs of another step are alike wher
 
 
 def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
-    """Draw circles and imperfections over both axes, from the tables."""
+    """Draw circles and imperfections of the particles over f_a and step size."""
 
     def grid(measure: Any, scale: float) -> Any:
         return [
