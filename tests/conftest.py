@@ -6,9 +6,14 @@ import sys
 
 import pytest
 
+os.environ.setdefault("MPLBACKEND", "Agg")
+# Matrices of tests are small: threads of BLAS would wait for each other longer than they compute.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numba
+
 import nets  # noqa: F401 - before torch, as it decides how PyTorch's threads wait
 
-os.environ.setdefault("MPLBACKEND", "Agg")
 # In the background of a shell it is ignored, and processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -20,9 +25,24 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    """Keep what the collection made out of each later search for garbage."""
+    """Compute with one thread, and keep what the collection made out of each later search for garbage.
+
+    Ensembles of tests are small, and the processes of the suite share the cores: more threads would wait for
+    each other longer than they compute.
+    """
+    numba.set_num_threads(1)  # launches the threads, which sets those of PyTorch too
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def all_threads():
+    """Give kernels all threads, for tests of what must not depend on their number, and return that."""
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    yield numba.config.NUMBA_NUM_THREADS
+    numba.set_num_threads(1)
 
 
 @pytest.fixture

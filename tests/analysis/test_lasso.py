@@ -106,14 +106,13 @@ def test_duplicate_features_share_one_optimum():
     assert found.converged.all()
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_the_batch_lasso_has_the_same_bits_with_any_number_of_threads():
     import numba
 
     many = analysis.batch_lasso(list(problems())).coef
-    threads = numba.get_num_threads()
     numba.set_num_threads(1)
     one = analysis.batch_lasso(list(problems())).coef
-    numba.set_num_threads(threads)
     np.testing.assert_array_equal(one, many)
 
 

@@ -669,7 +669,7 @@ def test_a_pool_shares_the_cores(workers, share, tmp_path, monkeypatch):
     assert (pool._threads, len(pool._idle)) == (share, workers)
 
 
-def test_a_pack_takes_its_share_of_the_threads(tmp_path, monkeypatch):
+def test_a_pack_takes_its_share_of_the_threads(tmp_path, monkeypatch, all_threads):
     taken = []
 
     def look(pack, path, notes):
@@ -678,13 +678,10 @@ def test_a_pack_takes_its_share_of_the_threads(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sweep_work, "_settled", look)
     pack = packs(declaration(SIMULATE))[0]
-    before = numba.get_num_threads()
-    try:
-        for threads in (1, before, 10**6):
-            assert sweep_work.settle(pack, tmp_path, threads).status == "computed"
-    finally:
-        numba.set_num_threads(before)
-    assert taken == [1, before, sweep_work.MOST_THREADS]
+    monkeypatch.setattr(sweep_work, "MOST_THREADS", all_threads)
+    for threads in (1, all_threads, 10**6):
+        assert sweep_work.settle(pack, tmp_path, threads).status == "computed"
+    assert taken == [1, all_threads, all_threads]
 
 
 def test_workers_of_a_cluster_share_the_cores_of_their_machine():

@@ -42,8 +42,14 @@ def defaults(node):
     return found | {one.arg: value for one, value in named if value is not None}
 
 
+SPOKEN = {"np.nan": "NaN", "np.inf": "inf", "-np.inf": "-inf"}
+"""How docstrings write what NumPy calls otherwise."""
+
+
 def literal(text, path):
     """The value of a literal or of a constant; the text itself of anything else, such as a name of NumPy."""
+    made = re.fullmatch(r"(?:dataclasses\.)?field\(default_factory=lambda: (.+)\)", text)
+    text = SPOKEN.get(made[1] if made else text, made[1] if made else text)
     known = CONSTANTS[path].get(text, EVERYWHERE.get(text, text))
     called = re.fullmatch(r"(?:dataclasses\.)?field\(default=(.+?), .*\)", known)
     try:
@@ -105,7 +111,7 @@ WRITTEN = [
     ("grokphys/explorer/uploads.py", "LARGEST_UPLOAD", 2**28, "docs/guide/explore.md", "256 MiB"),
     ("grokphys/papers/judge.py", "ALPHA", 0.05, "grokphys/papers/judge.py", "at most α = 5 %"),
     ("grokphys/phases.py", "LOOKS", 20, "grokphys/phases.py", "checked twenty times within it"),
-    ("grokphys/report/musat.py", "PAPER_RUNS", 100, "grokphys/report/musat.py", "circles of 100 runs"),
+    ("grokphys/report/musat.py", "PAPER_RUNS", 100, "grokphys/report/musat.py", "from 100 runs"),
     ("grokphys/sweeps/pack.py", "PACK_RUNS", 256, "docs/guide/sweeps.md", "256 runs"),
     ("grokphys/sweeps/pack.py", "PACK_BYTES", 2**28, "docs/guide/sweeps.md", "256 MiB"),
     ("nets/checkpoint.py", "SECONDS", 30.0, "nets/recorder.py", "every half minute"),

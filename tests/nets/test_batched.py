@@ -11,7 +11,6 @@ from nets.engines.ensemble import batches, draw
 from nets.engines.graphs import WARM_UPS
 from nets.engines.torch import BatchedEngine, _free_bytes
 
-torch.set_num_threads(1)  # tiny matrices gain nothing by more
 MODELS = {
     "constant attention": nets.ConstantAttention(11, 3, 16),
     "embedding MLP": nets.EmbeddingMLP(13, 8, (20, 18)),

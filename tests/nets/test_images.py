@@ -14,8 +14,6 @@ from nets.engines.ensemble import draw
 from nets.models.images import load_images
 from physics import FileFormatError, InputError
 
-torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
-
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 4, 3), dtype=np.uint8)
 LABELS = np.arange(40, dtype=np.uint8) % 5
 

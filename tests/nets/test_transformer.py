@@ -9,8 +9,6 @@ from nets import TokenTransformer
 from nets.engines.torch import Dropout
 from physics import EffectiveTheory, InputError, representation_quality
 
-torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
-
 
 def streams(seed, run):
     child = np.random.SeedSequence(seed).spawn(run + 1)[run]

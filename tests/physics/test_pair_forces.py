@@ -89,17 +89,14 @@ def test_forces_conserve_momentum_and_angular_momentum():
         assert np.abs(np.cross(x, forces).sum(axis=1)).max() < 1e-13 * size
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_the_bits_do_not_depend_on_threads_or_on_other_runs():
     system = PairForces(clustering, 7, 2, on="pair sums", parameters=(1.0, 1.0, 0.1))
     x = points(5, 7, 2)
     together = system.forces(x)
     np.testing.assert_array_equal(together, [system.forces(run) for run in x])
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        np.testing.assert_array_equal(together, system.forces(x))
-    finally:
-        numba.set_num_threads(before)
+    numba.set_num_threads(1)
+    np.testing.assert_array_equal(together, system.forces(x))
 
 
 def test_points_at_one_place_feel_nothing_of_each_other():

@@ -11,7 +11,6 @@ from grokphys.bench import gpu_tables
 from grokphys.bench.gpu import Plan
 from grokphys.cli.main import main
 
-torch.set_num_threads(1)  # tiny matrices gain nothing by more
 MODELS = {
     "constant attention": nets.ConstantAttention(7, 2, 8),
     "embedding MLP": nets.EmbeddingMLP(7, 6, (9,)),

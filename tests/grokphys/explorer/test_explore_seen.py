@@ -329,10 +329,10 @@ def test_a_film_says_how_far_it_is_and_can_be_canceled(monkeypatch):
     begun, reached, ended = threading.Event(), threading.Event(), threading.Event()
 
     def make(film, progress):
-        progress(1, 9)
-        begun.set()
-        reached.wait(30)
         try:
+            progress(1, 9)
+            begun.set()
+            reached.wait(60)
             progress(2, 9)
         except Canceled:
             ended.set()
@@ -344,7 +344,7 @@ def test_a_film_says_how_far_it_is_and_can_be_canceled(monkeypatch):
     assert begun.wait(30)
     page._command("cancel", None)
     reached.set()
-    assert ended.wait(30)
+    assert ended.wait(60)
     page.fail(Canceled("particles.gif was canceled."))
     assert page.bridge.message[1:] == ["done", "particles.gif was canceled."]
 

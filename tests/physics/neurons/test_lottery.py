@@ -181,16 +181,13 @@ def test_numbers_at_the_ends_of_their_range():
         RACE.blowup_times(*pair(1e-200, 1))
 
 
+@pytest.mark.usefixtures("all_threads")
 def test_bits_do_not_depend_on_threads():
     race = FourierLottery(23, neurons=900)
     start = race.unpack(race.start(np.random.default_rng(9)))
     wanted = race.blowup_times(*start)
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        np.testing.assert_array_equal(race.blowup_times(*start), wanted)
-    finally:
-        numba.set_num_threads(threads)
+    numba.set_num_threads(1)
+    np.testing.assert_array_equal(race.blowup_times(*start), wanted)
 
 
 def test_blow_up_is_carlson_s_integral_with_the_roots():

@@ -324,24 +324,20 @@ def test_a_small_spread_far_from_the_origin_is_no_coincidence(dim):
     np.testing.assert_allclose(trajectory.final[0].std(axis=0), 1, rtol=1e-5)
 
 
-def test_the_same_bits_for_any_number_of_threads():
-    before = numba.get_num_threads()
+def test_the_same_bits_for_any_number_of_threads(all_threads):
     large = 80
     assert ParticleSystem(large).pair_count >= particles.BY_ROW
     assert ParticleSystem().pair_count < particles.LANES_BELOW
     results = []
-    try:
-        for threads in sorted({1, before}):
-            numba.set_num_threads(threads)
-            results.append(
-                [
-                    physics.simulate(runs=5, steps=7).positions,
-                    physics.simulate(ParticleSystem(large), steps=2).positions,
-                    physics.simulate(ParticleSystem(large, 3), steps=2).positions,
-                ]
-            )
-    finally:
-        numba.set_num_threads(before)
+    for threads in sorted({1, all_threads}):
+        numba.set_num_threads(threads)
+        results.append(
+            [
+                physics.simulate(runs=5, steps=7).positions,
+                physics.simulate(ParticleSystem(large), steps=2).positions,
+                physics.simulate(ParticleSystem(large, 3), steps=2).positions,
+            ]
+        )
     for result in results:
         for ours, first in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(ours, first)

@@ -166,16 +166,13 @@ def test_a_batch_is_its_members():
 @pytest.mark.parametrize(
     "operation", [Operation(9), Operation(group=physics.quaternion())], ids=lambda o: o.name
 )
+@pytest.mark.usefixtures("all_threads")
 def test_the_same_with_any_number_of_threads(operation):
     masks = physics.random_training_sets(operation, 18, sets=300)
     many = physics.closures(operation, masks)
-    threads = numba.get_num_threads()
+    sizes = physics.critical_sizes(operation, sets=50)
     numba.set_num_threads(1)
-    try:
-        one = physics.closures(operation, masks)
-        sizes = physics.critical_sizes(operation, sets=50)
-    finally:
-        numba.set_num_threads(threads)
+    one = physics.closures(operation, masks)
     assert np.array_equal(one.implied, many.implied)
     assert np.array_equal(one.augmented, many.augmented)
     assert np.array_equal(sizes, physics.critical_sizes(operation, sets=50))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
 import nets
@@ -19,7 +18,6 @@ from grokphys.papers.liu import figures_12_17_18 as small
 from grokphys.papers.liu import measures, planes
 from grokphys.papers.recipe import RECIPES, Run
 
-torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
 C, G, M, X = PHASES
 SMALL = nets.ToyAddition(10, hidden=(8,))
 

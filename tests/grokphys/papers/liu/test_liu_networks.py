@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from matplotlib.figure import Figure
 
 from grokphys.papers.liu import figure_07 as transformer
@@ -12,7 +11,6 @@ from grokphys.papers.liu import figures_08_20 as images
 from grokphys.papers.recipe import RECIPES, Run
 from nets import TokenTransformer
 
-torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
 TINY = components.Followed(TokenTransformer(7, 12, depth=1, width=8), 2, 60, 4, (2, 4))
 
 

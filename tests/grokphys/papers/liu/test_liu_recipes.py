@@ -7,7 +7,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-import torch
 
 from analysis.phases.classification import PHASES
 from grokphys.papers import liu
@@ -18,7 +17,6 @@ from grokphys.papers.liu import planes
 from grokphys.papers.recipe import RECIPES, Run, Word
 from grokphys.papers.results import rounded
 
-torch.set_num_threads(1)  # PyTorch's threads spin, and tiny matrices gain nothing by them
 for module in pkgutil.iter_modules(liu.__path__):
     importlib.import_module(f"{liu.__name__}.{module.name}")
 NAMES = [name for name, recipe in RECIPES.items() if recipe.paper == "Liu" and "papers.liu" in recipe.module]

@@ -32,7 +32,7 @@ from analysis.plots.style import legend_below, panels, style
 from analysis.stats.calibration import calibrate
 from analysis.stats.intervals import Interval, mean
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what a dichromat sees of linear red, green and blue.
 SEEN = {
