@@ -348,7 +348,7 @@ WRONG = [
     (Spinner, "run", 10**400, "run must be a whole number from 0 to 1, got 1000"),
     (Spinner, "run", -1, "from 0 to 1, got -1"),
     (Spinner, "run", None, "from 0 to 1, got nothing"),
-    (Spinner, "limit", float("inf"), "limit must be a number from 0 to 1000000, got inf"),
+    (Spinner, "limit", float("inf"), "limit must be a number from 0.001 to 1000000, got inf"),
     (Select, "plane", "axes 7, 8", "plane must be one of frequency"),
     (Select, "fit", "ridge", "fit must be one of Lasso, α = 0.01, least squares, got 'ridge'"),
 ]

@@ -101,6 +101,18 @@ def test_every_view_opens_with_what_to_watch_and_how_to_start(kind):
         assert page.bridge.watch == preset.watch, preset.name
 
 
+def test_the_second_start_writes_its_classes_too():
+    view = opened(PARTICLES).view
+    view.restore({"twin": True, "numbers": "numbers"})
+    assert len(view._top.children) == 4
+    sums = view._beside[1]
+    assert sums._texts.data["class"] == view._sums._texts.data["class"] != []
+    view._numbers.value = "markers"
+    assert len(sums._texts.data["class"]) == 0
+    view.restore({})
+    assert len(view._top.children) == 2
+
+
 def test_every_view_keeps_its_own_speed():
     views.prepared(THEORY)
     views.prepared(NETWORKS)

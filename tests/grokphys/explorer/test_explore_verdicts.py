@@ -177,5 +177,5 @@ MINUTES = [(kind, preset.name) for kind in VIEWS for preset in kind.presets]
     ],
 )
 def test_what_is_said_is_not_taken_back_within_a_minute(kind, preset):
-    said = said_in_a_minute(kind, preset)
+    said = said_in_a_minute(kind, preset, frames=900 if kind is NETWORKS else 1800)  # which are slower
     assert len(said) == len(set(said)), said
