@@ -321,7 +321,7 @@ def test_a_recipe_that_another_process_makes_is_passed_over(tmp_path, monkeypatc
         yield False
 
     about = {"paper": "beyond", "item": "a coin", "shows": "A coin.", "cost": "seconds", "registry": registry}
-    recipe("coin", quick=1, paper_setting=1, **about)(made.append)
+    recipe("coin", quick=1, paper_setting=1, **about)(lambda run: made.append(run))
     monkeypatch.setattr(run_module, "claimed", held)
     assert run_recipes(["coin"], registry, tmp_path, "quick", again=True) == []
     assert asked == [(tmp_path / "coin", False)], "it does not wait for the other"
