@@ -263,7 +263,7 @@ def test_the_second_start_has_a_seed_of_its_own_while_it_is_shown():
 def test_a_fit_that_is_shown_marks_the_survivors_of_the_rule():
     page = opened(CIRCLES)
     view = page.view
-    view._deliver(view._run, view._run.fit("least squares", first=0, last=40))
+    view._deliver(view._run, view._run.fit("least squares", first=0, last=200))
     marked = view._coefficients._marks
     for limit in (2.0, 1.0):
         view._limit.value = limit
