@@ -270,3 +270,19 @@ def test_a_fit_that_is_shown_marks_the_survivors_of_the_rule():
         survivors = view._run.survivors(factor=limit)
         assert marked.data["x"][: len(survivors)] == survivors
         assert len(marked.data["x"]) == 2 * len(survivors)
+
+
+def test_after_a_reset_trails_begin_again(monkeypatch):
+    """The page lets trails grow between frames; where a figure begins, there are none."""
+    view, begun = opened(PARTICLES).view, []
+    begin = view._particles.begin
+    monkeypatch.setattr(
+        view._particles, "begin", lambda points, *order: begun.append(points) or begin(points, *order)
+    )
+    view.advance(5)
+    view.show()
+    assert begun == []
+    view.reset()
+    view.show()
+    assert len(begun) == 1
+    np.testing.assert_allclose(begun[0], view._run.positions)
