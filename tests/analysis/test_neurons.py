@@ -253,3 +253,34 @@ def test_phases_that_are_spread_evenly():
 def test_bad_input(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+def test_several_layers_are_as_one_after_the_other():
+    rng = np.random.default_rng(8)
+    W_in, W_out = rng.normal(size=(2, 3, 11, 6)), rng.normal(size=(2, 3, 6, 11))
+    W_in[0, 1, :, 2] = 0.5  # a dead neuron
+    W_in[1, 2, :, 3] = np.cos(2 * np.pi * 4 * np.arange(11) / 11)
+    whole = neuron_spectrum(W_in, W_out)
+    names = (
+        "theta",
+        "xi",
+        "magnitude",
+        "output_magnitude",
+        "phase",
+        "output_phase",
+        "frequency",
+        "dead",
+        "kind",
+        "purity",
+        "gini",
+        "misalignment",
+    )
+    for place in np.ndindex(2, 3):
+        one = neuron_spectrum(W_in[place], W_out[place])
+        for name in names:
+            np.testing.assert_array_equal(getattr(whole, name)[place], getattr(one, name), err_msg=name)
+        np.testing.assert_array_equal(whole.at_frequency(whole.phase)[place], one.at_frequency(one.phase))
+    sizes = np.abs(np.fft.fft(W_in[1, 0], axis=0)[1:6]).T
+    gaps = np.abs(sizes[:, :, None] - sizes[:, None]).sum(axis=(1, 2))
+    np.testing.assert_allclose(whole.gini[1, 0], gaps / (2 * 5 * sizes.sum(axis=1)))
+    assert (whole.kind[0, 1, 2], whole.kind[1, 2, 3]) == ("dead", "single")

@@ -147,6 +147,17 @@ def test_a_page_opens_with_its_conclusion_and_names_every_cell(tmp_path):
     assert "http" not in page
 
 
+def test_what_files_are_called_is_text_on_a_page(tmp_path):
+    words = [f"<script>{n}</script> & <b>" for n in range(6)]
+    table = Table(words[0], [words[1]], [[words[2]]])
+    path = tmp_path / "page.html"
+    write_report(path, words[3], words[4], [words[5]], [Section(words[0], [words[1]], [table])])
+    page = path.read_text("utf-8")
+    assert "<script>" not in page
+    assert "<b>" not in page
+    assert all(page.count(f"&lt;script&gt;{n}&lt;/script&gt; &amp; &lt;b&gt;") >= 1 for n in range(6))
+
+
 def test_a_row_of_a_fit_has_the_scores_of_its_run():
     rng = np.random.default_rng(0)
     runs = [({"run": k}, Signals(np.arange(8), rng.uniform(1, 2, (8, 2)), [k + 1])) for k in range(3)]

@@ -231,3 +231,68 @@ def test_a_new_page_has_a_sentence_before_its_session_begins(tmp_path):
         html = "".join(body)
         assert f'<p id="verdict" aria-live="polite">{words}</p>' in html
         assert f'data-plays="{0 if paths else 1}" disabled>Play</button>' in html
+
+
+# -- controls ---------------------------------------------------------------------------------------------
+
+
+def test_each_control_of_a_network_changes_the_network(monkeypatch):
+    view = opened(NETWORKS).view
+    for field, value in ((view._tokens, 11), (view._hidden, 40), (view._dim, 3), (view._seed, 5)):
+        before = view._run
+        field.value = value
+        assert view._run is not before
+    model = view._run.model
+    assert (model.tokens, model.hidden, model.dim) == (11, 40, 3)
+    looked, look = [], type(view._run).look_again
+    monkeypatch.setattr(
+        type(view._run), "look_again", lambda run, bounds: looked.append(bounds) or look(run, bounds)
+    )
+    view.advance(1)
+    view.show()
+    before = len(looked)
+    view.show()
+    assert len(looked) == before, "nothing has changed"
+    view._sums.figure.y_range.update(start=-50.0, end=50.0)
+    view.show()
+    assert looked[-1][2:] == (-50.0, 50.0), "the figure has zoomed"
+
+
+def test_the_second_start_has_a_seed_of_its_own_while_it_is_shown():
+    view = opened(PARTICLES).view
+    assert not view._twin_seed.visible
+    view._with_twin.active = True
+    assert view._twin_seed.visible
+    begun = view._twin.positions.copy()
+    view._twin_seed.value = 8
+    assert not np.allclose(view._twin.positions, begun)
+    view._with_twin.active = False
+    assert not view._twin_seed.visible
+
+
+def test_a_fit_that_is_shown_marks_the_survivors_of_the_rule():
+    page = opened(CIRCLES)
+    view = page.view
+    view._deliver(view._run, view._run.fit("least squares", first=0, last=200))
+    marked = view._coefficients._marks
+    for limit in (2.0, 1.0):
+        view._limit.value = limit
+        survivors = view._run.survivors(factor=limit)
+        assert marked.data["x"][: len(survivors)] == survivors
+        assert len(marked.data["x"]) == 2 * len(survivors)
+
+
+def test_after_a_reset_trails_begin_again(monkeypatch):
+    """The page lets trails grow between frames; where a figure begins, there are none."""
+    view, begun = opened(PARTICLES).view, []
+    begin = view._particles.begin
+    monkeypatch.setattr(
+        view._particles, "begin", lambda points, *order: begun.append(points) or begin(points, *order)
+    )
+    view.advance(5)
+    view.show()
+    assert begun == []
+    view.reset()
+    view.show()
+    assert len(begun) == 1
+    np.testing.assert_allclose(begun[0], view._run.positions)

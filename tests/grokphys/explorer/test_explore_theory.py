@@ -201,6 +201,7 @@ def test_taps_on_the_grid_change_the_training_set_and_what_is_said_of_it(session
     assert status["grokking rate"] == f"{theory.grokking_rate:.6g}"
     assert status["ideal accuracy"] == f"{100 * physics.ideal_accuracy(theory):.2f} %"
     assert view._size.value == len(pairs)
+    assert session.bridge.message[2] == "", "what misses the grid is no mistake"
 
 
 def test_controls_draw_other_training_sets(session):

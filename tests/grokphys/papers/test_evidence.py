@@ -197,6 +197,9 @@ def test_kept_arrays_belong_to_a_recipe_or_a_family(tmp_path):
     assert first.keep("x", lambda: {"a": [5]}, family="both")["a"].tolist() == [5]
     assert Run(1, "paper", tmp_path, "two").keep("x", dict, family="both")["a"].tolist() == [5]
     assert not list(tmp_path.rglob("*.partial"))
+    np.savez(tmp_path / "one" / "z.npz", a=np.array([{}], object))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        first.keep("z", dict)
 
 
 # -- stored results -----------------------------------------------------------------------------------------

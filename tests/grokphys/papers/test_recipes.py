@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy import stats
 
 from grokphys.cli.main import main
 from grokphys.papers import evidence
+from grokphys.papers import run as run_module
 from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import judge
 from grokphys.papers.pages import NOT_MADE
@@ -308,3 +310,20 @@ def test_the_command_runs_what_is_named_and_refuses_the_rest(tmp_path, monkeypat
     monkeypatch.setattr("grokphys.papers.catalogue.recipes", lambda: coin({}, least=0.45))
     assert main(["reproduce", "--directory", "made", "--publish", "docs"]) == 2
     assert "the rules of coin have changed since it ran" in capsys.readouterr().err
+
+
+def test_a_recipe_that_another_process_makes_is_passed_over(tmp_path, monkeypatch, capsys):
+    asked, made, registry = [], [], {}
+
+    @contextmanager
+    def held(path, *, wait):
+        asked.append((path, wait))
+        yield False
+
+    about = {"paper": "beyond", "item": "a coin", "shows": "A coin.", "cost": "seconds", "registry": registry}
+    recipe("coin", quick=1, paper_setting=1, **about)(lambda run: made.append(run))
+    monkeypatch.setattr(run_module, "claimed", held)
+    assert run_recipes(["coin"], registry, tmp_path, "quick", again=True) == []
+    assert asked == [(tmp_path / "coin", False)], "it does not wait for the other"
+    assert made == []
+    assert "coin: another process makes it, passed over" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 
 import nets
 from analysis.circles.fourier import fourier_signals
-from grokphys.papers.beyond import law, pairings, predictability, selection
+from grokphys.papers.beyond import law, pairings, predictability, selection, votes
 from grokphys.papers.beyond.selection import Kind, Place
 
 
@@ -163,3 +163,22 @@ def test_the_start_that_pairs_share_is_left_out_of_their_distance():
     found = pairings._pairs(SimpleNamespace(motion=motion))
     assert found["distance"].tolist() == [2, 5]
     assert found["to_another"].tolist() == [3, 6]
+
+
+def test_neurons_of_votes_are_foretold_by_both_halves_of_what_they_read():
+    found = votes._trained(Place(11, 6, 2), 2, 0, 5)
+    trained = nets.train(
+        nets.EmbeddingMLP(11, 6), runs=2, steps=2, seed=16, weight_decay=0.5, record=2,
+        observables=("layers",), device="cpu",
+    )  # fmt: skip
+    start = nets.networks(trained, 0)
+    for run in range(2):
+        E, read = start.parameters["embedding"][run], start.parameters["hidden1.weight"][run]
+        first, second = (np.abs(np.fft.fft(E @ half, axis=0)[1:6]) for half in (read[:6], read[6:]))
+        assert found["magnitude"][run].tolist() == (1 + (first * second).argmax(axis=0)).tolist()
+        np.testing.assert_allclose(found["signal"][run], fourier_signals(E), rtol=1e-5)
+    named = found["time"][..., None] == np.arange(1, 6)
+    np.testing.assert_array_equal(np.floor(found["votes"]), named.sum(axis=1))
+    assert (np.abs(found["votes"] - np.floor(found["votes"])) <= 0.5).all()
+    ranked = (found["votes"] - named.sum(axis=1)).argsort(axis=1)
+    assert ranked.tolist() == found["haste"].argsort(axis=1).tolist(), "ties are ranked by speed"

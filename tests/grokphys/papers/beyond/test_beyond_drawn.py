@@ -70,6 +70,9 @@ def test_critical_fractions_are_drawn_by_family_over_p():
             last.append(proportion(int(late.sum()), len(late)))
         np.testing.assert_allclose(bars(middle)[family][:2], [[6, 12, 60], values])
         same(bars(right)[family], [6, 12, 60], last)
+    for ax in (middle, right):
+        looks = [(one.lines[0].get_marker(), one.lines[0].get_linestyle()) for one in ax.containers]
+        assert looks == [("o", "None"), ("s", "None")], "points, which no line joins"
     x, y = lines(middle)[r"$\ln p\,/\,p$"]
     assert (min(x), max(x)) == pytest.approx((6, 60))
     np.testing.assert_allclose(y, np.log(x) / np.array(x))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pictures import bars, intervals, lines
+from pictures import bars, intervals, lines, title
 
 import nets
 from analysis.stats.intervals import mean
@@ -140,6 +140,11 @@ def test_waves_draw_the_neuron_whose_misalignment_is_nearest_to_2_and_its_exact_
         heights = [bar.get_height() for bar in row[2].patches]
         assert heights == np.histogram(off, np.linspace(0, np.pi, 33))[0].tolist()
         assert ("exact flow" in drawn) == (activation == "quadratic")
+        assert [title(ax) for ax in row] == [
+            f"{activation}: a neuron",
+            "the same neuron",
+            "all neurons at the end",
+        ]
     begin = np.full((1, 11), theta0[1]), np.full((1, 11), xi0[1])
     blowup = flow.blowup_times(*begin).min()
     times = steps[steps * rate < 0.97 * blowup] * rate

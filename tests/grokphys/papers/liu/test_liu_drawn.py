@@ -288,7 +288,7 @@ def test_figure_4d_shows_the_median_network(monkeypatch):
     E = rng.normal(size=(3, 4, 10, 1))
     trained = SimpleNamespace(
         steps=np.array([0, 10, 20, 30]), positions=E,
-        observables={"steps_to_quality": np.array([[np.nan, 25.0], [np.nan, np.nan], [np.nan, 9.0]])},
+        observables={"steps_to_quality": np.array([[np.nan, 25, 25], [np.nan] * 3, [np.nan, np.nan, 9]])},
     )  # fmt: skip
     monkeypatch.setattr(paths, "train", lambda model, **options: trained)
     monkeypatch.setattr(

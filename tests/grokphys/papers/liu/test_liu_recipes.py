@@ -125,3 +125,6 @@ def test_the_step_of_a_curve_is_where_it_passes():
     fraction = np.repeat(np.arange(1, 11) / 10, 4)
     assert toy._half(fraction, fraction >= 0.4) == pytest.approx(0.35)
     assert np.isnan(toy._half(fraction, fraction > 2))
+    assert np.isnan(toy._half(fraction, fraction > 0))
+    # A single one of four networks passes, at the last of ten sizes: a quarter of half of the last 0.1.
+    assert toy._half(fraction, np.arange(40) == 39) == pytest.approx(1 - 0.1 / 8)
