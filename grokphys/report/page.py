@@ -62,10 +62,9 @@ class Picture:
         self.figure.set_dpi(DPI)
         canvas, buffer = FigureCanvasAgg(self.figure), io.BytesIO()
         canvas.draw()  # `savefig` draws twice where panels are arranged, once for the arrangement alone
+        # Three channels at level 3 are packed in half the time of four at level 6, into fewer bytes.
         opaque = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        opaque.save(
-            buffer, "png", compress_level=3, dpi=(DPI, DPI)
-        )  # smaller than at 6 with a fourth channel
+        opaque.save(buffer, "png", compress_level=3, dpi=(DPI, DPI))
         return base64.b64encode(buffer.getvalue()).decode()
 
 
