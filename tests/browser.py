@@ -30,6 +30,8 @@ OPTIONS = (
     "NetworkTimeServiceQuerying,OptimizationHints,PaintHolding,PreconnectToSearch,"
     "WebUIOmniboxPopup,WebUIOmniboxAimPopup",
 )
+OWN = {"PYTHONUNBUFFERED": "1", "NUMBA_NUM_THREADS": "1"}
+"""Settings of a server: what it says comes at once, and its small ensembles have one thread."""
 PATIENCE = 60_000
 """Milliseconds to wait for something that comes at once on an idle machine."""
 
@@ -55,7 +57,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"} | {name: str(v) for name, v in variables.items()},
+            env=os.environ | OWN | {name: str(v) for name, v in variables.items()},
         )
         self.lines = []
         for line in self.process.stdout:

@@ -74,7 +74,7 @@ class Hostile:
     async def __aexit__(self, *_):
         self._socket.close()
         with contextlib.suppress(asyncio.TimeoutError):
-            while await asyncio.wait_for(self._socket.read_message(), 10) is not None:
+            while await asyncio.wait_for(self._socket.read_message(), 3) is not None:
                 pass
 
     async def _message(self):

@@ -11,7 +11,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.image import imsave
+from PIL import Image
 
 from grokphys.output import make_directory, write_text
 from grokphys.report.wording import explained, terms_of, typeset
@@ -72,7 +72,9 @@ class Picture:
         self.figure.set_dpi(DPI)
         canvas, buffer = FigureCanvasAgg(self.figure), io.BytesIO()
         canvas.draw()  # `savefig` draws twice where panels are arranged, once for the arrangement alone
-        imsave(buffer, np.asarray(canvas.buffer_rgba()), format="png", dpi=DPI)
+        # Three channels at level 3 are packed in half the time of four at level 6, into fewer bytes.
+        opaque = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+        opaque.save(buffer, "png", compress_level=3, dpi=(DPI, DPI))
         return base64.b64encode(buffer.getvalue()).decode()
 
 
