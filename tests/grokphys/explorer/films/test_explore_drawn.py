@@ -27,6 +27,17 @@ def columns(source, *names):
     return [np.asarray(source.data[name]).tolist() for name in names]
 
 
+def linear(color):
+    """Red, green and blue of a color in linear light (sRGB), from 0 to 1."""
+    values = np.array(mpl_colors.to_rgb(color))
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def luminance(color):
+    """Relative luminance of WCAG 2.2."""
+    return linear(color) @ [0.2126, 0.7152, 0.0722]
+
+
 def rgb(color):
     return np.array(mpl_colors.to_rgb(color))
 
@@ -34,15 +45,16 @@ def rgb(color):
 # -- colors -----------------------------------------------------------------------------------------------
 
 
-def test_texts_are_white_on_dark_colors_and_darker_colors_keep_their_hue():
-    dark = ["#000000", "#0000ff", "#00ff00", "#ff0000", "#989898"]
-    assert theme.text_colors(dark) == ["#ffffff"] * 5
-    assert theme.text_colors(["#ffffff", "#9a9a9a", "#ffff00"]) == [theme.INK] * 3
-    assert theme.text_colors(["#ff8000"]) == ["#ffffff"], "0.30 + 0.59 / 2 is less than 0.6"
+def test_texts_are_black_or_white_and_darker_colors_keep_their_hue():
+    assert theme.text_colors(["#000000", "#0000ff", "#757575"]) == ["#ffffff"] * 3
+    assert theme.text_colors(["#ffffff", "#00ff00", "#ff0000", "#767676"]) == ["#000000"] * 4
+    assert theme.text_colors(["#000000", "#ffffff"], dark=True) == ["#ffffff", "#000000"], "both are inverted"
+    paper = luminance(theme.PAPER)
     for color in ("#ffff00", "#80c0ff", "#101020"):
-        dark = rgb(theme.darker(color))
-        bright = rgb(color) @ (0.30, 0.59, 0.11)
-        np.testing.assert_allclose(dark, rgb(color) * min(1, 0.45 / bright), atol=1 / 255)
+        dark, bright = linear(theme.darker(color)), linear(color)
+        limit = (paper + 0.05) / 4.5 - 0.05
+        np.testing.assert_allclose(dark, bright * min(1, limit / luminance(color)), atol=0.01)
+        assert (paper + 0.05) / (luminance(theme.darker(color)) + 0.05) >= 4.5
     assert theme.class_colors(7) == [mpl_colors.to_hex(color) for color in class_colors(7)]
 
 
@@ -144,7 +156,7 @@ def test_tokens_carry_their_numbers_and_lead_their_trails():
     assert np.ptp(alpha, axis=1).max() == 0
     assert shown._trails.data["color"][:5] == data["fill"]
     path = rng.normal(size=(3, 5, 2))
-    shown.follow(path)
+    shown.follow(path, 2)
     np.testing.assert_allclose(shown.points(), path[-1])
     ends = np.stack(
         [np.reshape(shown._trails.data[name], (plane.TRAIL, 5)) for name in ("x0", "y0", "x1", "y1")]
@@ -242,7 +254,7 @@ def test_pairs_are_cells_by_whether_they_are_trained_or_follow(chosen):
             "trained" if trained else "follows from the trained ones" if follows else "open"
         )
         assert data["fill"][n] == (own if trained else "#ffffff")
-        assert data["line"][n] == (theme.darker(own) if trained or follows else theme.LINE)
+        assert data["line"][n] == (theme.darker(own) if trained or follows else theme.FAINT)
         assert data["width"][n] == (2.5 if follows else 1.0)
         assert data["text"][n] == (str(i + j) if trained or follows else "")
         assert data["ink"][n] == (theme.text_colors([own])[0] if trained else theme.darker(own))
@@ -299,13 +311,13 @@ def test_a_flow_has_curves_by_name_or_by_token():
         ["RQI", "accuracy"],
     ]
     assert columns(tokens._source, "line", "dash", "name") == [
-        theme.class_colors(2),
+        theme.line_colors(2),
         ["solid"] * 2,
         ["0", "1"],
     ]
     assert columns(tokens._source, "xs", "ys") == [[[0, 1, 2]] * 2, [[1, 1, 1], [0, 0, 0]]]
     tokens.show_beside(times, np.arange(6.0).reshape(3, 2))
-    assert columns(tokens._beside, "ys", "line") == [[[0, 2, 4], [1, 3, 5]], theme.class_colors(2)]
+    assert columns(tokens._beside, "ys", "line") == [[[0, 2, 4], [1, 3, 5]], theme.line_colors(2)]
     tokens.show_beside(np.empty(0), np.empty((0, 0)))
     assert tokens._beside.data["line"] == []
     tokens.point_at(1.5)
