@@ -194,7 +194,7 @@ def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Fou
     with _reading(source, "directory"):
         paths = [path for path in source.iterdir() if path.suffix in CHECKPOINTS and path.is_file()]
     if not paths:
-        raise InputError(f"{source} holds no checkpoint ({', '.join(CHECKPOINTS)})")
+        raise InputError(f"source must hold a checkpoint ({', '.join(CHECKPOINTS)}), got {source} with none")
     steps: dict[int, Path] = {}
     for path in sorted(paths, key=natural_order):
         step = _step(path)

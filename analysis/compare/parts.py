@@ -174,8 +174,8 @@ class Parts:
         if paired and not same:
             others = ", which are not the same runs" if first.runs == second.runs else ""
             raise InputError(
-                f"paired needs as many runs of both that are finite, got {first.runs} and {second.runs}"
-                f"{others}"
+                f"paired must be False unless the same runs of both are finite, got {first.runs} and "
+                f"{second.runs} finite runs{others}"
             )
         if paired is None:
             paired = same and self._same_starts()
@@ -253,13 +253,13 @@ class Parts:
         align = ("scaling" if together else "ends") if align == "auto" else align
         if align not in (*ALIGNMENTS, *common):
             raise InputError(
-                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or what both have "
+                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or a quantity of both "
                 f"({', '.join(common)}), got {align!r}"
             )
         if align == "scaling" and not together:
             raise InputError(
-                "align 'scaling' needs runs that start alike, and these do not; use "
-                "'ends', 'none', or an observable"
+                "align must be 'ends', 'none' or a quantity of both for runs that do not start from the same "
+                "shapes, got 'scaling'"
             )
         if times[0] is None or times[1] is None:
             self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
@@ -293,7 +293,9 @@ class Parts:
         for one, runs, clock in zip((self.first, self.second), rows, times, strict=True):
             series = one.series(name, runs)
             if series is None:
-                raise InputError(f"align must name what {one.name} has over time, got {name!r}")
+                raise InputError(
+                    f"align must name a quantity that {one.name} has at two frames, got {name!r}"
+                )
             curves.append(np.array([np.interp(clock, series[1], values) for values in series[0]]))
         return curves[0], curves[1]
 
@@ -331,8 +333,8 @@ class Parts:
             if name not in shared | measured:
                 if thresholds is not None:
                     raise InputError(
-                        f"thresholds must name what both have ({', '.join(sorted(shared | measured))}), got "
-                        f"{name!r}"
+                        f"thresholds must name quantities of both ({', '.join(sorted(shared | measured))}), "
+                        f"got {name!r}"
                     )
                 continue
             first, second = (one.onsets(name, value) for one in ensembles)

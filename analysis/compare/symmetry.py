@@ -165,8 +165,8 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
         found = Symmetry("reversal", np.array([np.arange(p), np.arange(p)[::-1]]))
     else:
         raise InputError(
-            f"theory must add modulo its {p} tokens, or not modulo, for its relabelings, got "
-            f"{operation.modulus}"
+            f"theory must be addition modulo its {p} tokens, or without a modulus, to have relabelings, got "
+            f"the modulus {operation.modulus}"
         )
     return found if pairs is None else _stabiliser(found, operation, pairs)
 

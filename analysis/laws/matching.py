@@ -67,11 +67,14 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     values = sum(x.size for _, x in pieces)
     unknowns = size * (size + 1 + len(pieces))
     if values < unknowns:
-        raise InputError(f"signals must hold as many values as unknowns, got {values} for {unknowns}")
+        raise InputError(
+            f"signals must hold at least as many values as unknowns, got {values} for {unknowns}"
+        )
     if 8 * values * unknowns > MEMORY:
         raise InputError(
-            f"signals are too large to match, got {size} components and {values} values, whose Jacobian "
-            f"takes {8 * values * unknowns / 2**30:.1f} GiB; thin them, or use fit_trajectories"
+            f"signals must have a Jacobian of at most {MEMORY / 2**30:.3g} GiB, got {size} components and "
+            f"{values} values with one of {8 * values * unknowns / 2**30:.1f} GiB; thin them, or use "
+            "fit_trajectories"
         )
     clocks = [t - t[0] for t, _ in pieces]
     truth = [x for _, x in pieces]

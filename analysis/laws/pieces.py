@@ -89,12 +89,14 @@ def unit(pieces: Pieces) -> float:
         spacing = np.diff(t)
         if np.ptp(spacing) > 1e-9 * spacing.max():
             raise InputError(
-                "an increment map needs frames that are equally far apart, got spacings from "
+                "times must be equally spaced for an increment map, got spacings from "
                 f'{spacing.min():g} to {spacing.max():g}; choose other steps or kind="generator"'
             )
     units = {float(f"{(t[1] - t[0]):.9g}") for t, _ in pieces}
     if len(units) > 1:
-        raise InputError(f"an increment map needs one time step for all trajectories, got {sorted(units)}")
+        raise InputError(
+            f"times must have one spacing in all trajectories for an increment map, got {sorted(units)}"
+        )
     return units.pop()
 
 

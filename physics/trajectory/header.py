@@ -297,7 +297,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
         If there is no such item.
     """
     if not length:
-        raise InputError(f"the trajectory holds no {what} yet")
+        raise InputError(f"{what} must be the number of a stored one, but the trajectory holds no {what} yet")
     index = whole_number(what, index, -length)
     if index >= length:
         raise InputError(f"{what} must be below {length}, got {index}")

@@ -338,7 +338,18 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     rules=(*_rules(31), *_rules(59)),
 )
 def predictability(run: Run) -> Result:
-    """Measure the agreement of networks that share a start, and that of each predictor from each step."""
+    """Measure the agreement of networks that share a start, and that of each predictor from each step.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables, and the figure "predictability".
+    """
     setting: Setting = run.setting
     changes, predictions = [], []
     for place in setting.places:

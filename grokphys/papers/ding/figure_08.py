@@ -109,7 +109,18 @@ def _strongest(count: int, holds: Any) -> Measure:
     ),
 )
 def collaboration(run: Run) -> Result:
-    """Reproduce Figure 8: the test loss if only one, two or three of the surviving circles are kept."""
+    """Reproduce Figure 8: the test loss if only one, two or three of the surviving circles are kept.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "sets" and "curves", and the figure "ding-8".
+    """
     setting: Kept = run.setting
     firsts = range(0, setting.networks, PIECE)
 

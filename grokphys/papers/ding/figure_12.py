@@ -188,7 +188,18 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     ),
 )
 def ablation(run: Run) -> Result:
-    """Reproduce Figure 12: trainings that start with only the winning frequencies, or random ones."""
+    """Reproduce Figure 12: trainings that start with only the winning frequencies, or random ones.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "networks" and "curves", and the figure "ding-12".
+    """
     setting: Ablation = run.setting
     options: dict[str, Any] = {
         "runs": setting.networks,

@@ -226,7 +226,18 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def table_1(run: Run) -> Result:
-    """Reproduce Table 1: circles, imperfections and validation accuracy of networks at four weight decays."""
+    """Reproduce Table 1: circles, imperfections and validation accuracy of networks at four weight decays.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks".
+    """
     setting: Setting = run.setting
     table = joined(
         run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]
