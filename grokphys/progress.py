@@ -20,7 +20,20 @@ def progress(items: Iterable[Item], what: str, unit: str, total: int | None = No
 
 @contextlib.contextmanager
 def stages(what: str, *names: str) -> Iterator[Callable[[], None]]:
-    """Show a bar of stages of unequal length, and yield a function to call when the next stage begins."""
+    """Show a bar of stages of unequal length, such as those of a demonstration.
+
+    Parameters
+    ----------
+    what : str
+        Name of the bar.
+    *names : str
+        Names of the stages, in their order.
+
+    Yields
+    ------
+    callable
+        Function without arguments to call when the next stage begins.
+    """
     left = iter(names)
     with _bar(what, "stage", len(names)) as bar:
 

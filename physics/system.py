@@ -213,7 +213,25 @@ def starts(
 
 
 def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArray[Any]]]:
-    """Return the functions of ``system.measures`` that have these `names`, or refuse a name."""
+    """Return the quantities that a system measures on request.
+
+    Parameters
+    ----------
+    system : System
+        System, whose `measures` are functions by name.
+    names : str or sequence of str
+        Names of the quantities.
+
+    Returns
+    -------
+    dict of str to callable
+        Functions of positions (runs, tokens, dim) that return one value for each run.
+
+    Raises
+    ------
+    InputError
+        If the system has no measure of one of these names.
+    """
     offered = getattr(system, "measures", {})
     names = (names,) if isinstance(names, str) else tuple(names)
     if names and not offered:

@@ -116,7 +116,20 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
 
 
 def fit(runs: Sequence[Run], recipe: Recipe) -> HonestScores:
-    """Fit a law to all runs and score it; each warning is shown once."""
+    """Fit a law to all runs and score it; each warning is shown once.
+
+    Parameters
+    ----------
+    runs : sequence of tuple
+        Each run as its description and its signals, of which the latter are fitted.
+    recipe : Recipe
+        Law to fit, and how.
+
+    Returns
+    -------
+    HonestScores
+        The law, with its scores in sample, forward in time, and across runs.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
         return fit_batch([signals for _, signals in runs], recipe)
