@@ -112,7 +112,7 @@ class _Array:
     ----------
     open : callable
         Function that opens the file of the array at its beginning.
-    shape, kind
+    shape, kind : tuple of int, numpy.dtype
         Shape and kind of numbers that its header states.
     room : int
         Largest number of bytes of the array that the file can hold, whatever its header states.

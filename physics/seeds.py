@@ -198,6 +198,7 @@ def describe_seed(seed: Any) -> int | dict[str, Any]:
     Parameters
     ----------
     seed : int or numpy.random.SeedSequence
+        Seed, as `simulate` takes it; an int is shifted by `other_seeds`.
 
     Returns
     -------

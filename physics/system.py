@@ -251,6 +251,7 @@ def measured(
     measures : mapping of str to callable
         Requested quantities, as `measures_of` returns them.
     positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions of all runs.
 
     Returns
     -------
@@ -280,6 +281,7 @@ def careful_step(positions: Array, forces: Array) -> float:
     Parameters
     ----------
     positions, forces : ndarray of float64, shape (runs, tokens, dim)
+        Positions of all runs, and the forces on them.
 
     Returns
     -------

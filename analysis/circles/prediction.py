@@ -250,7 +250,7 @@ def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
 
 
 def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int) -> Array:
-    """Return the logistic coefficients with their bounds (2, 3); see `Fitness`."""
+    """Return the coefficients of a logistic regression with bounds, (2, 3); see `Fitness`."""
     generator = np.random.default_rng(seed)
     members = [np.flatnonzero(names == name) for name in np.unique(names)]
     estimate = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y).coef_[0]

@@ -341,7 +341,22 @@ def _spread(times: Array) -> Array:
 
 
 def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
-    """Return the best of some factors, given by their logarithms, with its interval."""
+    """Return the best of some time factors, with its interval by resampling pairs.
+
+    Parameters
+    ----------
+    beside : _Beside
+        Pairs of runs.
+    times : ndarray of float64, shape (frames,)
+        Times of the second ensemble at which both are compared.
+    logarithms : ndarray of float64, shape (n,)
+        Logarithms of the factors τ to try.
+
+    Returns
+    -------
+    Interval
+        Factor of the least mean error; NaN if no pair can be compared at all factors.
+    """
     errors = np.stack(
         [beside.errors(np.tile(times * tau, (beside.runs, 1)), times)[1] for tau in np.exp(logarithms)],
         axis=1,

@@ -71,7 +71,26 @@ class Shapes:
 
 
 class Parts:
-    """Computes the parts of a comparison, and keeps notes on what was omitted."""
+    """Computes the parts of a comparison, and keeps notes on what was omitted.
+
+    Parameters
+    ----------
+    first, second : EnsembleOf
+        Ensembles to compare.
+    names : pair of str
+        Their names in the notes.
+    states : bool or None
+        Whether positions are compared as states rather than as shapes; None lets the ensembles decide.
+    symmetry : Symmetry or None
+        Relabelings to search; None stands for those of both problems.
+    most_pairs : int, default MOST_PAIRS
+        Largest number of pairs of runs whose motion is compared.
+
+    Raises
+    ------
+    InputError
+        If states differ in the number of tokens or of axes.
+    """
 
     def __init__(
         self,
@@ -104,7 +123,22 @@ class Parts:
         self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
 
     def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
-        """Note that shapes of different numbers of tokens are not compared, or refuse a request for it."""
+        """Note that shapes of different numbers of tokens are not compared.
+
+        Parameters
+        ----------
+        paired : bool or None
+            What was asked for; only False or None is possible.
+        align : str
+            What was asked for; only "auto" or "none" is possible.
+        symmetry : Symmetry or None
+            What was asked for; only None is possible.
+
+        Raises
+        ------
+        InputError
+            If something else was asked for.
+        """
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
         for name, asked, allowed in (
             ("paired", paired, "False"),

@@ -129,6 +129,11 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
     -------
     ndarray of float64, shape (N, D)
         The shape in the place and at the size of `target` at which the squared distance is smallest.
+
+    Raises
+    ------
+    InputError
+        If a shape is not a finite array (N, D).
     """
     a, b = point_sets("shape", shape), point_sets("target", target)
     a = a if permutation is None else a[np.asarray(permutation)]

@@ -210,7 +210,21 @@ def automorphisms(group: Any) -> Permutations:
 
 
 def _stabiliser(symmetry: Symmetry, operation: Operation, pairs: Any) -> Symmetry:
-    """Return the relabelings that map a training set onto itself."""
+    """Return the relabelings that map a training set onto itself.
+
+    Parameters
+    ----------
+    symmetry : Symmetry
+        Relabelings of the operation.
+    operation : Operation
+        Operation whose samples are trained on.
+    pairs : array_like of int, shape (n, 2)
+        Training set.
+
+    Returns
+    -------
+    Symmetry
+    """
     mask = operation.mask(pairs)
     if mask.all():
         return symmetry

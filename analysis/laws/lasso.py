@@ -97,7 +97,27 @@ class LassoSolution:
 def solve(
     moments: Moments, alpha: Array, *, l1_ratio: float = 1.0, max_iter: int = 100_000, tol: float = 1e-8
 ) -> LassoSolution:
-    """Solve all problems. `alpha` (T, P) is greater than 0 and decreases along each row, which is a path."""
+    """Solve all problems of a regression with L1 and L2 penalties, by coordinate descent.
+
+    Parameters
+    ----------
+    moments : Moments
+        Moments of m regressions with T targets and K features.
+    alpha : ndarray of float64, shape (1, P) or (T, P)
+        Penalties, greater than 0, which decrease along each row. Each row is a path, on which a solution
+        starts
+        from the previous one.
+    l1_ratio : float, default 1.0
+        Share of the L1 penalty.
+    max_iter : int, default 100_000
+        Largest number of sweeps for each problem.
+    tol : float, default 1e-8
+        Duality gap, relative to the variance of the target, at which a solution has converged.
+
+    Returns
+    -------
+    LassoSolution
+    """
     m, targets, features = moments.cross.shape
     alpha = np.ascontiguousarray(np.broadcast_to(alpha, (targets, alpha.shape[1])))
     points = alpha.shape[1]

@@ -117,7 +117,21 @@ def _say_what_is_open(jacobian: Array) -> None:
 
 
 def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
-    """Return the fitted law with its scores."""
+    """Return a fitted law with its scores.
+
+    Parameters
+    ----------
+    A, b : ndarray of float64, shape (K, K), (K,)
+        Matrix and constant term of dx/dt = A x + b.
+    pieces : list of tuple
+        Times (frames,) and signals (frames, K) of each trajectory.
+    converged : bool
+        Whether the fit has converged.
+
+    Returns
+    -------
+    ODEFit
+    """
     pairs = differences(pieces, "generator")
     states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
     size = len(b)
@@ -164,7 +178,23 @@ def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
 
 
 def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
-    """Return the weighted differences between the solutions and the data, as one vector."""
+    """Return the weighted differences between the solutions and the data, as one vector.
+
+    Parameters
+    ----------
+    theta : ndarray of float64, shape (unknowns,)
+        All unknowns, which `_unpack` separates.
+    clocks : list of ndarray, shape (frames,)
+        Times of each trajectory.
+    truth : list of ndarray, shape (frames, K)
+        Signals of each trajectory.
+    weights : ndarray of float64, shape (K,)
+        Weight of each component.
+
+    Returns
+    -------
+    ndarray of float64, shape (values,)
+    """
     size = len(weights)
     A, b, starts = _unpack(theta, size)
     values, V = np.linalg.eig(augmented(A, b))
@@ -181,7 +211,10 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
 
 
 def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
-    """Return the derivatives of the residuals by divided differences of the exponential (Daleckii-Krein)."""
+    """Return the derivatives of `_residuals`, whose arguments it takes, with respect to the unknowns.
+
+    They are found by divided differences of the exponential (Daleckii-Krein).
+    """
     size = len(weights)
     A, b, starts = _unpack(theta, size)
     M = augmented(A, b)

@@ -332,7 +332,12 @@ def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
 
 
 def _jackknifed(x: Any, y: Any, groups: Any, found: float) -> tuple[float, float]:
-    """Return the ends of the interval of a correlation by leaving out one group after the other."""
+    """Return the ends of the interval of a correlation, by leaving out one group after the other.
+
+    `x` and `y` (n,) are the values, `groups` (n,) names their groups, and `found` is the correlation of all.
+    The
+    ends are NaN for fewer than three groups, or if all values without one of them are equal.
+    """
     names = np.unique(groups)
     kept = [groups != name for name in names]
     if len(names) < 3 or any(np.ptp(x[one]) == 0 or np.ptp(y[one]) == 0 for one in kept):

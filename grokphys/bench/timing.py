@@ -107,6 +107,10 @@ def ratio(theirs: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
     ----------
     theirs, ours : sequence of float, shape (rounds,)
         Seconds of the reference and of ours.
+
+    Returns
+    -------
+    dict of str to float
     """
     return spread([b / a for a, b in zip(ours, theirs, strict=True)])
 

@@ -161,7 +161,21 @@ def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
 
 
 def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]:
-    """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run."""
+    """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run.
+
+    Parameters
+    ----------
+    runs : sequence of tuple
+        Each run as its description and its signals.
+    scores : HonestScores
+        Scores of the fit.
+    recipe : Recipe
+        Law that was fitted, and how.
+
+    Returns
+    -------
+    list of dict
+    """
     table = []
     for k, (columns, run) in enumerate(runs):
         row: Row = columns | {

@@ -260,6 +260,10 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
     annotation : type
         Type hint of the parameter.
 
+    Returns
+    -------
+    object
+
     Raises
     ------
     InputError

@@ -331,6 +331,11 @@ def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.i
     -------
     ndarray of int32, shape (sets, |D_0|)
         Each row is a permutation of the numbers of the samples.
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed.
     """
     samples = len(operation_of(theory).samples)
     orders = np.tile(np.arange(samples, dtype=np.int32), (whole_number("sets", sets, 1), 1))

@@ -43,6 +43,10 @@ def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[T
         Names of its columns of distances.
     **constants
         Values of columns; only rows with these count.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:

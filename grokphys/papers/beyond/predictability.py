@@ -170,6 +170,10 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
         Signals from this step on, to which laws are fitted.
     final : ndarray of bool, shape (networks, K)
         Circles that survive in the end.
+
+    Returns
+    -------
+    dict of str to ndarray of float64
     """
     found = {"signal": now, "rate": rate}
     fitted: dict[str, Callable[[Any], Any]] = {

@@ -58,6 +58,10 @@ def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
         Confidence level.
     chosen : callable
         Function of the columns d and p that returns which networks count.
+
+    Returns
+    -------
+    Interval
     """
     rows = tables["networks"]
     here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])

@@ -61,6 +61,10 @@ def _strongest(count: int, holds: Any) -> Measure:
         Number of circles that are kept.
     holds : callable
         Function of test losses and accuracies that returns which networks meet the condition.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:

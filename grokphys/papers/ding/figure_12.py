@@ -83,6 +83,10 @@ def _later(starts: tuple[str, ...], sign: int) -> Measure:
         Starts of the networks.
     sign : {1, -1}
         1 for later, -1 for earlier.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:

@@ -143,6 +143,10 @@ def _of(name: str, other: str = "", *, ratio: bool = False) -> Measure:
         Column that is subtracted, if it is given.
     ratio : bool, default False
         Whether to divide by the other column instead.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:

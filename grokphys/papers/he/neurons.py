@@ -218,6 +218,10 @@ def _accuracy(*names: str) -> Measure:
     ----------
     *names : str
         Keys of `EVEN` or `ODD`; the lowest of their accuracies counts.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:

@@ -175,6 +175,10 @@ def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
         Factor of the share, such as 100 for percent.
     **constants : float
         Values of columns; only runs with these are counted.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -192,6 +196,10 @@ def imperfections(table: str, **constants: float) -> Measure:
         Name of the table of runs.
     **constants : float
         Values of columns; only runs with these are counted.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -326,6 +334,10 @@ def what(E: Any, accuracy: float | None = None) -> str:
         Embedding.
     accuracy : float, optional
         Validation accuracy of its network in %, which is added on a second line.
+
+    Returns
+    -------
+    str
     """
     ratio = float(circle_ratio(E))
     kind = f"circle, ratio {ratio:.2f}"

@@ -45,6 +45,10 @@ def _left(*names: str) -> Measure:
     *names : str
         Column of the table of networks; of several columns, the first is divided by the others. Means over
         networks are geometric.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:

@@ -68,6 +68,10 @@ def _kind(name: str, **constants: float) -> Measure:
         The kind. Grids have at most `GRID` imperfections, imperfect grids at most `ORDERED`.
     **constants : float
         Values of columns; only runs with these are counted.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:

@@ -58,6 +58,10 @@ def _sampled(decay: float, circle: bool, count: int) -> Measure:
         Whether to take the networks with a circle, or those without.
     count : int
         Number of such networks in the paper.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
