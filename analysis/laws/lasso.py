@@ -105,8 +105,7 @@ def solve(
         Moments of m regressions with T targets and K features.
     alpha : ndarray of float64, shape (1, P) or (T, P)
         Penalties, greater than 0, which decrease along each row. Each row is a path, on which a solution
-        starts
-        from the previous one.
+        starts from the previous one.
     l1_ratio : float, default 1.0
         Share of the L1 penalty.
     max_iter : int, default 100_000

@@ -186,8 +186,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Return the penalty of every target, (targets,).
 
         `alpha` is a number or one of `CRITERIA`; `X` (samples, K) and `Y` (samples, T) are the data,
-        `moments` are
-        theirs, and `groups` (samples,) are the trajectories of the rows, or None.
+        `moments` are theirs, and `groups` (samples,) are the trajectories of the rows, or None.
         """
         if not isinstance(alpha, str):
             return np.full(Y.shape[1], alpha)
@@ -202,8 +201,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Return an information criterion of each penalty, (targets, candidates).
 
         `name` is "aic" or "bic", `samples` is the number of rows, `moments` are those of the data, and
-        `candidates`
-        (targets, candidates) are the penalties.
+        `candidates` (targets, candidates) are the penalties.
         """
         if samples <= moments.gram.shape[1] + 1:
             raise InputError(
@@ -221,8 +219,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Return the sums of squared errors on rows that were left out, (targets, candidates).
 
         `X` (samples, K) and `Y` (samples, T) are the data, and `candidates` the penalties. If `groups`
-        (samples,)
-        name several trajectories, whole ones are left out, and otherwise later rows.
+        (samples,) name several trajectories, whole ones are left out, and otherwise later rows.
         """
         count = 0 if groups is None else len(np.unique(groups))
         if count > 1:

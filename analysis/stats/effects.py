@@ -323,8 +323,7 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     -------
     float
         Exact if there are at most 4000 permutations. Otherwise 4000 are drawn and the observed one is added,
-        so
-        that the result is never 0. It is NaN if a sample is empty.
+        so that the result is never 0. It is NaN if a sample is empty.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if not len(x) or not len(y):

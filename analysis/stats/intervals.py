@@ -335,8 +335,7 @@ def _jackknifed(x: Any, y: Any, groups: Any, found: float) -> tuple[float, float
     """Return the ends of the interval of a correlation, by leaving out one group after the other.
 
     `x` and `y` (n,) are the values, `groups` (n,) names their groups, and `found` is the correlation of all.
-    The
-    ends are NaN for fewer than three groups, or if all values without one of them are equal.
+    The ends are NaN for fewer than three groups, or if all values without one of them are equal.
     """
     names = np.unique(groups)
     kept = [groups != name for name in names]

@@ -294,8 +294,7 @@ def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
     """Return how many times as long a training takes on one core as on all cores.
 
     `name` is that of one of `_ensembles`, whose number of steps `part` divides, and `rounds` is how often
-    each
-    is timed.
+    each is timed.
     """
     options, threads = _ensembles(part)[name], numba.get_num_threads()
     call = partial(_train, options), 1

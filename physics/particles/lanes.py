@@ -174,8 +174,7 @@ def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Arra
     """Write the pair sums of eight runs, and their unit vectors.
 
     The tokens are at `x` and `y` (tokens, WIDTH). The sums are written to `s` and `t`, and their unit vectors
-    to
-    `u` and `v` (P, WIDTH each): zero for a sum at the origin, and NaN if a sum overflows.
+    to `u` and `v` (P, WIDTH each): zero for a sum at the origin, and NaN if a sum overflows.
     """
     zero, one = spread(0.0), spread(1.0)
     for a in range(classes.first.size):
@@ -196,8 +195,7 @@ def _within_class(
     """Add the interactions of pair sum `a` with the later pair sums of its class, up to the slot `end`.
 
     The pair sums are `s` and `t`, their unit vectors `u` and `v`, and the forces on both partners are added
-    to
-    `f` and `g` (P, WIDTH each).
+    to `f` and `g` (P, WIDTH each).
     """
     softening, pull, align = (
         spread(law.softening_squared),
@@ -266,8 +264,7 @@ def _forces(
     """Write the forces on the particles of eight runs.
 
     The particles are at `x` and `y`, and the forces are written to `force_x` and `force_y` (tokens, WIDTH
-    each).
-    `work` (6, P, WIDTH) is scratch memory.
+    each). `work` (6, P, WIDTH) is scratch memory.
     """
     s, t, u, v, f, g = work[0], work[1], work[2], work[3], work[4], work[5]
     _pair_sums(x, y, classes, s, t, u, v)
