@@ -33,7 +33,7 @@ def import_(
         out: File to write. It is a trajectory, NAME.h5.
         array: Name of the array, or of the parameter in the checkpoints, if there are several.
         steps_array: Name of the array of steps in an .npz file.
-        dtype: Number type in which values are stored: float32, or float64.
+        dtype: Number type in which values are computed and stored.
         overwrite: Replace files that exist.
     """
     from grokphys.importing import foreign_trajectory
