@@ -52,7 +52,9 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
         else:
             matches = sorted((Path(m) for m in glob.glob(pattern, recursive=True)), key=natural_order)  # noqa: PTH207
             if not matches:
-                raise InputError(f"no file matches the pattern {pattern!r}")
+                raise InputError(
+                    f"files must match at least one file, got the pattern {pattern!r}, which matches none"
+                )
         found.update(dict.fromkeys(matches))
     if not found:
         raise InputError("files must name at least one file or pattern, got none")

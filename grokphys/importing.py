@@ -112,7 +112,7 @@ class _Array:
     ----------
     open : callable
         Function that opens the file of the array at its beginning.
-    shape, kind
+    shape, kind : tuple of int, numpy.dtype
         Shape and kind of numbers that its header states.
     room : int
         Largest number of bytes of the array that the file can hold, whatever its header states.
@@ -194,7 +194,7 @@ def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Fou
     with _reading(source, "directory"):
         paths = [path for path in source.iterdir() if path.suffix in CHECKPOINTS and path.is_file()]
     if not paths:
-        raise InputError(f"{source} holds no checkpoint ({', '.join(CHECKPOINTS)})")
+        raise InputError(f"source must hold a checkpoint ({', '.join(CHECKPOINTS)}), got {source} with none")
     steps: dict[int, Path] = {}
     for path in sorted(paths, key=natural_order):
         step = _step(path)

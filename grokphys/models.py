@@ -177,7 +177,7 @@ def build(name: str, options: dict[str, Any]) -> Any:
     known = list(signature(kinds[name]).parameters)
     for option in options:
         if option not in known:
-            raise InputError(f"{option} is no option of {name}, which has {', '.join(known)}")
+            raise InputError(f"options of {name} must be among {', '.join(known)}, got {option}")
     if name in ("constant-attention", "two-layer") and "hidden" in options:
         widths = options["hidden"]
         if len(widths) != 1:

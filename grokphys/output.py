@@ -32,6 +32,11 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     rows : sequence of mapping
         Values by the name of the column; a missing one is an empty cell.
 
+    Returns
+    -------
+    Path
+        The path of the file.
+
     Raises
     ------
     OutputError
@@ -56,6 +61,11 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
         File to write, which is replaced.
     rows : sequence of mapping
         Values by the name of the column.
+
+    Returns
+    -------
+    Path
+        The path of the file.
 
     Raises
     ------

@@ -354,7 +354,18 @@ NEVER = "never"
 
 
 def or_never(steps: float) -> int | str:
-    """Return a number of steps for a table, with "never" for NaN."""
+    """Return a number of steps for a table.
+
+    Parameters
+    ----------
+    steps : float
+        Number of steps; NaN for never.
+
+    Returns
+    -------
+    int or str
+        The number, or "never".
+    """
     return NEVER if np.isnan(steps) else int(steps)
 
 

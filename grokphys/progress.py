@@ -11,7 +11,24 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], what: str, unit: str, total: int | None = None) -> Iterator[Item]:
-    """Yield items under a bar with the name `what`; lines that are printed meanwhile appear above it."""
+    """Yield items under a progress bar; lines that are printed meanwhile appear above it.
+
+    Parameters
+    ----------
+    items : iterable
+        Items to yield.
+    what : str
+        Name of the bar.
+    unit : str
+        Name of one item.
+    total : int, optional
+        Number of items, if `items` has no length.
+
+    Yields
+    ------
+    object
+        Each item.
+    """
     with _bar(what, unit, len(items) if isinstance(items, Sized) else total) as bar:
         for item in items:
             yield item
@@ -20,7 +37,20 @@ def progress(items: Iterable[Item], what: str, unit: str, total: int | None = No
 
 @contextlib.contextmanager
 def stages(what: str, *names: str) -> Iterator[Callable[[], None]]:
-    """Show a bar of stages of unequal length, and yield a function to call when the next stage begins."""
+    """Show a bar of stages of unequal length, such as those of a demonstration.
+
+    Parameters
+    ----------
+    what : str
+        Name of the bar.
+    *names : str
+        Names of the stages, in their order.
+
+    Yields
+    ------
+    callable
+        Function without arguments to call when the next stage begins.
+    """
     left = iter(names)
     with _bar(what, "stage", len(names)) as bar:
 

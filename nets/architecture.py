@@ -348,7 +348,21 @@ def dense(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tens
 def _weights(
     initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Draw weights (inputs, outputs) as `torch.nn.Linear` does by default, or by the rule of that name."""
+    """Draw the weights of one layer.
+
+    Parameters
+    ----------
+    initialisation : str
+        "pytorch", the default of `torch.nn.Linear`, or one of PyTorch's rules, such as "kaiming_normal".
+    inputs, outputs : int
+        Widths of the layer.
+    generator : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (inputs, outputs)
+    """
     deviation = {
         "pytorch": (3 * inputs) ** -0.5,
         "kaiming_uniform": (2 / inputs) ** 0.5,

@@ -314,7 +314,7 @@ class Networks:
         return given.astype(np.int64 if whole else self.dtype)
 
     def _each(self, name: str, values: NDArray[Any], compute: Any) -> NDArray[Any]:
-        """Apply a function to the parameters and the values of each member in turn, and stack the results."""
+        """Apply a function to the parameters and the row of `values` of each member; stack the results."""
         import torch
 
         own = self._per_run(name, values)

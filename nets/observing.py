@@ -234,6 +234,10 @@ def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensembl
     ensemble : Ensemble
         Networks that are trained.
 
+    Returns
+    -------
+    dict of str to float
+
     Raises
     ------
     InputError

@@ -53,7 +53,27 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
 
 
 def place(name: str, value: Any, count: int) -> int:
-    """Return `value` as the index of one of `count` things, from 0 to ``count - 1``; refuse any other."""
+    """Return a number as the index of one of several things, which are counted from 0.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : object
+        What was given.
+    count : int
+        Number of things.
+
+    Returns
+    -------
+    int
+        Index from 0 to ``count - 1``.
+
+    Raises
+    ------
+    InputError
+        If `value` is not a whole number, or is out of this range.
+    """
     index = whole_number(name, value, 0)
     if index >= count:
         raise InputError(f"{name} must be at most {count - 1}, got {index}")
@@ -98,14 +118,50 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool; refuse everything but True and False, so that "no" or 0 is not misread."""
+    """Return a truth value as a bool, and refuse all others, so that "no" or 0 is not misread.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : object
+        What was given.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    InputError
+        If `value` is not True or False (of Python or NumPy).
+    """
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of the strings in `allowed`, and list these in the error otherwise."""
+    """Return a string if it is one of those that are allowed.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : object
+        What was given.
+    allowed : tuple of str
+        Strings that are allowed; the message lists them.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    InputError
+        If `value` is not among `allowed`.
+    """
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return str(value)

@@ -32,9 +32,26 @@ def goes_on(
     positions: NDArray[Any],
     observables: Mapping[str, NDArray[Any]],
 ) -> bool:
-    """Call `callback` with copies of one frame, and return whether the run is to continue.
+    """Call a callback with one frame, and return whether the run is to continue.
 
-    A callback ends the run by raising `StopIteration`. Without a callback every run continues.
+    Parameters
+    ----------
+    callback : callable or None
+        Function of (step, time, positions, observables), which ends the run by raising `StopIteration`.
+        Without it every run continues.
+    step : int
+        Number of the step.
+    time : float
+        Time of the frame.
+    positions : ndarray, shape (runs, tokens, dim)
+        Positions, of which the callback receives a copy.
+    observables : mapping of str to ndarray
+        Observables by name, each (runs, ...); the callback receives a new dict of the same arrays.
+
+    Returns
+    -------
+    bool
+        False if the callback has raised `StopIteration`.
     """
     try:
         if callback is not None:

@@ -204,6 +204,7 @@ class PairForces(Value):
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
+            Positions of all runs.
 
         Returns
         -------
@@ -225,6 +226,7 @@ class PairForces(Value):
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
+            Positions of all runs.
 
         Returns
         -------

@@ -75,7 +75,22 @@ def parent_seed(seed: Any) -> np.random.SeedSequence:
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """Return NumPy's default random generator for a seed, which may be an int or a `SeedSequence`."""
+    """Return NumPy's default random generator for a seed.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.SeedSequence
+        Seed; an int is shifted by `other_seeds`.
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Raises
+    ------
+    InputError
+        If `seed` is neither.
+    """
     return np.random.default_rng(parent_seed(seed))
 
 
@@ -115,7 +130,25 @@ def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSe
 
 
 def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
-    """Return the children of `seed` that have the given `numbers`, as a list of `SeedSequence`."""
+    """Return some of the children of a seed, from each of which one run is drawn.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.SeedSequence
+        Parent; an int is shifted by `other_seeds`.
+    numbers : iterable of int
+        Numbers of the children, from 0.
+
+    Returns
+    -------
+    list of numpy.random.SeedSequence
+        One child for each number, the same that ``SeedSequence.spawn`` would return at this place.
+
+    Raises
+    ------
+    InputError
+        If `seed` is neither.
+    """
     parent = parent_seed(seed)
     return [
         np.random.SeedSequence(
@@ -165,6 +198,7 @@ def describe_seed(seed: Any) -> int | dict[str, Any]:
     Parameters
     ----------
     seed : int or numpy.random.SeedSequence
+        Seed, as `simulate` takes it; an int is shifted by `other_seeds`.
 
     Returns
     -------

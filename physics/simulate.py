@@ -187,7 +187,24 @@ def simulate(
 
 
 def _overflow(system: System, positions: Array, step_size: float, at: int, end: int) -> str:
-    """Repeat the steps one by one, and return a sentence that names the step that overflows."""
+    """Find the step in which a state overflows, by repeating steps one by one.
+
+    Parameters
+    ----------
+    system : System
+        System that moves the points.
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions at the step `at`, which are overwritten.
+    step_size : float
+        Time of a step.
+    at, end : int
+        Number of the step before the first one to repeat, and of the last one.
+
+    Returns
+    -------
+    str
+        Sentence that names the step, and advises a smaller step size or smaller constants.
+    """
     while True:
         before = positions.copy()
         advance(system, positions, step_size, 1)

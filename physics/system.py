@@ -213,7 +213,25 @@ def starts(
 
 
 def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArray[Any]]]:
-    """Return the functions of ``system.measures`` that have these `names`, or refuse a name."""
+    """Return the quantities that a system measures on request.
+
+    Parameters
+    ----------
+    system : System
+        System, whose `measures` are functions by name.
+    names : str or sequence of str
+        Names of the quantities.
+
+    Returns
+    -------
+    dict of str to callable
+        Functions of positions (runs, tokens, dim) that return one value for each run.
+
+    Raises
+    ------
+    InputError
+        If the system has no measure of one of these names.
+    """
     offered = getattr(system, "measures", {})
     names = (names,) if isinstance(names, str) else tuple(names)
     if names and not offered:
@@ -233,6 +251,7 @@ def measured(
     measures : mapping of str to callable
         Requested quantities, as `measures_of` returns them.
     positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions of all runs.
 
     Returns
     -------
@@ -262,6 +281,7 @@ def careful_step(positions: Array, forces: Array) -> float:
     Parameters
     ----------
     positions, forces : ndarray of float64, shape (runs, tokens, dim)
+        Positions of all runs, and the forces on them.
 
     Returns
     -------

@@ -80,7 +80,27 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
 def signals_and_final(
     trajectory: Trajectory, megabytes: float = 32.0
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return the signals and the last frame (runs, tokens, dim) from one pass over a trajectory."""
+    """Return the signals and the last frame of a trajectory from one pass over it.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Trajectory of embeddings, in memory or in a file.
+    megabytes : float, default 32.0
+        Approximate size of the blocks that are read at a time.
+
+    Returns
+    -------
+    signals : ndarray of float64, shape (runs, frames, K)
+        Norm of the embedding at each frequency.
+    final : ndarray, shape (runs, tokens, dim)
+        Positions of the last frame.
+
+    Raises
+    ------
+    InputError
+        If a signal is NaN or infinite.
+    """
     parts, final = [], np.empty(0)
     for _, block in trajectory.blocks(megabytes):
         parts.append(_block_signals(block))

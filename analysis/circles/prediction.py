@@ -237,7 +237,9 @@ def _names(groups: Any, circles: Array) -> NDArray[Any]:
     if len(names) != len(circles) and len(names) and len(circles) % len(names) == 0:
         names = np.repeat(names, len(circles) // len(names))
     if names.shape != circles.shape:
-        raise InputError(f"groups must name one for each run or circle, got {len(names)} for {len(circles)}")
+        raise InputError(
+            f"groups must hold one name for each run or circle, got {len(names)} for {len(circles)} circles"
+        )
     return names
 
 
@@ -248,7 +250,7 @@ def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
 
 
 def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int) -> Array:
-    """Return the logistic coefficients with their bounds (2, 3); see `Fitness`."""
+    """Return the coefficients of a logistic regression with bounds, (2, 3); see `Fitness`."""
     generator = np.random.default_rng(seed)
     members = [np.flatnonzero(names == name) for name in np.unique(names)]
     estimate = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y).coef_[0]
@@ -295,7 +297,7 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     columns = {name: list(values) for name, values in parameters.items()}
     lengths = {name: len(values) for name, values in columns.items()}
     if found.ndim != 1 or any(n != len(found) for n in lengths.values()):
-        raise InputError(f"parameters must have {found.shape} entries as counts have, got {lengths}")
+        raise InputError(f"parameters must hold one value for each of the {found.size} counts, got {lengths}")
     keys = list(zip(*columns.values(), strict=True)) if columns else [()] * len(found)
     return [
         dict(zip(columns, key, strict=True)) | {"circles": mean(found[[other == key for other in keys]])}

@@ -169,8 +169,8 @@ def circles_of(
     if np.count_nonzero(window) < 2:
         end = "the last" if last is None else last
         raise InputError(
-            f"steps {first} to {end} must hold at least 2 frames, got {np.count_nonzero(window)} of the "
-            f"{len(steps)} between {steps[0]} and {steps[-1]}"
+            f"first and last must enclose at least 2 frames, got {np.count_nonzero(window)} from step "
+            f"{first} to {end}, of {len(steps)} from {steps[0]} to {steps[-1]}"
         )
     final = survives(fourier_signals(trajectory.final), factor=factor, threshold=threshold)
     return Circles(steps[window], np.asarray(values[:, window], np.float64), final)

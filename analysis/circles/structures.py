@@ -79,7 +79,19 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
 
 
 def structures_by(operation: Operation, final: Any) -> Structures:
-    """Return circles and imperfections of embeddings (runs, tokens, dim) for the classes of an operation."""
+    """Return circles and imperfections of embeddings for the classes of an operation.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation whose classes of pairs are counted.
+    final : array_like, shape (runs, tokens, dim)
+        Embeddings.
+
+    Returns
+    -------
+    Structures
+    """
     return structures(final, **class_options(operation))
 
 
@@ -87,6 +99,16 @@ def class_options(operation: Operation) -> dict[str, Any]:
     """Return the options of `physics.grid_imperfections` for the classes of an operation.
 
     Plain addition is treated as addition modulo a number that exceeds every sum.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation whose classes of pairs are counted.
+
+    Returns
+    -------
+    dict
+        Either a `group` or a `modulus`.
     """
     if operation.group is not None:
         return {"group": operation.group}
@@ -94,7 +116,18 @@ def class_options(operation: Operation) -> dict[str, Any]:
 
 
 def class_names(operation: Operation) -> str:
-    """Describe the classes of pairs in words, such as "i + j mod 17"."""
+    """Describe the classes of pairs of an operation in words.
+
+    Parameters
+    ----------
+    operation : Operation
+        Operation.
+
+    Returns
+    -------
+    str
+        Such as "i + j mod 17" or "products in S_3".
+    """
     if operation.group is not None:
         return f"products in {operation.group.name}"
     return "i + j" if operation.modulus is None else f"i + j mod {operation.modulus}"

@@ -28,7 +28,15 @@ WINDOW, MOVES = 1.25, 8
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Positions (runs, frames, tokens, dim) of one ensemble over times (frames,) that start at 0."""
+    """Positions of one ensemble over time.
+
+    Attributes
+    ----------
+    positions : ndarray, shape (runs, frames, tokens, dim)
+        Positions at each frame.
+    times : ndarray of float64, shape (frames,)
+        Times of the frames; the first one is 0.
+    """
 
     positions: NDArray[Any]
     times: Array
@@ -229,7 +237,17 @@ def compare_motion(
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
-    """Runs of two ensembles, matched row by row, with the rule by which their frames are compared."""
+    """Runs of two ensembles, matched row by row, with the rule by which their frames are compared.
+
+    Attributes
+    ----------
+    first, second : Paths
+        Paths of both ensembles, of which row k are the runs of pair k.
+    symmetry : Symmetry
+        Relabelings of the tokens to search.
+    states : bool
+        Whether positions are states that are compared as they are, rather than shapes.
+    """
 
     first: Paths
     second: Paths
@@ -264,7 +282,20 @@ class _Beside:
 
 
 def relative_error(a: Array, b: Array) -> Array:
-    """Return the squared distance of states (…, N, D) relative to the variance of the second, 1 - R²."""
+    """Return the squared distance of states relative to the variance of the second, which is 1 - R².
+
+    Parameters
+    ----------
+    a : ndarray of float64, shape (..., N, D)
+        Predicted states.
+    b : ndarray of float64, shape (..., N, D)
+        True states.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        NaN where all points of `b` coincide.
+    """
     spread = np.sum((b - b.mean(axis=-2, keepdims=True)) ** 2, axis=(-2, -1))
     missed = np.sum((a - b) ** 2, axis=(-2, -1))
     return np.asarray(missed / np.where(spread > 0, spread, np.nan))
@@ -310,7 +341,22 @@ def _spread(times: Array) -> Array:
 
 
 def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
-    """Return the best of some factors, given by their logarithms, with its interval."""
+    """Return the best of some time factors, with its interval by resampling pairs.
+
+    Parameters
+    ----------
+    beside : _Beside
+        Pairs of runs.
+    times : ndarray of float64, shape (frames,)
+        Times of the second ensemble at which both are compared.
+    logarithms : ndarray of float64, shape (n,)
+        Logarithms of the factors τ to try.
+
+    Returns
+    -------
+    Interval
+        Factor of the least mean error; NaN if no pair can be compared at all factors.
+    """
     errors = np.stack(
         [beside.errors(np.tile(times * tau, (beside.runs, 1)), times)[1] for tau in np.exp(logarithms)],
         axis=1,

@@ -71,7 +71,26 @@ class Shapes:
 
 
 class Parts:
-    """Computes the parts of a comparison, and keeps notes on what was omitted."""
+    """Computes the parts of a comparison, and keeps notes on what was omitted.
+
+    Parameters
+    ----------
+    first, second : EnsembleOf
+        Ensembles to compare.
+    names : pair of str
+        Their names in the notes.
+    states : bool or None
+        Whether positions are compared as states rather than as shapes; None lets the ensembles decide.
+    symmetry : Symmetry or None
+        Relabelings to search; None stands for those of both problems.
+    most_pairs : int, default MOST_PAIRS
+        Largest number of pairs of runs whose motion is compared.
+
+    Raises
+    ------
+    InputError
+        If states differ in the number of tokens or of axes.
+    """
 
     def __init__(
         self,
@@ -104,7 +123,22 @@ class Parts:
         self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
 
     def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
-        """Note that shapes of different numbers of tokens are not compared, or refuse a request for it."""
+        """Note that shapes of different numbers of tokens are not compared.
+
+        Parameters
+        ----------
+        paired : bool or None
+            What was asked for; only False or None is possible.
+        align : str
+            What was asked for; only "auto" or "none" is possible.
+        symmetry : Symmetry or None
+            What was asked for; only None is possible.
+
+        Raises
+        ------
+        InputError
+            If something else was asked for.
+        """
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
         for name, asked, allowed in (
             ("paired", paired, "False"),
@@ -174,8 +208,8 @@ class Parts:
         if paired and not same:
             others = ", which are not the same runs" if first.runs == second.runs else ""
             raise InputError(
-                f"paired needs as many runs of both that are finite, got {first.runs} and {second.runs}"
-                f"{others}"
+                f"paired must be False unless the same runs of both are finite, got {first.runs} and "
+                f"{second.runs} finite runs{others}"
             )
         if paired is None:
             paired = same and self._same_starts()
@@ -253,13 +287,13 @@ class Parts:
         align = ("scaling" if together else "ends") if align == "auto" else align
         if align not in (*ALIGNMENTS, *common):
             raise InputError(
-                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or what both have "
+                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or a quantity of both "
                 f"({', '.join(common)}), got {align!r}"
             )
         if align == "scaling" and not together:
             raise InputError(
-                "align 'scaling' needs runs that start alike, and these do not; use "
-                "'ends', 'none', or an observable"
+                "align must be 'ends', 'none' or a quantity of both for runs that do not start from the same "
+                "shapes, got 'scaling'"
             )
         if times[0] is None or times[1] is None:
             self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
@@ -293,7 +327,9 @@ class Parts:
         for one, runs, clock in zip((self.first, self.second), rows, times, strict=True):
             series = one.series(name, runs)
             if series is None:
-                raise InputError(f"align must name what {one.name} has over time, got {name!r}")
+                raise InputError(
+                    f"align must name a quantity that {one.name} has at two frames, got {name!r}"
+                )
             curves.append(np.array([np.interp(clock, series[1], values) for values in series[0]]))
         return curves[0], curves[1]
 
@@ -331,8 +367,8 @@ class Parts:
             if name not in shared | measured:
                 if thresholds is not None:
                     raise InputError(
-                        f"thresholds must name what both have ({', '.join(sorted(shared | measured))}), got "
-                        f"{name!r}"
+                        f"thresholds must name quantities of both ({', '.join(sorted(shared | measured))}), "
+                        f"got {name!r}"
                     )
                 continue
             first, second = (one.onsets(name, value) for one in ensembles)

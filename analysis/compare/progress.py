@@ -15,7 +15,18 @@ RESAMPLES = 500
 
 
 def monotone(values: Array) -> Array:
-    """Return the nearest monotone curve to values (frames,), which rises or falls as their ends do."""
+    """Return the nearest monotone curve, in the sense of least squares.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (frames,)
+        Curve to approximate.
+
+    Returns
+    -------
+    ndarray of float64, shape (frames,)
+        A curve that rises if the last value is at least the first one, and falls otherwise.
+    """
     rising = bool(values[-1] >= values[0])
     return np.asarray(isotonic_regression(values, increasing=rising).x)
 
@@ -81,7 +92,18 @@ def by_progress(
 
 
 def frame_mean(errors: Array) -> Array:
-    """Return the mean of errors (…, frames) over the frames with a counterpart; NaN if none has one."""
+    """Return the mean of errors over those frames that have a counterpart.
+
+    Parameters
+    ----------
+    errors : ndarray of float64, shape (..., frames)
+        Errors; NaN for a frame without a counterpart.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        Mean; NaN if no frame has a counterpart.
+    """
     sound = np.isfinite(errors)
     count = sound.sum(axis=-1)
     total = np.where(sound, errors, 0).sum(axis=-1)

@@ -96,16 +96,44 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
 
 
 def disparity(a: Array, b: Array) -> Array:
-    """Return the Procrustes disparity (…) of standard shapes (…, N, D) without relabeling; NaN stays NaN."""
+    """Return the Procrustes disparity of standard shapes without relabeling.
+
+    Parameters
+    ----------
+    a, b : ndarray of float64, shape (..., N, D)
+        Shapes as `standard_pair` returns them.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        From 0 to 1; NaN where a shape holds NaN.
+    """
     sound = np.isfinite(a).all(axis=(-2, -1)) & np.isfinite(b).all(axis=(-2, -1))
     overlap = np.swapaxes(np.nan_to_num(a), -1, -2) @ np.nan_to_num(b)
     return np.where(sound, np.clip(1 - _nuclear(overlap) ** 2, 0, 1), np.nan)
 
 
 def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
-    """Align `shape` (N, D) with `target` (N, D) by scaling, rotation, reflection and a permutation (N,).
+    """Align one shape with another by translation, scaling, rotation, reflection and a permutation.
 
-    Both have the same dimension. The result has the place and the size of `target`.
+    Parameters
+    ----------
+    shape : array_like, shape (N, D)
+        Shape to move.
+    target : array_like, shape (N, D)
+        Shape of the same dimension.
+    permutation : array_like of int, shape (N,), optional
+        Relabeling: row i of the result is made of row ``permutation[i]`` of `shape`.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, D)
+        The shape in the place and at the size of `target` at which the squared distance is smallest.
+
+    Raises
+    ------
+    InputError
+        If a shape is not a finite array (N, D).
     """
     a, b = point_sets("shape", shape), point_sets("target", target)
     a = a if permutation is None else a[np.asarray(permutation)]
@@ -115,7 +143,23 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
-    """Return two sets of shapes (…, N, D) centered, of unit norm, and padded with zeros to one dimension."""
+    """Return two sets of shapes that are centered, of unit norm, and padded with zeros to one dimension.
+
+    Parameters
+    ----------
+    first, second : array_like, shape (..., N, D)
+        Shapes with the same number of tokens N; D may differ.
+
+    Returns
+    -------
+    tuple of ndarray of float64
+        Both sets, with the larger D.
+
+    Raises
+    ------
+    InputError
+        If the numbers of tokens differ, or all tokens of a shape coincide.
+    """
     names = ("first", "second")
     a, b = (point_sets(name, array) for name, array in zip(names, (first, second), strict=True))
     if a.shape[-2] != b.shape[-2]:
@@ -132,9 +176,19 @@ def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
 
 
 def standard(shapes: Array, dim: int) -> Array:
-    """Center shapes, scale them to unit norm, and pad them with zeros to `dim` axes.
+    """Center shapes, scale them to unit norm, and pad them with zeros.
 
-    A shape whose tokens all coincide becomes NaN.
+    Parameters
+    ----------
+    shapes : ndarray of float64, shape (..., N, D)
+        Shapes.
+    dim : int
+        Number of axes of the result, at least D.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., N, dim)
+        A shape whose tokens all coincide becomes NaN.
     """
     array = shapes - shapes.mean(axis=-2, keepdims=True)
     norm = np.sqrt(np.sum(array**2, axis=(-2, -1), keepdims=True))

@@ -165,8 +165,8 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
         found = Symmetry("reversal", np.array([np.arange(p), np.arange(p)[::-1]]))
     else:
         raise InputError(
-            f"theory must add modulo its {p} tokens, or not modulo, for its relabelings, got "
-            f"{operation.modulus}"
+            f"theory must be addition modulo its {p} tokens, or without a modulus, to have relabelings, got "
+            f"the modulus {operation.modulus}"
         )
     return found if pairs is None else _stabiliser(found, operation, pairs)
 
@@ -210,7 +210,21 @@ def automorphisms(group: Any) -> Permutations:
 
 
 def _stabiliser(symmetry: Symmetry, operation: Operation, pairs: Any) -> Symmetry:
-    """Return the relabelings that map a training set onto itself."""
+    """Return the relabelings that map a training set onto itself.
+
+    Parameters
+    ----------
+    symmetry : Symmetry
+        Relabelings of the operation.
+    operation : Operation
+        Operation whose samples are trained on.
+    pairs : array_like of int, shape (n, 2)
+        Training set.
+
+    Returns
+    -------
+    Symmetry
+    """
     mask = operation.mask(pairs)
     if mask.all():
         return symmetry

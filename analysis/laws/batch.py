@@ -213,7 +213,28 @@ def fit_batch(
 
 
 def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Signals]:
-    """Return the signals of all runs of a batch between two steps; see `fit_batch`."""
+    """Return the signals of all runs of a batch between two steps.
+
+    Parameters
+    ----------
+    batch : Trajectory, Signals, or sequence of these
+        Runs, as `fit_batch` takes them.
+    first : int, default 0
+        First step, for trajectories.
+    last : int or None, default 1000
+        Last step, for trajectories; None stands for the last frame.
+
+    Returns
+    -------
+    list of Signals
+        One for each run.
+
+    Raises
+    ------
+    InputError
+        If the batch is empty or holds something else, or runs differ in the number of frequencies, or are not
+        finite.
+    """
     parts = list(batch) if isinstance(batch, Sequence) else [batch]
     if not parts:
         raise InputError("batch must hold at least one run, got none")

@@ -339,7 +339,19 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
 
 
 def augmented(A: Array, b: Array) -> Array:
-    """Return ``[[A, b], [0, 0]]``, whose exponential contains the flow."""
+    """Return the matrix ``[[A, b], [0, 0]]``, whose exponential contains the flow of dx/dt = A x + b.
+
+    Parameters
+    ----------
+    A : ndarray of float64, shape (K, K)
+        Matrix of the law.
+    b : ndarray of float64, shape (K,)
+        Constant term.
+
+    Returns
+    -------
+    ndarray of float64, shape (K + 1, K + 1)
+    """
     matrix = np.zeros((len(b) + 1, len(b) + 1))
     matrix[:-1, :-1], matrix[:-1, -1] = A, b
     return matrix

@@ -97,7 +97,26 @@ class LassoSolution:
 def solve(
     moments: Moments, alpha: Array, *, l1_ratio: float = 1.0, max_iter: int = 100_000, tol: float = 1e-8
 ) -> LassoSolution:
-    """Solve all problems. `alpha` (T, P) is greater than 0 and decreases along each row, which is a path."""
+    """Solve all problems of a regression with L1 and L2 penalties, by coordinate descent.
+
+    Parameters
+    ----------
+    moments : Moments
+        Moments of m regressions with T targets and K features.
+    alpha : ndarray of float64, shape (1, P) or (T, P)
+        Penalties, greater than 0, which decrease along each row. Each row is a path, on which a solution
+        starts from the previous one.
+    l1_ratio : float, default 1.0
+        Share of the L1 penalty.
+    max_iter : int, default 100_000
+        Largest number of sweeps for each problem.
+    tol : float, default 1e-8
+        Duality gap, relative to the variance of the target, at which a solution has converged.
+
+    Returns
+    -------
+    LassoSolution
+    """
     m, targets, features = moments.cross.shape
     alpha = np.ascontiguousarray(np.broadcast_to(alpha, (targets, alpha.shape[1])))
     points = alpha.shape[1]
@@ -187,7 +206,22 @@ def batch_lasso(
 
 
 def ratio(l1_ratio: float) -> float:
-    """Return a checked `l1_ratio`, which is greater than 0 and at most 1."""
+    """Return a checked share of the L1 penalty in the elastic net.
+
+    Parameters
+    ----------
+    l1_ratio : float
+        What was given.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        If it is not a number that is greater than 0 and at most 1.
+    """
     l1_ratio = number("l1_ratio", l1_ratio, above=0.0)
     if l1_ratio > 1:
         raise InputError(f"l1_ratio must be greater than 0 and at most 1, got {l1_ratio:g}")
@@ -195,6 +229,23 @@ def ratio(l1_ratio: float) -> float:
 
 
 def path(moments: Moments, l1_ratio: float, points: int = 60, depth: float = 1e-4) -> Array:
-    """Return decreasing penalties (T, points), from the smallest one at which all coefficients are 0."""
+    """Return decreasing penalties, from the smallest one at which all coefficients are 0.
+
+    Parameters
+    ----------
+    moments : Moments
+        Moments of the regression; the first problem decides.
+    l1_ratio : float
+        Share of the L1 penalty, greater than 0 and at most 1.
+    points : int, default 60
+        Number of penalties.
+    depth : float, default 1e-4
+        Last penalty, relative to the first one.
+
+    Returns
+    -------
+    ndarray of float64, shape (T, points)
+        Penalties for each target, spaced geometrically.
+    """
     strongest = np.maximum(np.abs(moments.cross[0]).max(axis=1), np.finfo(float).tiny) / l1_ratio
     return np.asarray(strongest[:, None] * np.geomspace(1, depth, points))

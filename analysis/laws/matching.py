@@ -67,11 +67,14 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     values = sum(x.size for _, x in pieces)
     unknowns = size * (size + 1 + len(pieces))
     if values < unknowns:
-        raise InputError(f"signals must hold as many values as unknowns, got {values} for {unknowns}")
+        raise InputError(
+            f"signals must hold at least as many values as unknowns, got {values} for {unknowns}"
+        )
     if 8 * values * unknowns > MEMORY:
         raise InputError(
-            f"signals are too large to match, got {size} components and {values} values, whose Jacobian "
-            f"takes {8 * values * unknowns / 2**30:.1f} GiB; thin them, or use fit_trajectories"
+            f"signals must have a Jacobian of at most {MEMORY / 2**30:.3g} GiB, got {size} components and "
+            f"{values} values with one of {8 * values * unknowns / 2**30:.1f} GiB; thin them, or use "
+            "fit_trajectories"
         )
     clocks = [t - t[0] for t, _ in pieces]
     truth = [x for _, x in pieces]
@@ -114,7 +117,21 @@ def _say_what_is_open(jacobian: Array) -> None:
 
 
 def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
-    """Return the fitted law with its scores."""
+    """Return a fitted law with its scores.
+
+    Parameters
+    ----------
+    A, b : ndarray of float64, shape (K, K), (K,)
+        Matrix and constant term of dx/dt = A x + b.
+    pieces : list of tuple
+        Times (frames,) and signals (frames, K) of each trajectory.
+    converged : bool
+        Whether the fit has converged.
+
+    Returns
+    -------
+    ODEFit
+    """
     pairs = differences(pieces, "generator")
     states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
     size = len(b)
@@ -161,7 +178,23 @@ def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
 
 
 def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
-    """Return the weighted differences between the solutions and the data, as one vector."""
+    """Return the weighted differences between the solutions and the data, as one vector.
+
+    Parameters
+    ----------
+    theta : ndarray of float64, shape (unknowns,)
+        All unknowns, which `_unpack` separates.
+    clocks : list of ndarray, shape (frames,)
+        Times of each trajectory.
+    truth : list of ndarray, shape (frames, K)
+        Signals of each trajectory.
+    weights : ndarray of float64, shape (K,)
+        Weight of each component.
+
+    Returns
+    -------
+    ndarray of float64, shape (values,)
+    """
     size = len(weights)
     A, b, starts = _unpack(theta, size)
     values, V = np.linalg.eig(augmented(A, b))
@@ -178,7 +211,10 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
 
 
 def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
-    """Return the derivatives of the residuals by divided differences of the exponential (Daleckii-Krein)."""
+    """Return the derivatives of `_residuals`, whose arguments it takes, with respect to the unknowns.
+
+    They are found by divided differences of the exponential (Daleckii-Krein).
+    """
     size = len(weights)
     A, b, starts = _unpack(theta, size)
     M = augmented(A, b)

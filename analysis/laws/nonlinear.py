@@ -169,7 +169,18 @@ def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
 
 
 def term_name(term: Term) -> str:
-    """Return the name of a term, such as ``x² m₁``."""
+    """Return the name of a term, such as ``x² m₁``.
+
+    Parameters
+    ----------
+    term : tuple of int
+        Power of x, and then the powers of the means m₁, m₂, ….
+
+    Returns
+    -------
+    str
+        "1" if all powers are 0.
+    """
     raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
     lowered = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
     parts = []

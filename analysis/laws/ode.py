@@ -366,8 +366,8 @@ def _say_what_is_poor(states: Array, penalty: str | None) -> None:
     if len(states) < unknowns:
         if penalty is None:
             raise InputError(
-                f"least squares needs as many changes as unknowns, got {len(states)} changes for {unknowns} "
-                "unknowns of each target; give more frames or a penalty"
+                f"signals must hold at least as many changes as unknowns for least squares, got "
+                f"{len(states)} changes for {unknowns} unknowns of each target; give more frames or a penalty"
             )
         warnings.warn(
             f"{len(states)} changes for {unknowns} unknowns of each target: only the penalty chooses among "

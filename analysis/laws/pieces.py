@@ -84,28 +84,72 @@ def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
 
 
 def unit(pieces: Pieces) -> float:
-    """Return the common spacing of all frames, or refuse frames that are not equally spaced."""
+    """Return the common spacing of all frames.
+
+    Parameters
+    ----------
+    pieces : list of tuple
+        Times (frames,) and signals (frames, K) of each trajectory.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        If frames are not equally spaced, or trajectories have different spacings.
+    """
     for t, _ in pieces:
         spacing = np.diff(t)
         if np.ptp(spacing) > 1e-9 * spacing.max():
             raise InputError(
-                "an increment map needs frames that are equally far apart, got spacings from "
+                "times must be equally spaced for an increment map, got spacings from "
                 f'{spacing.min():g} to {spacing.max():g}; choose other steps or kind="generator"'
             )
     units = {float(f"{(t[1] - t[0]):.9g}") for t, _ in pieces}
     if len(units) > 1:
-        raise InputError(f"an increment map needs one time step for all trajectories, got {sorted(units)}")
+        raise InputError(
+            f"times must have one spacing in all trajectories for an increment map, got {sorted(units)}"
+        )
     return units.pop()
 
 
 def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
-    """Return the times since the first frame: in steps for an increment map, otherwise in units of time."""
+    """Return the times of a trajectory since its first frame, in the unit of a law.
+
+    Parameters
+    ----------
+    piece : tuple of ndarray
+        Times (frames,) and signals (frames, K).
+    kind : {"increment", "generator"}
+        Kind of the law: an increment map counts steps, and a generator has units of time.
+
+    Returns
+    -------
+    ndarray of float64, shape (frames,)
+    """
     t, x = piece
     return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
 
 
 def whole_steps(clock: Array) -> NDArray[np.int64]:
-    """Return times in steps as whole numbers of at least 0, or refuse them."""
+    """Return times in steps as whole numbers.
+
+    Parameters
+    ----------
+    clock : ndarray of float64, shape (n,)
+        Times in steps.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a time is negative or not a whole number.
+    """
     whole = np.rint(clock).astype(np.int64)
     if np.any(whole != clock) or np.any(whole < 0):
         raise InputError(
@@ -116,9 +160,21 @@ def whole_steps(clock: Array) -> NDArray[np.int64]:
 
 
 def r_squared(truth: Array, predicted: Array) -> float:
-    """Return R² averaged over components; NaN for fewer than two rows, -inf if a prediction overflows.
+    """Return the coefficient of determination R², averaged over components.
 
     Components without variance count only if they are predicted wrongly, as in scikit-learn.
+
+    Parameters
+    ----------
+    truth : ndarray of float64, shape (n, K)
+        Measured values.
+    predicted : ndarray of float64, shape (n, K)
+        Predicted values.
+
+    Returns
+    -------
+    float
+        At most 1; NaN for fewer than two rows, and -inf if a prediction overflows.
     """
     from sklearn.metrics import r2_score
 

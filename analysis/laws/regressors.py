@@ -183,7 +183,11 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return solve(moments, alpha, l1_ratio=self._ratio, max_iter=self.max_iter, tol=self.tol)
 
     def _choose(self, alpha: float | str, X: Array, Y: Array, moments: Moments, groups: Any) -> Array:
-        """Return the penalty of every target, (targets,)."""
+        """Return the penalty of every target, (targets,).
+
+        `alpha` is a number or one of `CRITERIA`; `X` (samples, K) and `Y` (samples, T) are the data,
+        `moments` are theirs, and `groups` (samples,) are the trajectories of the rows, or None.
+        """
         if not isinstance(alpha, str):
             return np.full(Y.shape[1], alpha)
         candidates = path(moments, self._ratio)
@@ -194,7 +198,11 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(candidates[np.arange(len(candidates)), cost.argmin(axis=1)])
 
     def _information(self, name: str, samples: int, moments: Moments, candidates: Array) -> Array:
-        """Return the information criterion of each penalty, (targets, candidates)."""
+        """Return an information criterion of each penalty, (targets, candidates).
+
+        `name` is "aic" or "bic", `samples` is the number of rows, `moments` are those of the data, and
+        `candidates` (targets, candidates) are the penalties.
+        """
         if samples <= moments.gram.shape[1] + 1:
             raise InputError(
                 f"alpha={name!r} needs more samples than unknowns, got {samples} samples for "
@@ -208,7 +216,11 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(samples * np.log(np.maximum(rest, floor)) + each * np.count_nonzero(w, axis=2))
 
     def _left_out(self, X: Array, Y: Array, candidates: Array, groups: Any) -> Array:
-        """Return the sums of squared errors on rows that were left out, (targets, candidates)."""
+        """Return the sums of squared errors on rows that were left out, (targets, candidates).
+
+        `X` (samples, K) and `Y` (samples, T) are the data, and `candidates` the penalties. If `groups`
+        (samples,) name several trajectories, whole ones are left out, and otherwise later rows.
+        """
         count = 0 if groups is None else len(np.unique(groups))
         if count > 1:
             folds = GroupKFold(min(self.cv, count)).split(X, Y, groups)

@@ -15,7 +15,17 @@ _majority = lru_cache(1024)(Majority)
 
 
 class Run(NamedTuple):
-    """A run of a cell: its number, its steps to fitting and generalizing (NaN for never), and its phase."""
+    """A run of a cell.
+
+    Attributes
+    ----------
+    number : int
+        Number of the run, which decides its random numbers.
+    train_steps, validation_steps : float
+        Steps after which it fits the training data, and generalizes; NaN for never.
+    phase : str
+        Its phase, one of `PHASES`.
+    """
 
     number: int
     train_steps: float

@@ -320,7 +320,7 @@ def phase_diagram(
 
 
 def _cell(x: Axis, y: Axis, spans: tuple[Span, Span], level: int) -> Cell:
-    """Return a new cell without runs."""
+    """Return a new cell without runs, at `spans` of the axes `x` and `y`, that was divided `level` times."""
     return Cell(*spans, (x.point(spans[0]), y.point(spans[1])), level)
 
 

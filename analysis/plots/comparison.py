@@ -277,7 +277,10 @@ def typical_pair(motion: Motion) -> int:
 
 
 def _lines(comparison: Comparison, times: Any, left: Any, right: Any) -> Panels:
-    """Draw embeddings of one dimension over time, one panel for each ensemble."""
+    """Draw embeddings of one dimension over time, one panel for each ensemble.
+
+    `left` and `right` (frames, tokens) are those of the two ensembles, at the times `times` (frames,).
+    """
     ylabel = "state"
     if comparison.shapes is not None:
         moved = [aligned(a[:, None], b[:, None])[:, 0] for a, b in zip(left, right, strict=True)]

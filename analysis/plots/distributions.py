@@ -133,7 +133,7 @@ def show_effects(
 
 
 def _bar(ax: Axes, y: float, value: Interval, **looks: Any) -> None:
-    """Draw an estimate with its interval, or nothing if there is no estimate."""
+    """Draw an estimate with its interval at the height `y`, or nothing if there is no estimate."""
     if np.isfinite(value.estimate):
         ends = [[value.estimate - value.low], [value.high - value.estimate]]
         ax.errorbar(value.estimate, y, xerr=ends, capsize=3, **looks)

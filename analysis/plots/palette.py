@@ -103,7 +103,18 @@ def graded_colors(count: int) -> NDArray[np.float64]:
 
 
 def ink_on(color: NDArray[np.float64]) -> str:
-    """Return "black" or "white", whichever is easier to read on a color (red, green, blue, …)."""
+    """Return the color of text that is easier to read on a background.
+
+    Parameters
+    ----------
+    color : array_like, shape (3,) or (4,)
+        Background: red, green and blue from 0 to 1, and possibly the opacity.
+
+    Returns
+    -------
+    str
+        "black" or "white".
+    """
     return "black" if float(np.asarray(color)[:3] @ (0.30, 0.59, 0.11)) > 0.5 else "white"
 
 

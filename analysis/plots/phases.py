@@ -66,7 +66,7 @@ def show_phases(
 
 
 def _draw(diagram: PhaseDiagram, cell: Cell, ax: Axes) -> None:
-    """Draw one cell."""
+    """Draw one cell of a diagram as a rectangle in the color of its phase, hatched if it is undecided."""
     left, right = map(diagram.x.value, cell.x)
     low, high = map(diagram.y.value, cell.y)
     box = (left, low), right - left, high - low

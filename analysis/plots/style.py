@@ -54,7 +54,18 @@ def style(width: float | None = None) -> Iterator[None]:
 
 
 def points(size: float) -> float:
-    """Return the size to draw with for a given size in print, both in points."""
+    """Return the size to draw with for a given size in print.
+
+    Parameters
+    ----------
+    size : float
+        Size in print, in points.
+
+    Returns
+    -------
+    float
+        Size in points, which is larger if the figure will be reduced in print.
+    """
     return size * _enlarged.get()
 
 
@@ -78,7 +89,17 @@ def _figure_of(ax: Axes) -> Figure:
 
 
 def axes_of(ax: Axes | None) -> Axes:
-    """Return `ax`, or new axes."""
+    """Return the axes on which to draw.
+
+    Parameters
+    ----------
+    ax : Axes or None
+        Axes that were given; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+    """
     return plt.subplots()[1] if ax is None else ax
 
 

@@ -312,8 +312,18 @@ def bootstrap(
 def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     """Return the two-sided p-value of the difference of the means, over permutations of the labels.
 
-    If there are at most 4000 permutations, all of them are used, and the result is exact. Otherwise 4000 are
-    drawn and the observed one is added, so that the result is never 0. It is NaN if a sample is empty.
+    Parameters
+    ----------
+    first, second : array_like, shape (n,), (m,)
+        Samples.
+    seed : int, default 0
+        Seed of the permutations that are drawn.
+
+    Returns
+    -------
+    float
+        Exact if there are at most 4000 permutations. Otherwise 4000 are drawn and the observed one is added,
+        so that the result is never 0. It is NaN if a sample is empty.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if not len(x) or not len(y):

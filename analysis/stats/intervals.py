@@ -129,7 +129,17 @@ def readable(value: float, digits: int = 3) -> str:
 
 
 def plain(value: float) -> str:
-    """Return a number to three significant digits, without zeros at the end of its decimals."""
+    """Return a number to three significant digits, without zeros at the end of its decimals.
+
+    Parameters
+    ----------
+    value : float
+        Number to write; NaN and infinity are allowed.
+
+    Returns
+    -------
+    str
+    """
     text, times, power = readable(value).partition(" × ")
     return (text.rstrip("0").rstrip(".") if "." in text else text) + times + power
 
@@ -268,7 +278,19 @@ def holm(p_values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def is_shown(adjusted_p_value: float, p_value: float) -> bool:
-    """Return whether a test rejects at 5 %, by Holm's p-value if there is one, otherwise by its own."""
+    """Return whether a test rejects at 5 %.
+
+    Parameters
+    ----------
+    adjusted_p_value : float
+        Holm's p-value; NaN if there is none.
+    p_value : float
+        P-value of the test itself, which decides if there is no other.
+
+    Returns
+    -------
+    bool
+    """
     decisive = p_value if math.isnan(adjusted_p_value) else adjusted_p_value
     return decisive < 1 - CONFIDENCE
 
@@ -310,7 +332,11 @@ def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
 
 
 def _jackknifed(x: Any, y: Any, groups: Any, found: float) -> tuple[float, float]:
-    """Return the ends of the interval of a correlation by leaving out one group after the other."""
+    """Return the ends of the interval of a correlation, by leaving out one group after the other.
+
+    `x` and `y` (n,) are the values, `groups` (n,) names their groups, and `found` is the correlation of all.
+    The ends are NaN for fewer than three groups, or if all values without one of them are equal.
+    """
     names = np.unique(groups)
     kept = [groups != name for name in names]
     if len(names) < 3 or any(np.ptp(x[one]) == 0 or np.ptp(y[one]) == 0 for one in kept):

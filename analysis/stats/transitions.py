@@ -271,7 +271,7 @@ def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space:
 
 
 def _log_probability(r: Array, centre: float, width: float, shape: float) -> Array:
-    """Return log P(r)."""
+    """Return log P(r) at the values `r` (n,), for a transition with this center, width and shape."""
     return _with_slopes(r, centre, width, shape)[0]
 
 

@@ -78,9 +78,9 @@ class Plan:
         Number of rounds in which the contenders are timed in turn.
     checked : dict of str to Model
         Models by name, for which the devices are compared.
-    timed, members
+    timed, members : tuple of str, tuple of int
         Names of the models whose steps are timed, and sizes of their ensembles.
-    trained, networks, steps
+    trained, networks, steps : str, int, int
         Name of the model that is trained at the paper's setting, its number of members, and the last step.
     chunks : tuple of int
         Numbers of members at a time for which the memory is measured.

@@ -10,7 +10,17 @@ LEARNING_RATE, WEIGHT_DECAY = 0.01, 0.5
 
 
 def agreement_table(rows: list[Row]) -> Table:
-    """Return the rows of the part "agreement" as a table: differences between the devices."""
+    """Return the differences between the devices as a table.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows of the part "agreement".
+
+    Returns
+    -------
+    Table
+    """
     return table(
         f"Against the CPU after {FEW} and {MANY} steps: in float64 the largest difference of a parameter or "
         f"a loss, at most\n{BOUNDS['float64']:.0e} after {FEW}; in float32 that of a loss, or the relative "
@@ -31,7 +41,17 @@ def agreement_table(rows: list[Row]) -> Table:
 
 
 def steps_table(rows: list[Row]) -> Table:
-    """Return the rows of the part "steps" as a table: the time of a step, relative to the references."""
+    """Return the time of a step, relative to the references, as a table.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows of the part "steps".
+
+    Returns
+    -------
+    Table
+    """
     return table(
         "A step of all members, and how many times as long others take: median [least, most] of rounds.\n"
         "The loop is plain PyTorch on the device, one member after the other: the time of one, times all.",
@@ -48,7 +68,17 @@ def steps_table(rows: list[Row]) -> Table:
 
 
 def memory_table(rows: list[Row]) -> Table:
-    """Return the rows of the part "memory" as a table: memory by the number of members at a time."""
+    """Return the memory by the number of members at a time as a table.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows of the part "memory".
+
+    Returns
+    -------
+    Table
+    """
     return table(
         "Memory by the members whose activations exist at a time, and a step of all of them.",
         rows,
@@ -64,7 +94,17 @@ def memory_table(rows: list[Row]) -> Table:
 
 
 def training_table(rows: list[Row]) -> Table:
-    """Return the rows of the part "training" as a table: accuracies and circles over the steps."""
+    """Return accuracies and circles over the steps as a table.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows of the part "training".
+
+    Returns
+    -------
+    Table
+    """
     return table(
         f"Networks trained at learning rate {LEARNING_RATE:g} and weight decay {WEIGHT_DECAY:g} on 80 % of "
         "the pairs; means with 95 % intervals.",

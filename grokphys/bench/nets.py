@@ -291,7 +291,11 @@ def _product_rate(rounds: int) -> float:
 
 
 def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
-    """Return how many times as long a training takes on one core as on all cores."""
+    """Return how many times as long a training takes on one core as on all cores.
+
+    `name` is that of one of `_ensembles`, whose number of steps `part` divides, and `rounds` is how often
+    each is timed.
+    """
     options, threads = _ensembles(part)[name], numba.get_num_threads()
     call = partial(_train, options), 1
     took = in_turn(

@@ -294,9 +294,17 @@ def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
 
 
 def analyze_rows(files: int) -> list[Row]:
-    """Time `grokphys analyze` on files of float32 frames (200, 59, 128), and compare with reading them.
+    """Time `grokphys analyze` on files, and compare it with only reading them.
 
-    `files` is the number of files.
+    Parameters
+    ----------
+    files : int
+        Number of files, each of float32 frames (200, 59, 128).
+
+    Returns
+    -------
+    list of dict
+        Rows of a table.
     """
     generator = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as directory:

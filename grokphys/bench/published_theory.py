@@ -16,12 +16,34 @@ Array = NDArray[np.float64]
 
 
 def samples_of(tokens: int) -> list[Pair]:
-    """Return all unordered pairs (i, j) of symbols with i ≤ j < `tokens`, in lexicographic order."""
+    """Return all unordered pairs of symbols.
+
+    Parameters
+    ----------
+    tokens : int
+        Number of symbols.
+
+    Returns
+    -------
+    list of tuple of int
+        Pairs (i, j) with i ≤ j, in lexicographic order.
+    """
     return [(i, j) for i in range(tokens) for j in range(i, tokens)]
 
 
 def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
-    """Return all parallelograms (i, j, m, n) of samples, i + j = m + n (Eq. 1), by a loop over pairs."""
+    """Return all parallelograms of samples by a loop over pairs (Liu et al., Eq. 1).
+
+    Parameters
+    ----------
+    samples : list of tuple of int
+        Pairs (i, j) of symbols.
+
+    Returns
+    -------
+    list of tuple of int
+        Quadruples (i, j, m, n) with i + j = m + n.
+    """
     found = []
     for k, (i, j) in enumerate(samples):
         for m, n in samples[k + 1 :]:
@@ -31,7 +53,19 @@ def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
 
 
 def equations(quadruples: Sequence[Quadruple], tokens: int) -> Array:
-    """Return the matrix (parallelograms, tokens) of the equations E_i + E_j - E_m - E_n = 0 (Eq. 7)."""
+    """Return the matrix of the equations E_i + E_j - E_m - E_n = 0 (Liu et al., Eq. 7).
+
+    Parameters
+    ----------
+    quadruples : list of tuple of int
+        Parallelograms (i, j, m, n).
+    tokens : int
+        Number of symbols.
+
+    Returns
+    -------
+    ndarray of float64, shape (parallelograms, tokens)
+    """
     A = np.zeros((len(quadruples), tokens))
     for row, (i, j, m, n) in zip(A, quadruples, strict=True):
         row[i] += 1

@@ -40,7 +40,15 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
 def closure_rows(budget: Budget) -> list[Row]:
     """Time the closure of training sets below, at and above the size at which half of them are complete.
 
-    `budget` says up to which number of symbols the reference runs.
+    Parameters
+    ----------
+    budget : {"quick", "default", "paper"}
+        How many numbers of symbols p the reference runs: up to 12, 24 or 32.
+
+    Returns
+    -------
+    list of dict
+        One row of a table for each measurement.
     """
     sizes = {"quick": (8, 10, 12), "default": (8, 10, 14, 18, 24), "paper": (8, 10, 14, 18, 24, 32)}[budget]
     start = perf_counter()
@@ -108,7 +116,18 @@ def _closure_row(p: int, size: int, name: str) -> Row:
 
 
 def probability_row(budget: Budget) -> Row:
-    """Time the probability of a unique linear representation for p = 10, with the drawing of the sets."""
+    """Time the probability of a unique linear representation for p = 10, with the drawing of the sets.
+
+    Parameters
+    ----------
+    budget : {"quick", "default", "paper"}
+        How much to compute.
+
+    Returns
+    -------
+    dict
+        Row of a table.
+    """
     sets = 1000 if budget == "quick" else 10_000
     operation = Operation(10)
     start = perf_counter()

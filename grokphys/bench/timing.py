@@ -22,7 +22,18 @@ Calls = Mapping[str, tuple[Callable[[], Any], float]]
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Return the seconds that one call of a function without arguments takes."""
+    """Return the time that one call of a function takes.
+
+    Parameters
+    ----------
+    call : callable
+        Function without arguments.
+
+    Returns
+    -------
+    float
+        Time in seconds.
+    """
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
@@ -74,7 +85,18 @@ def in_turn(
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return the "median", the smallest ("least") and the largest ("most") of some values."""
+    """Return the middle and the ends of some values.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Values, at least one.
+
+    Returns
+    -------
+    dict of str to float
+        Their "median", the smallest ("least") and the largest ("most").
+    """
     return {"median": float(np.median(values)), "least": min(values), "most": max(values)}
 
 
@@ -85,6 +107,10 @@ def ratio(theirs: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
     ----------
     theirs, ours : sequence of float, shape (rounds,)
         Seconds of the reference and of ours.
+
+    Returns
+    -------
+    dict of str to float
     """
     return spread([b / a for a, b in zip(ours, theirs, strict=True)])
 
@@ -117,7 +143,19 @@ def against(took: Mapping[str, Sequence[float]], ours: str = "ours") -> list[Row
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """Return the exponent α of the power law ``time ∝ size**α`` that fits best on logarithmic scales."""
+    """Return the exponent α of the power law ``time ∝ size**α`` that fits best on logarithmic scales.
+
+    Parameters
+    ----------
+    sizes : sequence of float
+        Sizes, at least two.
+    times : sequence of float
+        Time for each size.
+
+    Returns
+    -------
+    float
+    """
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
@@ -161,7 +199,18 @@ class _Cells(string.Formatter):
 
 
 def duration(value: float) -> str:
-    """Return seconds as text in a suitable unit: s, ms or µs."""
+    """Return a time as text in a suitable unit: s, ms or µs.
+
+    Parameters
+    ----------
+    value : float
+        Time in seconds.
+
+    Returns
+    -------
+    str
+        Three significant digits and the unit.
+    """
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if value * scale >= 1 or unit == "µs":
             return f"{value * scale:.3g} {unit}"
@@ -199,7 +248,17 @@ TARGETS = {
 
 
 def targets(rows: Sequence[Row]) -> Table:
-    """Return rows of single times as a table, each next to that of its reference and its target."""
+    """Return rows of single times as a table, each next to that of its reference and its target.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows of a benchmark.
+
+    Returns
+    -------
+    Table
+    """
     shown = []
     for row in rows:
         ours, theirs = row.get("ours_s"), row.get("reference_s")

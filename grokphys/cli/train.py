@@ -164,7 +164,8 @@ def train(
         dtype: Number type in which values are computed and stored.
         engine: Engine that computes the steps: fused (compiled kernels, on a CPU, for models of dense layers)
             or torch (PyTorch, for all models). With auto it is fused where possible, and torch otherwise.
-        device: Device to compute on: 'auto', 'cpu' or 'cuda'.
+        device: Device to compute on: cpu, or cuda (a graphics card of NVIDIA). With auto it is cuda if
+            PyTorch finds such a card, and cpu otherwise.
         out: File to write. The trajectory is written to OUT.partial until it is complete.
         overwrite: Replace files that exist.
         resume: Continue the unfinished run in OUT.partial.

@@ -277,6 +277,10 @@ class Run:
             Function without arguments that returns the arrays by name.
         family : str, default ""
             Name of a family of recipes that share the arrays; by default only this recipe uses them.
+
+        Returns
+        -------
+        dict of str to ndarray
         """
         if self.store is None:
             return {key: np.asarray(value) for key, value in make().items()}

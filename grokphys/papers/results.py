@@ -70,7 +70,17 @@ def rules_digest(rules: Sequence[Rule]) -> str:
 
 
 def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return tables with the digits that a file keeps, so that no verdict depends on any others."""
+    """Return tables with the digits that a file keeps, so that no verdict depends on any others.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to ndarray
+        Columns by name, for each table by name.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray
+    """
     return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
 
 

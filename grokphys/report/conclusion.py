@@ -10,7 +10,18 @@ from grokphys.report.wording import listed
 
 
 def conclusion(comparison: Comparison) -> list[str]:
-    """Return the conclusion of a comparison: final states, motion, and times or accuracy, a sentence each."""
+    """Return the conclusion of a comparison: final states, motion, and times or accuracy.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Comparison of two ensembles.
+
+    Returns
+    -------
+    list of str
+        One sentence for each of these.
+    """
     return [_states(comparison), _nearness(comparison), _onsets_or_accuracy(comparison)]
 
 

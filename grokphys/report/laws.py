@@ -116,7 +116,20 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
 
 
 def fit(runs: Sequence[Run], recipe: Recipe) -> HonestScores:
-    """Fit a law to all runs and score it; each warning is shown once."""
+    """Fit a law to all runs and score it; each warning is shown once.
+
+    Parameters
+    ----------
+    runs : sequence of tuple
+        Each run as its description and its signals, of which the latter are fitted.
+    recipe : Recipe
+        Law to fit, and how.
+
+    Returns
+    -------
+    HonestScores
+        The law, with its scores in sample, forward in time, and across runs.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
         return fit_batch([signals for _, signals in runs], recipe)
@@ -148,7 +161,21 @@ def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
 
 
 def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]:
-    """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run."""
+    """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run.
+
+    Parameters
+    ----------
+    runs : sequence of tuple
+        Each run as its description and its signals.
+    scores : HonestScores
+        Scores of the fit.
+    recipe : Recipe
+        Law that was fitted, and how.
+
+    Returns
+    -------
+    list of dict
+    """
     table = []
     for k, (columns, run) in enumerate(runs):
         row: Row = columns | {

@@ -73,7 +73,18 @@ _INTERVAL = re.compile(r"(?:[hδ] = )?[-\d.]+ \[[-\d.]+, [-\d.]+\]")
 
 
 def explained(text: str) -> Markup:
-    """Return text as HTML in which the terms of `TERMS` show their explanations on hover."""
+    """Return text as HTML in which the terms of `TERMS` show their explanations on hover.
+
+    Parameters
+    ----------
+    text : str
+        Plain text.
+
+    Returns
+    -------
+    Markup
+        HTML, in which an interval is not broken across lines.
+    """
     parts, end = [], 0
     for found in _ANY_TERM.finditer(text):
         parts += [typeset(text[end : found.start()])]
@@ -131,7 +142,18 @@ def rounded(value: Interval, scale: float = 1.0) -> str:
 
 
 def significant(value: Interval) -> str:
-    """Return an estimate with its interval, rounded by `rounded`, with infinite limits in words."""
+    """Return an estimate with its interval as text.
+
+    Parameters
+    ----------
+    value : Interval
+        Estimate with its bounds.
+
+    Returns
+    -------
+    str
+        Both rounded by `rounded`, with infinite limits in words.
+    """
     if not math.isfinite(value.estimate):
         return "-"
     text = plain(value.estimate)
@@ -156,7 +178,18 @@ def median_time(value: Interval) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return a p-value to two digits, or as a bound if it is very small."""
+    """Return a p-value as text.
+
+    Parameters
+    ----------
+    p : float
+        Probability.
+
+    Returns
+    -------
+    str
+        Two digits, "< 0.001" or "> 0.99" beyond these bounds, and "-" if it is not finite.
+    """
     if not math.isfinite(p):
         return "-"
     if p < 0.001:

@@ -260,6 +260,10 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
     annotation : type
         Type hint of the parameter.
 
+    Returns
+    -------
+    object
+
     Raises
     ------
     InputError
@@ -288,7 +292,17 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """Return JSON text that is the same for equal content, whatever the order of its keys."""
+    """Return JSON text that is the same for equal content, whatever the order of its keys.
+
+    Parameters
+    ----------
+    value : object
+        Content that JSON can hold.
+
+    Returns
+    -------
+    str
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

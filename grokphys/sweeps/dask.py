@@ -195,7 +195,17 @@ def settle_there(pack: Pack, directory: Path, threads: int, version: str) -> Out
 
 
 def sees_directory(directory: str) -> bool:
-    """Return whether the machine on which this is called sees the directory of the sweep."""
+    """Return whether the machine on which this is called sees the directory of the sweep.
+
+    Parameters
+    ----------
+    directory : str
+        Path of the directory, which holds `sweep.json` if it is seen.
+
+    Returns
+    -------
+    bool
+    """
     return (Path(directory) / "sweep.json").is_file()
 
 

@@ -149,7 +149,19 @@ def _executor(directory: Path, workers: int, scheduler: str | None) -> Executor:
 
 
 def chosen_packs(declared: Declaration, shard: str | None = None) -> list[Pack]:
-    """Return all packs of a sweep, or those of one shard, which is written ``i/n``."""
+    """Return all packs of a sweep, or those of one shard.
+
+    Parameters
+    ----------
+    declared : Declaration
+        Declared sweep.
+    shard : str, optional
+        Shard, written ``i/n``; by default all packs are returned.
+
+    Returns
+    -------
+    list of Pack
+    """
     whole = packs(declared)
     return whole if shard is None else shard_of(whole, shard)
 

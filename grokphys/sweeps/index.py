@@ -65,7 +65,17 @@ class Known:
     stamps: dict[str, Stamp] = field(default_factory=dict)
 
     def add(self, name: str, finals: Finals, stamp: Stamp) -> None:
-        """Add a complete file, with the final values of its runs and its stamp."""
+        """Add a complete file.
+
+        Parameters
+        ----------
+        name : str
+            Name of the file.
+        finals : dict
+            Final values of its runs.
+        stamp : tuple
+            Its size and the time of its last change.
+        """
         self.finals[name], self.stamps[name] = finals, stamp
 
 

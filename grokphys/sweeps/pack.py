@@ -135,6 +135,10 @@ def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
     shard : str
         Number i of the shard and number n of shards, written ``i/n`` with i from 1 to n.
 
+    Returns
+    -------
+    list of Pack
+
     Raises
     ------
     InputError

@@ -220,6 +220,15 @@ def flavours(packs: Iterable[Pack]) -> list[Pack]:
     """Return a tiny pack for each combination of the parameters that decide which kernels run.
 
     Running them compiles all kernels that the given packs need.
+
+    Parameters
+    ----------
+    packs : iterable of Pack
+        Packs to run later.
+
+    Returns
+    -------
+    list of Pack
     """
     kept: dict[str, Pack] = {}
     for pack in packs:

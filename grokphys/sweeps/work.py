@@ -111,7 +111,18 @@ def warm(packs: list[Pack]) -> None:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the size and the time of change of a file, or None if it does not exist."""
+    """Return what changes when a file is written.
+
+    Parameters
+    ----------
+    path : Path
+        Name of the file.
+
+    Returns
+    -------
+    tuple or None
+        Its size and the time of its last change, or None if it does not exist.
+    """
     try:
         found = path.stat()
     except OSError:

@@ -113,6 +113,7 @@ class FourierLottery:
         Parameters
         ----------
         generator : numpy.random.Generator
+            Source of randomness of this run.
 
         Returns
         -------
@@ -316,6 +317,7 @@ class FourierLottery:
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, 2 neurons)
+            Weights of all runs.
 
         Returns
         -------

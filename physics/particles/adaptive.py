@@ -25,7 +25,22 @@ ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 
 
 
 def checked_tolerance(value: float) -> float:
-    """Return `value` as a relative tolerance for `integrate`; refuse it if it is not from 1e-12 to 0.1."""
+    """Return a relative tolerance for `integrate`.
+
+    Parameters
+    ----------
+    value : float
+        What was given.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        If it is not a number from 1e-12 to 0.1.
+    """
     tolerance = number("relative_tolerance", value, 1e-12)
     if tolerance > 0.1:
         raise InputError(f"relative_tolerance must be at most 0.1, got {tolerance:g}")

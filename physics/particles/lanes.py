@@ -171,7 +171,11 @@ def where_greater(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any
 
 @inlined()
 def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Array, v: Array) -> None:
-    """Write the pair sums (s, t) and their unit vectors (u, v): zero at the origin, NaN on overflow."""
+    """Write the pair sums of eight runs, and their unit vectors.
+
+    The tokens are at `x` and `y` (tokens, WIDTH). The sums are written to `s` and `t`, and their unit vectors
+    to `u` and `v` (P, WIDTH each): zero for a sum at the origin, and NaN if a sum overflows.
+    """
     zero, one = spread(0.0), spread(1.0)
     for a in range(classes.first.size):
         i, j = classes.first[a], classes.second[a]
@@ -188,7 +192,11 @@ def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Arra
 def _within_class(
     a: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
-    """Add the interactions of pair sum `a` with the later pair sums of its class, up to the slot `end`."""
+    """Add the interactions of pair sum `a` with the later pair sums of its class, up to the slot `end`.
+
+    The pair sums are `s` and `t`, their unit vectors `u` and `v`, and the forces on both partners are added
+    to `f` and `g` (P, WIDTH each).
+    """
     softening, pull, align = (
         spread(law.softening_squared),
         spread(law.attraction),
@@ -216,8 +224,8 @@ def _across_classes(
 ) -> None:
     """Add the interactions of pair sum `a` with those from `begin` to `end`, which are of other classes.
 
-    Repulsion and directions are added up separately: in a single sum each addition would wait for the one
-    before.
+    The other arguments are those of `_within_class`. Repulsion and directions are added up separately: in a
+    single sum each addition would wait for the one before.
     """
     softening, push, align = (
         spread(law.softening_squared),
@@ -253,7 +261,11 @@ def _forces(
     force_x: Array,
     force_y: Array,
 ) -> None:
-    """Write the forces on the particles of eight runs; `work` (6, P, WIDTH) is scratch memory."""
+    """Write the forces on the particles of eight runs.
+
+    The particles are at `x` and `y`, and the forces are written to `force_x` and `force_y` (tokens, WIDTH
+    each). `work` (6, P, WIDTH) is scratch memory.
+    """
     s, t, u, v, f, g = work[0], work[1], work[2], work[3], work[4], work[5]
     _pair_sums(x, y, classes, s, t, u, v)
     f[:] = 0.0
@@ -279,7 +291,10 @@ def _forces(
 
 @inner_kernel()
 def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Advance one axis of eight runs, as `move` in `physics.particles.direct` does."""
+    """Advance one axis of eight runs, as `move` in `physics.particles.direct` does.
+
+    The coordinates `x` (tokens, WIDTH) are overwritten; `force` has the same shape.
+    """
     tokens = len(x)
     zero, one, size = spread(0.0), spread(1.0), spread(step_size)
     mean, farthest = zero, zero

@@ -77,7 +77,8 @@ def repel_group(
 ) -> None:
     """Add the repulsion between all pairs of the pair sums a0…a1 in the plane.
 
-    The softening must be greater than 0. The force of a pair sum on itself is then 0, and needs no test.
+    The pair sums are `sums` (2, P), and the forces on them are added to `out` (2, P). `softening_squared` is
+    ε², which must be greater than 0. The force of a pair sum on itself is then 0, and needs no test.
     """
     x, y = sums[0, a0:a1], sums[1, a0:a1]
     out_x, out_y = out[0, a0:a1], out[1, a0:a1]
@@ -104,9 +105,11 @@ def repel_apart(
 ) -> None:
     """Add the repulsion between pair sums a < b of different classes, in any dimension.
 
-    If the softening is tiny, the repulsion between neighbors of the same class is so large that adding and
-    subtracting it again would lose all digits. Therefore the class is tested here. Two pair sums at the same
-    place exert no force on each other, because they have no direction.
+    Of the pair sums `sums` (dim, P) with the classes `label` (P,), those from a0 to a1 interact with those
+    from b0 to b1, and the forces on both are added to `out` (dim, P). If the softening is tiny, the repulsion
+    between neighbors of the same class is so large that adding and subtracting it again would lose all
+    digits. Therefore the class is tested here. Two pair sums at the same place exert no force on each other,
+    because they have no direction.
     """
     dim = len(sums)
     weight = np.empty(b1 - b0)

@@ -199,7 +199,28 @@ class Operation(Value):
 
 
 def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: int) -> int:
-    """Return the checked number of tokens; None stands for the order of the group, or else for `default`."""
+    """Return the number of tokens of an operation.
+
+    Parameters
+    ----------
+    tokens : int or None
+        What was given; None stands for the order of the group, or else for `default`.
+    group : FiniteGroup or None
+        Group whose elements are the tokens.
+    default : int
+        Number without a group.
+    minimum : int
+        Smallest number that is allowed.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InputError
+        If `tokens` is not a whole number of at least `minimum`, or differs from the order of the group.
+    """
     if tokens is None:
         return default if group is None else group.order
     tokens = whole_number("tokens", tokens, minimum)
@@ -310,6 +331,11 @@ def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.i
     -------
     ndarray of int32, shape (sets, |D_0|)
         Each row is a permutation of the numbers of the samples.
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed.
     """
     samples = len(operation_of(theory).samples)
     orders = np.tile(np.arange(samples, dtype=np.int32), (whole_number("sets", sets, 1), 1))

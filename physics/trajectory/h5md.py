@@ -106,7 +106,17 @@ def write_file(
 
 
 def _describe(file: h5py.File, header: Header, complete: bool) -> None:
-    """Write the groups that describe the file, and how its content was made."""
+    """Write the groups that describe a file, and how its content was made.
+
+    Parameters
+    ----------
+    file : h5py.File
+        New file.
+    header : Header
+        Parameters of the run, sizes, and versions of libraries.
+    complete : bool
+        Whether the run has reached its end.
+    """
     made_with = header.made_with
     file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
     author = os.environ.get("GROKPHYS_AUTHOR") or os.environ.get("USER") or "unknown"
@@ -141,7 +151,27 @@ def _dataset(
     data: NDArray[Any] | None = None,
     rows: int = 0,
 ) -> h5py.Dataset:
-    """Create a dataset with our chunks and filters, whose first axis can grow, to `rows` if that is not 0."""
+    """Create a dataset with the chunks and filters of trajectories, whose first axis can grow.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        Group that holds it.
+    name : str
+        Its name.
+    shape : tuple of int
+        Its shape at first.
+    dtype : numpy.dtype or str
+        Number type; bool is stored as int8 with an attribute, as xarray expects.
+    data : ndarray, optional
+        Values to write.
+    rows : int, default 0
+        Expected length of the first axis if there are no `data`; 0 if it is unknown.
+
+    Returns
+    -------
+    h5py.Dataset
+    """
     dtype = np.dtype(dtype)
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
     dataset = group.create_dataset(
@@ -185,7 +215,21 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
-    """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
+    """Create a dimension scale, a dataset that labels an axis of others.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        Group that holds it.
+    name : str
+        Its name.
+    values : ndarray, shape (n,)
+        Labels of the axis.
+
+    Returns
+    -------
+    h5py.Dataset
+    """
     dataset = group.create_dataset(
         name, data=values, chunks=chunk_shape(values.shape, values.itemsize), **FILTERS
     )
@@ -194,13 +238,34 @@ def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
 
 
 def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
-    """Attach one dimension scale to each of the leading axes of a dataset, to label it for xarray."""
+    """Attach dimension scales to the leading axes of a dataset, so that xarray labels them.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Dataset to label.
+    *scales : h5py.Dataset
+        One scale for each of its leading axes.
+    """
     for axis, one in enumerate(scales):
         dataset.dims[axis].attach_scale(one)
 
 
 def _clock(group: h5py.Group, frames: int) -> list["_Column"]:
-    """Create the empty datasets of steps and times."""
+    """Create the empty datasets of steps and times of a group.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        Group of positions or of an observable.
+    frames : int
+        Expected number of frames; 0 if it is unknown.
+
+    Returns
+    -------
+    list of _Column
+        Columns that append steps (int64) and times (float64).
+    """
     step, time = (_dataset(group, *one, rows=frames) for one in (("step", (0,), "i8"), ("time", (0,), "f8")))
     step.make_scale("step")
     time.dims[0].attach_scale(step)
@@ -210,7 +275,25 @@ def _clock(group: h5py.Group, frames: int) -> list["_Column"]:
 def _observable(
     file: h5py.File, name: str, dtype: np.dtype[Any], frame: tuple[int, ...], frames: int
 ) -> h5py.Group:
-    """Create an empty observable without steps and times; `frame` is its shape (runs, ...) in one frame."""
+    """Create an empty observable, without steps and times.
+
+    Parameters
+    ----------
+    file : h5py.File
+        File to write.
+    name : str
+        Name of the observable.
+    dtype : numpy.dtype
+        Its number type.
+    frame : tuple of int
+        Its shape (runs, ...) in one frame.
+    frames : int
+        Expected number of frames; 0 if it is unknown.
+
+    Returns
+    -------
+    h5py.Group
+    """
     group = file["observables"].create_group(name)
     value = _dataset(group, "value", (0, *frame), dtype, rows=frames)
     for axis, length in enumerate(frame):

@@ -156,13 +156,44 @@ class Header:
 
 
 def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the types and shapes of observables, given their values (runs, ...) in one frame."""
+    """Return the types and shapes of observables in a file.
+
+    Parameters
+    ----------
+    measured : mapping of str to array_like
+        Values of each observable in one frame, (runs, ...).
+
+    Returns
+    -------
+    dict of str to tuple
+        For each observable, NumPy's string of its type, and its shape in one frame of one run.
+
+    Raises
+    ------
+    InputError
+        If a file cannot hold a name or a type.
+    """
     arrays = {observable_name(name): np.asarray(values) for name, values in measured.items()}
     return {name: (observable_type(name, v.dtype).str, v.shape[1:]) for name, v in arrays.items()}
 
 
 def check_version(path: FilePath, schema: Any, version: Any) -> None:
-    """Raise a `FileFormatError` if a file has another schema, or a later version than this code reads."""
+    """Refuse a file with another schema, or with a later version of it than this code reads.
+
+    Parameters
+    ----------
+    path : Path or str
+        Name of the file, for the message.
+    schema : str
+        Name of the schema in the file.
+    version : int
+        Version of the schema in the file.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not a trajectory of GrokPhys, or is newer than this code.
+    """
     if schema != SCHEMA:
         raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")
     if int(version) > SCHEMA_VERSION:
@@ -221,7 +252,23 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
 
 
 def observable_name(name: Any) -> str:
-    """Return `name` if it can name an observable in a file, and raise an `InputError` otherwise."""
+    """Return a name under which a file can hold an observable.
+
+    Parameters
+    ----------
+    name : object
+        What was given.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    InputError
+        If it is not a string, is empty, "." or "..", or contains "/", a zero byte or half of a surrogate
+        pair.
+    """
     sound = (
         isinstance(name, str) and name not in ("", ".", "..") and not re.search(r"[/\x00\ud800-\udfff]", name)
     )
@@ -231,7 +278,24 @@ def observable_name(name: Any) -> str:
 
 
 def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays with which runs begin; raise an `InputError` if a file cannot hold them."""
+    """Return the arrays with which runs begin, such as the initial layers of networks.
+
+    Parameters
+    ----------
+    start : mapping of str to array_like, optional
+        Arrays by name, each (runs, ...).
+    runs : int
+        Number of runs.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Raises
+    ------
+    InputError
+        If a file cannot hold a name, a type or a shape.
+    """
     arrays = {observable_name(name): np.asarray(values) for name, values in (start or {}).items()}
     for name, values in arrays.items():
         observable_type(name, values.dtype)
@@ -297,7 +361,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
         If there is no such item.
     """
     if not length:
-        raise InputError(f"the trajectory holds no {what} yet")
+        raise InputError(f"{what} must be the number of a stored one, but the trajectory holds no {what} yet")
     index = whole_number(what, index, -length)
     if index >= length:
         raise InputError(f"{what} must be below {length}, got {index}")
@@ -306,7 +370,24 @@ def checked_index(index: int, length: int, what: str) -> slice:
 
 
 def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return `dtype` if a file can hold numbers of this type, and raise an `InputError` otherwise."""
+    """Return the number type of an observable if a file can hold it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the observable, for the message.
+    dtype : numpy.dtype
+        Its type.
+
+    Returns
+    -------
+    numpy.dtype
+
+    Raises
+    ------
+    InputError
+        If it is not bool, or an integer, real or complex number with parts of at most 64 bits.
+    """
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise InputError(f"observables[{name!r}] must be numbers of at most 64 bits each, got {dtype}")
     return dtype

@@ -31,15 +31,36 @@ LARGEST_COPY = 2**24
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file begins like a log."""
+    """Return whether a file begins with the bytes of a log.
+
+    Parameters
+    ----------
+    path : Path
+        Name of an existing file.
+
+    Returns
+    -------
+    bool
+    """
     with path.open("rb") as file:
         return file.read(len(HEAD)) == HEAD
 
 
 def _head(kind: bytes, parts: Sequence[Any]) -> bytes:
-    """Return the bytes in front of a payload.
+    """Return the bytes in front of a payload: its kind, checksum and length, and a checksum of these.
 
-    Their own checksum distinguishes a damaged length from a truncated record.
+    The second checksum distinguishes a damaged length from a truncated record.
+
+    Parameters
+    ----------
+    kind : bytes
+        Kind of the record, one of `HEAD`, `ARRAY`, `FRAMES` and `END`.
+    parts : sequence of buffers
+        Parts of the payload, one after the other.
+
+    Returns
+    -------
+    bytes
     """
     checksum = 0
     for part in parts:
@@ -72,7 +93,20 @@ class LogWriter:
         self._file.seek(self._end)
 
     def append(self, kind: bytes, *parts: NDArray[Any] | bytes) -> None:
-        """Append one record of a given kind, whose payload is these arrays or bytes, one after the other."""
+        """Append one record, or nothing if it cannot be written completely.
+
+        Parameters
+        ----------
+        kind : bytes
+            Kind of the record, one of `HEAD`, `ARRAY`, `FRAMES` and `END`.
+        *parts : ndarray or bytes
+            Parts of the payload, one after the other.
+
+        Raises
+        ------
+        OSError
+            If the operating system cannot write it.
+        """
         views = [part if isinstance(part, bytes) else part.reshape(-1).view(np.uint8).data for part in parts]
         length = sum(len(view) for view in views)
         head = _head(kind, views)
@@ -89,7 +123,15 @@ class LogWriter:
         self._end += RECORD.size + length
 
     def begin(self, header: Header, start: Mapping[str, NDArray[Any]]) -> None:
-        """Write the records that precede the first frame: the header, and the arrays of the start."""
+        """Write the records that precede the first frame.
+
+        Parameters
+        ----------
+        header : Header
+            Description of the run.
+        start : mapping of str to ndarray
+            Arrays with which the runs begin, (runs, ...) each, in the order of ``header.start``.
+        """
         self.append(HEAD, json.dumps(header.to_json(), allow_nan=False).encode())
         for values in start.values():
             buffer = io.BytesIO()
@@ -144,7 +186,18 @@ class Log:
         return len(self.steps)
 
     def refresh(self) -> int:
-        """Read new records, and return the number of new frames."""
+        """Read the records that were added since the last call.
+
+        Returns
+        -------
+        int
+            Number of new frames.
+
+        Raises
+        ------
+        FileFormatError
+            If a record other than the last one is damaged or out of place.
+        """
         new: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         with self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -237,7 +290,27 @@ class Log:
         return sum(np.dtype(d).itemsize * math.prod(s) for _, d, s in self.layout.columns[:column])
 
     def _next(self, file: io.BufferedReader, size: int, new: list[Any]) -> bool:
-        """Read the next record, and return whether it was whole."""
+        """Read the next record, which begins at ``self.end``.
+
+        Parameters
+        ----------
+        file : BufferedReader
+            Open log.
+        size : int
+            Its length in bytes.
+        new : list of tuple
+            The steps and times of a block of frames are appended to it.
+
+        Returns
+        -------
+        bool
+            Whether the record was whole; the last one may still be being written.
+
+        Raises
+        ------
+        FileFormatError
+            If the record is damaged.
+        """
         file.seek(self.end)
         head = file.read(RECORD.size)
         if len(head) < RECORD.size:

@@ -27,7 +27,19 @@ class Recorder(Protocol):
     """Whether there is nothing left to record."""
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Keep a copy of one frame: positions (runs, tokens, dim) and observables (runs, ...) at a step."""
+        """Keep a copy of one frame.
+
+        Parameters
+        ----------
+        step : int
+            Number of the step.
+        time : float
+            Time of the frame.
+        positions : ndarray, shape (runs, tokens, dim)
+            Positions.
+        **observables : ndarray
+            Observables by name, (runs, ...) each.
+        """
 
     def flush(self) -> None:
         """Return as soon as every frame is stored where it survives the end of the process."""

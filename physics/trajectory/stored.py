@@ -264,11 +264,13 @@ def _opened(path: FilePath) -> Iterator[h5py.File]:
                 f"{path} must be a trajectory file, and is not a regular file but a device or a pipe"
             )
         if path.stat().st_size == 0:
-            raise FileFormatError(f"{path} is empty")
+            raise FileFormatError(f"{path} is empty, so it is not a trajectory file")
         try:
             file = h5py.File(path, "r", locking="best-effort")
         except BlockingIOError:
-            raise FileFormatError(f"{path} is being written by another program") from None
+            raise FileFormatError(
+                f"{path} is being written by another program, so it cannot be read yet"
+            ) from None
         except OSError as error:
             if not h5py.is_hdf5(path):
                 raise FileFormatError(f"{path} is not an HDF5 file") from None

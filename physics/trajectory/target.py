@@ -88,6 +88,11 @@ class Target:
         ----------
         kept : str, default ""
             End of the message, which says which frames are kept.
+
+        Raises
+        ------
+        OutputError
+            If the statements of the context raise an `OSError` or a `RuntimeError`.
         """
         try:
             yield

@@ -96,7 +96,11 @@ class FileRecorder:
             undo.pop_all()
 
     def _begin(self, header: Header, start: Mapping[str, NDArray[Any]], until: int | None) -> None:
-        """Open the log of the run to resume, or begin a new log."""
+        """Open the log of the run to resume, or begin a new log.
+
+        A new log gets the `header` and the arrays `start`, (runs, ...) each. Of a run that is resumed, every
+        block with a frame after the step `until` is forgotten; None keeps all.
+        """
         self.where = f" in {self._target.partial}"
         self.frames, self._last_step = 0, -1
         self._written = 0  # frames in the log; a signal may arrive between appending a frame and counting it
@@ -357,7 +361,22 @@ class FileRecorder:
 def _require_same(
     path: FilePath, parameters: Mapping[str, Any], versions: Mapping[str, Any], header: Header
 ) -> None:
-    """Refuse to resume a run of another configuration, or one whose further bits would differ."""
+    """Refuse to resume a run of another configuration, or one whose further bits would differ.
+
+    Parameters
+    ----------
+    path : Path
+        Name of the file, for the message.
+    parameters, versions : mapping
+        Parameters and versions of libraries of the program that resumes.
+    header : Header
+        Description of the unfinished run.
+
+    Raises
+    ------
+    InputError
+        If parameters differ, or versions on which the bits depend.
+    """
     wanted = json.loads(json.dumps(dict(header.parameters)))
     different = [
         f"{key}: {parameters.get(key)!r} there, {wanted.get(key)!r} here"

@@ -180,7 +180,10 @@ def test_shares_add_up_to_the_variance(p):
         (lambda: analysis.fit_batch([]), "batch must hold at least one run, got none"),
         (lambda: analysis.fit_batch([1]), "batch must hold trajectories or signals, got int"),
         (lambda: analysis.fit_batch([rotating()[0], rotating(p=9)[0]]), r"frequencies, got \[3, 4\]"),
-        (lambda: analysis.circles_of(rotating()[0], 3, 3), "steps 3 to 3 must hold at least 2 frames, got 1"),
+        (
+            lambda: analysis.circles_of(rotating()[0], 3, 3),
+            "first and last must enclose at least 2 frames, got 1 from step 3 to 3",
+        ),
         (lambda: analysis.Recipe("cubic"), "law must be"),
         (lambda: analysis.Recipe(alpha="best"), "alpha must be"),
         (lambda: analysis.Recipe(l1_ratio=0), "l1_ratio must be a finite number greater than 0, got 0"),

@@ -163,11 +163,11 @@ def test_an_unstable_rollout_is_reported_as_overflow():
         ),
         (
             lambda f: f(np.zeros((3, 2)), [0, 1, 3]),
-            "an increment map needs frames that are equally far apart, got spacings from 1 to 2",
+            "times must be equally spaced for an increment map, got spacings from 1 to 2",
         ),
         (
             lambda f: f([np.zeros((3, 2)), np.zeros((3, 2))], [[0, 1, 2], [0, 2, 4]]),
-            "an increment map needs one time step for all trajectories, got [1.0, 2.0]",
+            "times must have one spacing in all trajectories for an increment map, got [1.0, 2.0]",
         ),
         (
             lambda f: f([np.zeros((3, 2)), np.zeros((3, 4))]),
@@ -184,7 +184,7 @@ def test_an_unstable_rollout_is_reported_as_overflow():
         ),
         (
             lambda f: f(np.eye(3), penalty=None),
-            "least squares needs as many changes as unknowns, got 2 changes for 4 unknowns of each target",
+            "signals must hold at least as many changes as unknowns for least squares",
         ),
         (lambda f: f(np.eye(9)[:, :2], alpha="x"), "alpha must be a number or one of ('aic', 'bic', 'cv')"),
         (lambda f: f(np.eye(9)[:, :2], alpha=-1), "alpha must be a finite number of at least 0, got -1"),

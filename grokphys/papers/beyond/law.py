@@ -101,6 +101,16 @@ def across_networks(run: Run) -> Result:
     """Predict the survivors of networks that are left out of a fit, by rollouts from several steps.
 
     The table compares a mean-field law, the linear law of Ding et al. and a ranking by the signal.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figure "ding-law".
     """
     setting: Across = run.setting
     size = setting.size
@@ -263,7 +273,18 @@ def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
     draw=_draw_forward,
 )
 def forward(run: Run) -> Result:
-    """Compare R² of the changes in the steps of a fit with that in the steps that follow."""
+    """Compare R² of the changes in the steps of a fit with that in the steps that follow.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "forward".
+    """
     _, signals = fit_networks(run)
     half = run.setting.steps // 2
     rows: list[dict[str, Any]] = []

@@ -43,6 +43,10 @@ def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[T
         Names of its columns of distances.
     **constants
         Values of columns; only rows with these count.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -230,7 +234,18 @@ class Two:
     ),
 )
 def particles_and_attention(run: Run) -> Result:
-    """Compare final shapes of particles at f_a = 1 with those of networks at weight decay 1."""
+    """Compare final shapes of particles at f_a = 1 with those of networks at weight decay 1.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figures.
+    """
     setting: Two = run.setting
     moved = simulate(ParticleSystem(alignment=1.0), runs=setting.runs, seed=8300, record_every=2)
     trained = train(
@@ -307,7 +322,18 @@ class Signals:
     ),
 )
 def ode_and_mlp(run: Run) -> Result:
-    """Compare the signals of the linear law with those of the networks to which it was fitted."""
+    """Compare the signals of the linear law with those of the networks to which it was fitted.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figures.
+    """
     setting: Signals = run.setting
     trained = train(
         setting.model,

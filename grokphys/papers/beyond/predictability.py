@@ -170,6 +170,10 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
         Signals from this step on, to which laws are fitted.
     final : ndarray of bool, shape (networks, K)
         Circles that survive in the end.
+
+    Returns
+    -------
+    dict of str to ndarray of float64
     """
     found = {"signal": now, "rate": rate}
     fitted: dict[str, Callable[[Any], Any]] = {
@@ -338,7 +342,18 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     rules=(*_rules(31), *_rules(59)),
 )
 def predictability(run: Run) -> Result:
-    """Measure the agreement of networks that share a start, and that of each predictor from each step."""
+    """Measure the agreement of networks that share a start, and that of each predictor from each step.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables, and the figure "predictability".
+    """
     setting: Setting = run.setting
     changes, predictions = [], []
     for place in setting.places:

@@ -209,7 +209,18 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
     draw=_draw_scaling,
 )
 def scaling(run: Run) -> Result:
-    """Measure the critical training fraction of addition, plain and modulo p, for many p."""
+    """Measure the critical training fraction of addition, plain and modulo p, for many p.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "orders".
+    """
     setting: Sizes = run.setting
     parts = []
     for family, modular in FAMILIES.items():
@@ -316,6 +327,16 @@ def groups(run: Run) -> Result:
     """Measure the critical training fraction of finite groups.
 
     It is that of the linear closure for groups that commute, and that of the deduction for others.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "orders".
     """
     parts, commuting = [], {}
     for group in some_groups():

@@ -252,7 +252,18 @@ FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
     rules=(*_selection_rules(31), *_selection_rules(59)),
 )
 def selection(run: Run) -> Result:
-    """Measure the effective number of circles over the weight λ of SiLU's even part, and by activation."""
+    """Measure the effective number of circles over the weight λ of SiLU's even part, and by activation.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figure "selection".
+    """
     table = _networks(run, 31_000)
     places = np.unique(table["tokens"])
     with style(10.4):
@@ -360,7 +371,18 @@ COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), K
     ),
 )
 def pairs_of_survivors(run: Run) -> Result:
-    """Measure how often one survivor has twice the frequency of another, by modulus and activation."""
+    """Measure how often one survivor has twice the frequency of another, by modulus and activation.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figure "octaves".
+    """
     table = _networks(run, 32_000)
     places = [place.tokens for place in run.setting.places]
     with style(6.8):

@@ -372,5 +372,16 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def votes(run: Run) -> Result:
-    """Measure how often each predictor is right about neurons, and each ranking about circles."""
+    """Measure how often each predictor is right about neurons, and each ranking about circles.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables.
+    """
     return Result(_tables(run, 46_000))

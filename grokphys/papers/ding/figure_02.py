@@ -152,7 +152,18 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
     ),
 )
 def signals(run: Run) -> Result:
-    """Reproduce Figure 2: all signals over time, and a dead and a surviving frequency in their planes."""
+    """Reproduce Figure 2: all signals over time, and a dead and a surviving frequency in their planes.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "circles", and the figure "ding-2".
+    """
     setting: Whole = run.setting
     snapshots = [*setting.snapshots[:-1], setting.size.steps]
     record = {*range(0, 1000, 10), *np.geomspace(1000, PAPER.steps, 20).astype(int).tolist(), *snapshots}
@@ -281,7 +292,18 @@ def _better(tables: Tables, level: float) -> Interval:
     ),
 )
 def components(run: Run) -> Result:
-    """Reproduce Figure 3: the final embedding along its principal components and in its Fourier planes."""
+    """Reproduce Figure 3: the final embedding along its principal components and in its Fourier planes.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "planes", and the figure "ding-3".
+    """
     final = _train(run, [run.setting.size.steps])["final"].astype(np.float64)
     rows = [row for network, E in enumerate(final) for row in _planes(network, E)]
     table = {name: np.array([row[name] for row in rows]) for name in PLANE}

@@ -58,6 +58,10 @@ def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
         Confidence level.
     chosen : callable
         Function of the columns d and p that returns which networks count.
+
+    Returns
+    -------
+    Interval
     """
     rows = tables["networks"]
     here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])
@@ -106,7 +110,18 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def frozen(run: Run) -> Result:
-    """Reproduce Figure 4: the test loss over the dimension d if only the layers are trained."""
+    """Reproduce Figure 4: the test loss over the dimension d if only the layers are trained.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figure "ding-4".
+    """
     setting: Frozen = run.setting
     snapshots, count = list(setting.snapshots), setting.networks
 

@@ -176,7 +176,18 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_size(run: Run) -> Result:
-    """Reproduce Figure 5: how many circles survive over p at a fixed d, and over d at a fixed p."""
+    """Reproduce Figure 5: how many circles survive over p at a fixed d, and over d at a fixed p.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables, and the figure "ding-5".
+    """
     tables = {"networks": count_circles(run)}
     size = run.setting.size
     with style(9.6):
@@ -263,7 +274,18 @@ def _more_variation(tables: Tables, level: float) -> Interval:
     ),
 )
 def all_moduli(run: Run) -> Result:
-    """Reproduce Figure 14: how many circles survive over the modulus p, prime or composite."""
+    """Reproduce Figure 14: how many circles survive over the modulus p, prime or composite.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figure "ding-14".
+    """
     rows = count_circles(run)
     with style(6.4):
         figure = Figure(figsize=(6.4, 3.8))

@@ -90,7 +90,18 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_signals,
 )
 def initial_signals(run: Run) -> Result:
-    """Reproduce Figure 6 (left): how often each frequency of an embedding survives, over its signal."""
+    """Reproduce Figure 6 (left): how often each frequency of an embedding survives, over its signal.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "circles".
+    """
     circles = train_trials(run)
     return Result({"circles": circles})
 
@@ -174,7 +185,18 @@ def _more(tables: Tables, level: float) -> Interval:
     ),
 )
 def scaled(run: Run) -> Result:
-    """Reproduce Figure 6 (middle): survival of a frequency over how its signal differs from the others."""
+    """Reproduce Figure 6 (middle): survival of a frequency over how its signal differs from the others.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "runs", and the figure "ding-6b".
+    """
     setting: Scaled = run.setting
     names = [f"embedding-{n}" for n in range(setting.embeddings)]
     rows = gathered(run, names, lambda n: _scale_one(setting, n))
@@ -291,7 +313,18 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
     ),
 )
 def pairs(run: Run) -> Result:
-    """Reproduce Figure 6 (right): survival of the stronger and the weaker of two frequencies."""
+    """Reproduce Figure 6 (right): survival of the stronger and the weaker of two frequencies.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "runs", and the figure "ding-6c".
+    """
     setting: Pairs = run.setting
     names = [f"ratio-{n}" for n in range(len(setting.ratios))]
     rows = gathered(run, names, lambda n: _train_pairs(setting, n))

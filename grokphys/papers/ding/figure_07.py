@@ -153,7 +153,18 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_gradients,
 )
 def initial_gradients(run: Run) -> Result:
-    """Reproduce Figure 7: survival over the change of the signal in each of the steps 1 to 4."""
+    """Reproduce Figure 7: survival over the change of the signal in each of the steps 1 to 4.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "circles".
+    """
     circles = train_trials(run)
     return Result({"circles": circles})
 

@@ -61,6 +61,10 @@ def _strongest(count: int, holds: Any) -> Measure:
         Number of circles that are kept.
     holds : callable
         Function of test losses and accuracies that returns which networks meet the condition.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -109,7 +113,18 @@ def _strongest(count: int, holds: Any) -> Measure:
     ),
 )
 def collaboration(run: Run) -> Result:
-    """Reproduce Figure 8: the test loss if only one, two or three of the surviving circles are kept."""
+    """Reproduce Figure 8: the test loss if only one, two or three of the surviving circles are kept.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "sets" and "curves", and the figure "ding-8".
+    """
     setting: Kept = run.setting
     firsts = range(0, setting.networks, PIECE)
 

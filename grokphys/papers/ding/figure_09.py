@@ -42,7 +42,10 @@ memory."""
 
 @dataclass(frozen=True)
 class Fits:
-    """Setting: `networks` of each dimension, and the `laws` that are fitted to each network alone."""
+    """Setting: `networks` for each of the `dims`, and the `laws` that are fitted to each network alone.
+
+    The modulus is `tokens`. Networks of dimension d have the seed `seed` + d, and train for `steps` steps.
+    """
 
     tokens: int
     dims: Sequence[int]

@@ -128,7 +128,18 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_decay(run: Run) -> Result:
-    """Reproduce Figure 10: circles and test accuracy at the end of training, over the weight decay."""
+    """Reproduce Figure 10: circles and test accuracy at the end of training, over the weight decay.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figure "ding-10".
+    """
     setting: Decays = run.setting
     size, count = setting.size, setting.networks
 

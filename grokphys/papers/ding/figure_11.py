@@ -75,7 +75,18 @@ def _rounder(name: str, column: str) -> Statement:
     rules=(_rounder("mean", "mean"), _rounder("maximum", "maximum")),
 )
 def initial_circularity(run: Run) -> Result:
-    """Reproduce Figure 11 (left): the circularity (Eq. 5) of random embeddings over their dimension."""
+    """Reproduce Figure 11 (left): the circularity (Eq. 5) of random embeddings over their dimension.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "embeddings", and the figure "ding-11".
+    """
     setting: Embeddings = run.setting
     p, generator = setting.tokens, generator_of(setting.seed)
     found = [circularity(generator.standard_normal((setting.count, p, d))) for d in setting.dims]
@@ -153,7 +164,18 @@ def _tells(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_circularity(run: Run) -> Result:
-    """Reproduce Figure 11 (right): the survival rate of circles over their initial circularity."""
+    """Reproduce Figure 11 (right): the survival rate of circles over their initial circularity.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "circles", and the figure "ding-11b".
+    """
     setting: Survivors = run.setting
     model, seed = setting.size.model, setting.seed
     firsts = range(0, setting.networks, SHARD)

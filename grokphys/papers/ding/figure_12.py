@@ -83,6 +83,10 @@ def _later(starts: tuple[str, ...], sign: int) -> Measure:
         Starts of the networks.
     sign : {1, -1}
         1 for later, -1 for earlier.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -188,7 +192,18 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     ),
 )
 def ablation(run: Run) -> Result:
-    """Reproduce Figure 12: trainings that start with only the winning frequencies, or random ones."""
+    """Reproduce Figure 12: trainings that start with only the winning frequencies, or random ones.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "networks" and "curves", and the figure "ding-12".
+    """
     setting: Ablation = run.setting
     options: dict[str, Any] = {
         "runs": setting.networks,

@@ -98,7 +98,18 @@ def _late(tables: Tables, level: float) -> Interval:
     ),
 )
 def gradients(run: Run) -> Result:
-    """Reproduce Figure 13: the gradient with respect to the embedding, by frequency, over time."""
+    """Reproduce Figure 13: the gradient with respect to the embedding, by frequency, over time.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "gradients", and the figure "ding-13".
+    """
     setting: Gradients = run.setting
     size = setting.size
     firsts = range(0, setting.networks, PIECE)

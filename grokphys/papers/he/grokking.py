@@ -143,6 +143,10 @@ def _of(name: str, other: str = "", *, ratio: bool = False) -> Measure:
         Column that is subtracted, if it is given.
     ratio : bool, default False
         Whether to divide by the other column instead.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -307,6 +311,16 @@ def grokking(run: Run) -> Result:
     """Reproduce Figures 14 and 15: losses, accuracies, alignment, sparsity and norm over training.
 
     The result has a table of frames and one of the stages, whose ends the figure marks.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "stages" and "frames".
     """
     setting: Setting = run.setting
     course = run.keep("course", lambda: _course(setting, 43_000))

@@ -218,6 +218,10 @@ def _accuracy(*names: str) -> Measure:
     ----------
     *names : str
         Keys of `EVEN` or `ODD`; the lowest of their accuracies counts.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -320,6 +324,16 @@ def neurons(run: Run) -> Result:
 
     The figure shows the first network: the weights of twenty neurons at each frequency, the phases of both
     layers, how many neurons have each frequency, and the magnitudes. The tables hold all networks.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables, and the figure "he-neurons".
     """
     setting: Setting = run.setting
     weights = run.keep("weights", lambda: _weights(setting, 42_000))

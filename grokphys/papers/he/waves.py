@@ -249,6 +249,16 @@ def waves(run: Run) -> Result:
     """Reproduce Figures 9, 12 and 13: phases and magnitudes of a neuron next to the exact flow.
 
     The last column of the figure shows the final misalignment of all neurons.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "neurons", and the figure "he-waves".
     """
     setting: Setting = run.setting
     parts = {

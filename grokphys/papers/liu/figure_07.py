@@ -270,7 +270,18 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
     ),
 )
 def dropout(run: Run) -> Result:
-    """Reproduce Figure 7 (center): the steps to 90 % accuracy on both sets over the rate of dropout."""
+    """Reproduce Figure 7 (center): the steps to 90 % accuracy on both sets over the rate of dropout.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figure "liu-7b".
+    """
     setting: Dropouts = run.setting
     parts = [
         run.keep(f"dropout-{rate:g}", lambda k=k: _with_dropout(setting, k))  # type: ignore[misc]
@@ -369,5 +380,16 @@ def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Pla
     ),
 )
 def phases(run: Run) -> Result:
-    """Reproduce Figure 7 (right): the phases of transformers over learning rate and weight decay."""
+    """Reproduce Figure 7 (right): the phases of transformers over learning rate and weight decay.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables of the diagram, and the figure "liu-7c".
+    """
     return diagram(run, "liu-7c")

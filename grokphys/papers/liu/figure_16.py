@@ -81,6 +81,16 @@ def deduction(run: Run) -> Result:
     """Reproduce Figure 16 and Appendix H.1: what follows from parallelograms in groups.
 
     One table has chains of parallelograms without one link, and the other what random training sets imply.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "chains" and "sets".
     """
     chains = chain(Operation(group=physics.cyclic(7)), 2) + chain(Operation(group=physics.symmetric(3)), 3)
     given: list[Row] = []
@@ -277,6 +287,16 @@ def emergence(run: Run) -> Result:
     """Compare the coupled flow of a linear network and its inputs with its adiabatic limit (Appendix L).
 
     In this limit the layers learn infinitely slowly, and the effective loss is the energy of the inputs.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "limits" and "energies".
     """
     theory = EffectiveTheory(6, 2, pairs=sorted(set(CURRICULUM[:6])))
     pairs = theory.pairs

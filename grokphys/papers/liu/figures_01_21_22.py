@@ -143,7 +143,7 @@ def actual(one: dict[str, NDArray[Any]]) -> NDArray[Any]:
 def _accuracies(
     model: TokenTransformer, trained: Trajectory, frame: int, E: NDArray[Any], split: dict[str, Any]
 ) -> dict[str, float]:
-    """Return the accuracies, by the names in `PARTS`, of a network with another embedding E (tokens, dim).
+    """Return the accuracies, by the names in `PARTS`, of a network with another embedding.
 
     Parameters
     ----------
@@ -153,6 +153,8 @@ def _accuracies(
         Its training, with the layers of each frame.
     frame : int
         Number of the frame whose layers are taken.
+    E : ndarray, shape (tokens, dim)
+        Embedding that replaces that of the network.
     split : dict of str to ndarray
         Examples of the training and of the validation set.
     """

@@ -130,6 +130,16 @@ def planar(run: Run) -> Result:
     """Reproduce Figure 2: embeddings in the plane, and the class that the decoder assigns to each point.
 
     It shows, for each task, the networks that generalize least and most.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks", and the figure "liu-2".
     """
     setting: Planar = run.setting
     parts = {
@@ -291,7 +301,18 @@ def _log_change(column: str) -> Measure:
     ),
 )
 def collapse(run: Run) -> Result:
-    """Reproduce Figure 19: embeddings of images by random encoders, before and after 100 steps."""
+    """Reproduce Figure 19: embeddings of images by random encoders, before and after 100 steps.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "encoders", and the figure "liu-19".
+    """
     setting: Collapse = run.setting
     images = load_images(setting.data, 10)
     chosen = generator_of(1900).permutation(len(images.labels))[: setting.images]

@@ -142,7 +142,18 @@ def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_probability,
 )
 def probability(run: Run) -> Result:
-    """Reproduce Figure 4 (a): the probability that a random training set determines the representation."""
+    """Reproduce Figure 4 (a): the probability that a random training set determines the representation.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "sizes".
+    """
     operation, sets = Operation(TOKENS), run.setting
     masks = training_sets(operation, _every_size(operation), sets, seed=141)
     sizes = np.array(list(masks))
@@ -233,7 +244,18 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_rates,
 )
 def rates(run: Run) -> Result:
-    """Reproduce Figure 5 (a): the grokking rate λ_3 of random training sets of each size, for p = 10."""
+    """Reproduce Figure 5 (a): the grokking rate λ_3 of random training sets of each size, for p = 10.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "sizes".
+    """
     table = rate_table(Operation(TOKENS), run.setting, seed=151)
     sizes = np.array(list(table))
     rows: dict[str, Any] = {
@@ -304,6 +326,16 @@ def conservation(run: Run) -> Result:
     """Integrate the flow of Appendix F numerically, and follow Z_0 = Σ|E|² and C = ΣE.
 
     Each training set has a start with a mean and one without.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "flows", and the figure "liu-F".
     """
     full = EffectiveTheory(TOKENS)
     masks = random_training_sets(full, SHOWN_SIZE, sets=run.setting, seed=161)

@@ -94,7 +94,18 @@ def _in_units(tables: Tables, level: float) -> Interval:
     ),
 )
 def trajectories(run: Run) -> Result:
-    """Reproduce Figure 4 (c): embeddings in the effective theory, and when they have formed a line."""
+    """Reproduce Figure 4 (c): embeddings in the effective theory, and when they have formed a line.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "flows", and the figure "liu-4c".
+    """
     setting: Flows = run.setting
     full = EffectiveTheory(TOKENS)
     masks = random_training_sets(full, SHOWN_SIZE, sets=setting.sets, seed=143)
@@ -233,7 +244,18 @@ def _linear(tables: Tables, level: float) -> Interval:
     ),
 )
 def trained_trajectories(run: Run) -> Result:
-    """Reproduce Figure 4 (d): one-dimensional embeddings of networks that are trained on 45 of 55 samples."""
+    """Reproduce Figure 4 (d): one-dimensional embeddings of networks that are trained on 45 of 55 samples.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "networks" and "tokens", and the figure "liu-4d".
+    """
     setting: Paths = run.setting
     trained = train(
         setting.model,

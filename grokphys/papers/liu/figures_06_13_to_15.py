@@ -356,7 +356,18 @@ def _named(tables: Tables, level: float) -> Interval:
     ),
 )
 def definitions(run: Run) -> Result:
-    """Compare the phases of Table 1 with those of `classify_phases`, on a grid of both numbers of steps."""
+    """Compare the phases of Table 1 with those of `classify_phases`, on a grid of both numbers of steps.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "outcomes", and the figure "liu-table1".
+    """
     steps = np.append(np.geomspace(10, 1e5, run.setting - 1).round(), np.inf)
     train, validation = (side.ravel() for side in np.meshgrid(steps, steps))
     fits, generalises, soon = np.isfinite(train), np.isfinite(validation), np.zeros(len(train), bool)

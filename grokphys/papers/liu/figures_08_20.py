@@ -166,7 +166,18 @@ def _much_later(tables: Tables, level: float) -> Interval:
     ),
 )
 def grokking(run: Run) -> Result:
-    """Reproduce Figure 8 (a): training curves of networks that grok on images."""
+    """Reproduce Figure 8 (a): training curves of networks that grok on images.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables, and the figure "liu-8".
+    """
     tables = train_images(run, curves=True)
     rows = tables["curves"]
     with style(6.0):
@@ -251,7 +262,18 @@ def _less_decay(tables: Tables, level: float) -> Interval:
     ),
 )
 def phases(run: Run) -> Result:
-    """Reproduce Figure 8 (b): the phases over the learning rate of the last layer and the weight decay."""
+    """Reproduce Figure 8 (b): the phases over the learning rate of the last layer and the weight decay.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables of the diagram, and the figure "liu-8b".
+    """
     return diagram(run, "liu-8b")
 
 
@@ -286,7 +308,18 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
     ),
 )
 def sizes(run: Run) -> Result:
-    """Reproduce Figure 20: the steps to fit and to generalize over the number of training images."""
+    """Reproduce Figure 20: the steps to fit and to generalize over the number of training images.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables, and the figure "liu-20".
+    """
     tables = train_images(run, curves=False)
     rows = tables["networks"]
     with style(6.0):

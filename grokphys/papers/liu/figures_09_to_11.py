@@ -143,6 +143,16 @@ def curriculum(run: Run) -> Result:
     """Reproduce Figure 9: the parallelograms that follow from growing training sets, for p = 6.
 
     A table has the number of training sets of each size that determine the representation.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "stages", "parallelograms" and "sets", and the figure "liu-9".
     """
     stages: dict[str, list[Any]] = {"given": [], "distinct": [], "n_0": [], "rqi_bound": []}
     implied: dict[str, list[Any]] = {name: [] for name in ("given", *"ijmn")}
@@ -246,7 +256,18 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
     ),
 )
 def bounds(run: Run) -> Result:
-    """Reproduce Figure 10: RQI and predicted accuracy of networks, and the bounds by their training sets."""
+    """Reproduce Figure 10: RQI and predicted accuracy of networks, and the bounds by their training sets.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables "networks" and "sets", and the figure "liu-10".
+    """
     rows = train_fractions(run)
     operation = Operation(TOKENS)
     masks = training_sets(operation, range(10, 31), 200 if run.budget == "quick" else 10_000, seed=1010)
@@ -306,7 +327,18 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def hierarchy(run: Run) -> Result:
-    """Reproduce Figure 11: subsets of the three equations of p = 4, what they imply, and representations."""
+    """Reproduce Figure 11: subsets of the three equations of p = 4, what they imply, and representations.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "subsets", and the figure "liu-11".
+    """
     rows: dict[str, list[Any]] = {"equations": [], "implied": [], "degrees_of_freedom": []}
     theories: dict[tuple[str, ...], EffectiveTheory | None] = {}
     names = {tuple(sum(pairs, ())): name for name, pairs in EQUATIONS.items()}

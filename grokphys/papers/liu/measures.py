@@ -84,7 +84,18 @@ def contrast(hits: Any, inside: Any, level: float) -> Interval:
 
 
 def smallest(found: Sequence[Interval]) -> Interval:
-    """Return the smallest of several estimates, with the smallest lower and the smallest upper bound."""
+    """Return the smallest of several estimates.
+
+    Parameters
+    ----------
+    found : sequence of Interval
+        Estimates, at least one.
+
+    Returns
+    -------
+    Interval
+        The smallest estimate, with the smallest lower and the smallest upper bound.
+    """
     return Interval(
         min(one.estimate for one in found),
         min(one.low for one in found),

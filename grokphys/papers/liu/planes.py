@@ -178,6 +178,10 @@ def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, f
         Part of each axis, as fractions from 0 to 1.
     title : str, default ""
         Title of the diagram; by default all diagrams count.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -200,6 +204,10 @@ def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, tit
         Part of each axis, as fractions from 0 to 1.
     title : str, default ""
         Title of the diagram; by default all diagrams count.
+
+    Returns
+    -------
+    Statement
     """
     return Statement(
         name,

@@ -112,7 +112,18 @@ SHUFFLED = shuffled("tokens", "token", within="network")
     ),
 )
 def grid_map(run: Run) -> Result:
-    """Reproduce Figure 3: a network whose embedding is a grid, and its classes over the plane."""
+    """Reproduce Figure 3: a network whose embedding is a grid, and its classes over the plane.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table, and the figure "musat-3".
+    """
     return _typical(run, "grid", "musat-3", 4300)
 
 
@@ -146,7 +157,18 @@ def grid_map(run: Run) -> Result:
     ),
 )
 def circle_map(run: Run) -> Result:
-    """Reproduce Figure 4: a network whose embedding is a circle, and its classes over the plane."""
+    """Reproduce Figure 4: a network whose embedding is a circle, and its classes over the plane.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table, and the figure "musat-4".
+    """
     return _typical(run, "circle", "musat-4", 4400)
 
 
@@ -171,7 +193,18 @@ def circle_map(run: Run) -> Result:
     ),
 )
 def more_maps(run: Run) -> Result:
-    """Reproduce Appendix F: the embeddings of fourteen networks at weight decay 0.6, and their classes."""
+    """Reproduce Appendix F: the embeddings of fourteen networks at weight decay 0.6, and their classes.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "tokens", and the figure "musat-F".
+    """
     trained = _trained(run.setting, 4500)
     rows = -(-trained.runs // 2)
     with style(13.0):

@@ -102,7 +102,18 @@ def networks(decay: float, *, runs: int, seed: int, epochs: int = EPOCHS, **opti
 
 
 def table_of(trained: Trajectory) -> dict[str, NDArray[Any]]:
-    """Return a table of the final structures of networks, with their validation accuracy in %."""
+    """Return a table of the final structures of networks, with their validation accuracy in %.
+
+    Parameters
+    ----------
+    trained : Trajectory
+        Networks, with the observable "validation_accuracy".
+
+    Returns
+    -------
+    dict of str to ndarray
+        Columns with an entry for each network.
+    """
     accuracy = 100 * np.asarray(trained.observables["validation_accuracy"][:, -1], np.float64)
     return {**structures_of(trained.final), "accuracy": accuracy}
 
@@ -135,7 +146,17 @@ def run_by_run(table: Columns) -> dict[str, NDArray[Any]]:
 
 
 def joined(parts: Any) -> dict[str, NDArray[Any]]:
-    """Return the rows of several tables, which have the same columns, as one table."""
+    """Return the rows of several tables as one table.
+
+    Parameters
+    ----------
+    parts : iterable of mapping of str to ndarray
+        Tables with the same columns.
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
     listed = list(parts)
     return {name: np.concatenate([np.asarray(part[name]) for part in listed]) for name in listed[0]}
 
@@ -154,6 +175,10 @@ def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
         Factor of the share, such as 100 for percent.
     **constants : float
         Values of columns; only runs with these are counted.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -171,6 +196,10 @@ def imperfections(table: str, **constants: float) -> Measure:
         Name of the table of runs.
     **constants : float
         Values of columns; only runs with these are counted.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -180,7 +209,17 @@ def imperfections(table: str, **constants: float) -> Measure:
 
 
 def gap(first: Measure, second: Measure) -> Measure:
-    """Return a `Measure` of the first one minus the second, for runs that are independent of each other."""
+    """Return a measure that is the difference of two others, for runs that are independent of each other.
+
+    Parameters
+    ----------
+    first, second : Measure
+        Measures; the difference is the first minus the second.
+
+    Returns
+    -------
+    Measure
+    """
     return lambda tables, level: difference(first(tables, level), second(tables, level))
 
 
@@ -295,6 +334,10 @@ def what(E: Any, accuracy: float | None = None) -> str:
         Embedding.
     accuracy : float, optional
         Validation accuracy of its network in %, which is added on a second line.
+
+    Returns
+    -------
+    str
     """
     ratio = float(circle_ratio(E))
     kind = f"circle, ratio {ratio:.2f}"

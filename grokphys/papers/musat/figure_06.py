@@ -45,6 +45,10 @@ def _left(*names: str) -> Measure:
     *names : str
         Column of the table of networks; of several columns, the first is divided by the others. Means over
         networks are geometric.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -108,7 +112,18 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def norms(run: Run) -> Result:
-    """Reproduce Figure 6: mean |w| and |b| of the hidden layer, by weight decay and over training."""
+    """Reproduce Figure 6: mean |w| and |b| of the hidden layer, by weight decay and over training.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables.
+    """
     setting: Setting = run.setting
     parts = [
         run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]

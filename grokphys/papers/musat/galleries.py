@@ -68,6 +68,10 @@ def _kind(name: str, **constants: float) -> Measure:
         The kind. Grids have at most `GRID` imperfections, imperfect grids at most `ORDERED`.
     **constants : float
         Values of columns; only runs with these are counted.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -124,7 +128,18 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
     ),
 )
 def arrangements(run: Run) -> Result:
-    """Reproduce Figure 5 and Appendix E: final positions of particles, and counts of their kinds."""
+    """Reproduce Figure 5 and Appendix E: final positions of particles, and counts of their kinds.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "runs", and the figures.
+    """
     setting: Setting = run.setting
     rows, pictures = [], {}
     for f_a in (1.0, 2.0, 0.5):
@@ -170,7 +185,18 @@ def _fewer(tables: Tables, level: float) -> Interval:
     ),
 )
 def embeddings(run: Run) -> Result:
-    """Reproduce Figures 1 and 2 and Appendix D: final embeddings, and counts of their kinds."""
+    """Reproduce Figures 1 and 2 and Appendix D: final embeddings, and counts of their kinds.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "runs", and the figures.
+    """
     setting: Setting = run.setting
     rows, pictures = [], {}
     for decay in sorted(TABLE_1, reverse=True):
@@ -213,7 +239,18 @@ def _disordered(dim: int) -> Measure:
     ),
 )
 def higher(run: Run) -> Result:
-    """Reproduce Appendix G: embeddings in three and four dimensions, projected on planes of two of these."""
+    """Reproduce Appendix G: embeddings in three and four dimensions, projected on planes of two of these.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables, and the figures.
+    """
     setting: Setting = run.setting
     tables, pictures = {}, {}
     for dim, planes in PLANES.items():

@@ -194,12 +194,9 @@ def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]
 
     The result has the sum of the squared distances ("chi_square"), how many there are ("numbers"), the 95 %
     quantile of the sum by chance ("chance_95") and the probability of a larger one ("p_value"). The numbers
-    of
-    one row come from the same networks, so that their sum has no χ² distribution. Its distribution is
-    simulated:
-    both tables are drawn from our networks many times, at the rate of circles in the paper's networks and
-    ours
-    together. `seed` is that of the simulation.
+    of one row come from the same networks, so that their sum has no χ² distribution. Its distribution is
+    simulated: both tables are drawn from our networks many times, at the rate of circles in the paper's
+    networks and ours together. `seed` is that of the simulation.
     """
     generator = np.random.default_rng(seed)
     chance = np.zeros(DRAWS)

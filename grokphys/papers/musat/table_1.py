@@ -58,6 +58,10 @@ def _sampled(decay: float, circle: bool, count: int) -> Measure:
         Whether to take the networks with a circle, or those without.
     count : int
         Number of such networks in the paper.
+
+    Returns
+    -------
+    Measure
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -226,7 +230,18 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def table_1(run: Run) -> Result:
-    """Reproduce Table 1: circles, imperfections and validation accuracy of networks at four weight decays."""
+    """Reproduce Table 1: circles, imperfections and validation accuracy of networks at four weight decays.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "networks".
+    """
     setting: Setting = run.setting
     table = joined(
         run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]

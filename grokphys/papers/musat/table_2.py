@@ -156,7 +156,18 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw_table,
 )
 def table_2(run: Run) -> Result:
-    """Reproduce Table 2: circles and imperfections of particles by f_a, and of networks at weight decay 1."""
+    """Reproduce Table 2: circles and imperfections of particles by f_a, and of networks at weight decay 1.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The tables.
+    """
     setting: Setting = run.setting
     moved = [
         run.keep(f"f_a-{f_a:g}", lambda f_a=f_a: _moved(f_a, setting.runs, 0.02, 2600))  # type: ignore[misc]
@@ -293,7 +304,18 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
     draw=_draw_map,
 )
 def phase_map(run: Run) -> Result:
-    """Map circles and imperfections of the particles over f_a and step size, all at the same final time."""
+    """Map circles and imperfections of the particles over f_a and step size, all at the same final time.
+
+    Parameters
+    ----------
+    run : Run
+        Setting, and the place that keeps slow computations.
+
+    Returns
+    -------
+    Result
+        The table "particles".
+    """
     setting: Map = run.setting
     table = joined(
         run.keep(

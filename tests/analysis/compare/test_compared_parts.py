@@ -63,7 +63,9 @@ def test_a_run_is_compared_with_its_nearest_or_with_that_of_its_number(both):
     assert together.motion.pairs.tolist() == [[k, k] for k in range(4)]
     np.testing.assert_allclose(compare(first, again, align="none").motion.error, 0, atol=1e-9)
     assert not compare(first, again, paired=False).motion.paired
-    with pytest.raises(InputError, match="paired needs as many runs of both that are finite, got 4 and 3"):
+    with pytest.raises(
+        InputError, match="paired must be False unless the same runs of both are finite, got 4 and 3"
+    ):
         compare(first, second, paired=True)
 
 

@@ -143,9 +143,7 @@ def test_classes_are_those_that_the_file_records():
     nameless = analysis.compare(ensemble(noise(2, 7, 2)), made)
     assert "simulated names no operation: classes are i + j mod 7" in nameless.notes
     other = physics.simulate(physics.ParticleSystem(7), runs=2, steps=9)
-    with pytest.raises(
-        InputError, match="trained must agree in what is learned, got i . j mod 3, i . j mod 7"
-    ):
+    with pytest.raises(InputError, match="trained must learn one operation, got i . j mod 3, i . j mod 7"):
         analysis.compare(made, [again, other])
 
 
@@ -369,16 +367,16 @@ def test_ensembles_of_different_numbers_of_tokens_have_structures_and_onsets_in_
         (lambda: analysis.compare(ensemble(noise(1, 5, 2)), [ensemble(noise(1, n, 2)) for n in (5, 7)]),
          "trained must agree in tokens and dimensions, got [(5, 2), (7, 2)]"),
         (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 5, 2)), align="mood"),
-         "align must be 'auto', 'scaling', 'ends', 'none', or what both have (circle_ratio, eff"),
+         "align must be 'auto', 'scaling', 'ends', 'none', or a quantity of both (circle_ratio, eff"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(3, 5, 2)), paired=True),
-         "paired needs as many runs of both that are finite, got 2 and 3"),
+         "paired must be False unless the same runs of both are finite, got 2 and 3"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2), noise(2, 5, 2, seed=9)),
                                   align="scaling"),
-         "align 'scaling' needs runs that start alike"),
+         "align must be 'ends', 'none' or a quantity of both for runs"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 3)), states=True),
          "states must have the same number of tokens and of axes, got (5, 2) and (5, 3)"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), thresholds={"mood": 1}),
-         "thresholds must name what both have (circle_ratio, quality), got 'mood'"),
+         "thresholds must name quantities of both (circle_ratio, quality), got 'mood'"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), accuracies=([1], [1])),
          "accuracies must be two arrays of the 2 runs of trained, got (1,) and (1,)"),
     ],

@@ -139,7 +139,7 @@ def test_bins_of_survival_hold_equally_many_circles_and_their_own_rates():
     (same,) = survival_rates(np.ones((2, 2)), np.eye(2, dtype=bool), bins=4)
     assert (same.low, same.high, same.rate.estimate) == (1.0, 1.0, 0.5)
     assert _names(["a", "b"], np.zeros(6)).tolist() == ["a"] * 3 + ["b"] * 3
-    with pytest.raises(InputError, match="groups must name one for each run or circle, got 4 for 6"):
+    with pytest.raises(InputError, match="groups must hold one name for each run or circle, got 4 for 6"):
         _names(list("abcd"), np.zeros(6))
 
 

@@ -129,7 +129,7 @@ def test_uneven_steps_are_fitted_by_a_generator_and_warnings_become_notes(partic
     assert any("only the penalty chooses" in note for note in thin.notes)
     with pytest.raises(physics.InputError, match="steps 0 to 1 must hold at least 3 frames"):
         run.fit(last=1)
-    with pytest.raises(physics.InputError, match="least squares needs as many changes as unknowns"):
+    with pytest.raises(physics.InputError, match="as many changes as unknowns for least squares"):
         run.fit("least squares", last=2)
 
 
