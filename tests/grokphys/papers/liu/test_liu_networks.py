@@ -23,6 +23,10 @@ def test_a_circle_is_of_its_frequency():
     assert components.frequency_of(circle()) == 5
     assert components.share_of(circle(), 5) == pytest.approx(1)
     assert components.share_of(circle(), 4) == pytest.approx(0, abs=1e-12)
+    # One axis of amplitude 3, and two of amplitude 2: the power of the first is larger, 9 and 8.
+    both = 3 * circle(29, 4) * [1, 0] + 2 * circle(29, 7)
+    assert components.frequency_of(both) == 4
+    assert components.share_of(both, 4) == pytest.approx(9 / 17)
     ax = Figure().subplots()
     components.show_circle(circle(), 5, ax)
     chords = np.linalg.norm(np.diff(ax.lines[0].get_xydata(), axis=0), axis=1)
