@@ -76,7 +76,7 @@ class Server:
     def stop(self):
         """End it, and return what it said."""
         self.process.terminate()
-        rest, _ = self.process.communicate(timeout=30)
+        rest, _ = self.process.communicate(timeout=120)
         return "".join(self.lines) + rest
 
 

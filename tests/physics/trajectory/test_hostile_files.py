@@ -22,7 +22,7 @@ from physics.trajectory.header import Header, Layout
 from physics.trajectory.log import HEAD, LogWriter
 from physics.trajectory.writer import FileRecorder
 
-SECONDS = 20
+SECONDS = 60
 
 
 def example():
@@ -215,7 +215,7 @@ class Late(BaseException):
 
 @contextlib.contextmanager
 def bounded():
-    """Fail after twenty seconds; end the process after forty, because no signal interrupts a loop of HDF5."""
+    """Fail after a minute; end the process after two, because no signal interrupts a loop of HDF5."""
 
     def late(*_):
         raise Late

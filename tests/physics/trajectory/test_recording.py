@@ -137,7 +137,7 @@ def test_what_waits_for_the_disk_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "BLOCK_BYTES", 1000)
     free = threading.Event()
     append = log.LogWriter.append
-    monkeypatch.setattr(log.LogWriter, "append", lambda *arguments: (free.wait(30), append(*arguments)))
+    monkeypatch.setattr(log.LogWriter, "append", lambda *arguments: (free.wait(120), append(*arguments)))
     free.set()
     recorder, appended = FileRecorder(tmp_path / "t.h5", LAYOUT, {}), []
     free.clear()
@@ -890,7 +890,7 @@ def test_info_follows_a_run(tmp_path, capsys):
         following.start()
         time.sleep(0.3)
         record(recorder, 5)
-    following.join(30)
+    following.join(120)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:5] == [f"step {k}  a {k}  k {2**60 + k:.6g}" for k in range(5)]
     assert lines[5].endswith("complete, 5 frames")

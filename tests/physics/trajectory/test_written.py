@@ -49,7 +49,7 @@ def test_who_waits_for_a_name_gets_it_when_it_is_free(tmp_path):
         waiting.start()
         waiting.join(0.2)
         assert (ours, waiting.is_alive()) == (True, True)
-    waiting.join(30)
+    waiting.join(120)
     assert got == [True]
     assert list(tmp_path.iterdir()) == []
 
@@ -140,7 +140,7 @@ def test_a_frame_is_written_without_another_one_to_push_it(tmp_path, monkeypatch
     path, begun = tmp_path / "t.h5", time.monotonic()
     with FileRecorder(path, Layout(1, 3, 1, "float64"), {}) as recorder:
         recorder.append(0, 0.0, np.ones((1, 3, 1)))
-        while not (found := Log(path.with_name("t.h5.partial")).frames) and time.monotonic() - begun < 20:
+        while not (found := Log(path.with_name("t.h5.partial")).frames) and time.monotonic() - begun < 120:
             time.sleep(0.01)
     assert found == 1
 
@@ -151,7 +151,7 @@ def test_nothing_is_taken_by_a_recorder_whose_thread_has_ended(tmp_path):
     opening.start()
     opening.join()
     recorder._inbox.put("stop")
-    recorder._thread.join(30)
+    recorder._thread.join(120)
     with pytest.raises(OutputError, match="the thread that writes it has ended"):
         recorder.append(0, 0.0, np.ones((1, 3, 1)))
 
