@@ -146,23 +146,23 @@ def with_(base=InPlace, **members):
     [
         (
             with_(start=lambda self, generator: np.zeros((5, 2))),
-            "the return value of Own.start must have the shape (4, 2), got (5, 2)",
+            "the return value of Own.start for run 0 must have the shape (4, 2), got (5, 2)",
         ),
         (
             with_(start=lambda self, generator: np.zeros((1, 4, 2))),
-            "the return value of Own.start must have the shape (4, 2), got (1, 4, 2)",
+            "the return value of Own.start for run 0 must have the shape (4, 2), got (1, 4, 2)",
         ),
         (
             with_(start=lambda self, generator: np.full((4, 2), np.nan)),
-            "the return value of Own.start must be finite, got 8 NaN or infinite among 8 values",
+            "the return value of Own.start for run 0 must be finite, got 8 NaN or infinite among 8 values",
         ),
         (
             with_(start=lambda self, generator: None),
-            "the return value of Own.start must be an array of real numbers, got NoneType None",
+            "the return value of Own.start for run 0 must be an array of real numbers, got NoneType None",
         ),
         (
             with_(physics.ParticleSystem, start=lambda self, generator: np.zeros((16, 2))),
-            "the return value of Own.start must have the shape (17, 2), got (16, 2)",
+            "the return value of Own.start for run 0 must have the shape (17, 2), got (16, 2)",
         ),
         (
             with_(advance=lambda self, positions, *_: positions[0]),

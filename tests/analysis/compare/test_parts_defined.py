@@ -121,7 +121,7 @@ def test_pairs_of_which_other_runs_are_finite_are_refused():
     """Runs 1 and 2 of the first, and 0 and 1 of the second: none but run 1 belongs to a pair."""
     first, second = (Trajectory(noise(3, 4, 5, 2, seed=k), range(4)) for k in (0, 1))
     first.positions[0, -1] = second.positions[2, -1] = np.nan
-    with pytest.raises(InputError, match="finite, got 2 and 2, which are not the same runs"):
+    with pytest.raises(InputError, match="finite, got 2 and 2 finite runs, which are not the same runs"):
         compare(first, second, paired=True)
     assert not compare(first, second).motion.paired
 

@@ -150,7 +150,7 @@ def test_counts_are_tabulated_by_sorted_parameters():
     assert [row["circles"].estimate for row in table] == [4.0, 5.0, 1.0, 2.5]
     assert [row["circles"].count for row in table] == [1, 1, 1, 2]
     assert circle_counts(counts, {})[0]["circles"].estimate == 3.0
-    with pytest.raises(InputError, match="parameters must have"):
+    with pytest.raises(InputError, match="parameters must hold one value for each"):
         circle_counts(counts, {"p": [1]})
 
 
