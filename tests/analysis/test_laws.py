@@ -176,6 +176,11 @@ def test_coefficients_of_a_mean_field_law_are_in_the_units_of_the_data():
     np.testing.assert_allclose(found.coef_, [2.0, -0.5, 0.25], rtol=1e-9)
 
 
+def test_a_mean_field_law_of_states_that_are_all_zero_has_only_its_constant():
+    found = analysis.MeanFieldRegressor([(0,), (1,)]).fit(np.zeros((5, 3)), np.full((5, 3), 0.5))
+    np.testing.assert_allclose(found.coef_, [0.5, 0.0])
+
+
 def test_mean_field_terms():
     assert len(mean_field_terms(3)) == 14
     assert set(NINE) <= {tuple(t) for t in _stripped(mean_field_terms(3))}
@@ -237,6 +242,10 @@ def test_honest_scores_tell_memory_from_law():
     assert np.isnan(alone.median("rollout"))
     short = analysis.honest_scores(lambda x, t: analysis.fit_trajectories(x, t, alpha=1e-4), runs[0][:4, :2])
     assert short.forward is None
+    mixed = analysis.honest_scores(
+        lambda x, t: analysis.fit_trajectories(x, t, penalty=None), [runs[0][:, :2], runs[1][:4, :2]]
+    )
+    assert mixed.forward is None, "one of them is too short to be cut"
     with pytest.raises(InputError, match="split must be greater than 0 and less than 1, got 1"):
         analysis.honest_scores(lambda x, t: analysis.fit_trajectories(x, t), runs, split=1)
 

@@ -254,6 +254,14 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
     assert "nets.train" in out
 
 
+def test_a_run_that_overflows_ends_in_a_sentence(grokphys, tmp_path):
+    out = tmp_path / "t.h5"
+    status, _, err = grokphys("simulate", "--step-size", "1e250", "--steps", "50", "--out", out)
+    assert status == 1
+    assert "the state overflowed in step 1; try a --step-size below " in err
+    assert err.endswith(f"The frames up to step 0 are kept in {out}.partial\n")
+
+
 def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
     status, out, err = grokphys("fit-ode", REAL, "--directory", tmp_path / "fit", "--resamples", 20)
     assert status == 0, err

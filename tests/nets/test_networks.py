@@ -53,6 +53,8 @@ def test_networks_are_revived_from_what_they_began_with_and_not_drawn_anew(tmp_p
     drawn = nets.train(MODELS["regression"], runs=2, steps=3, record=3, observables=ALL, keep_start=False)
     assert drawn.start == {}
     np.testing.assert_array_equal(nets.networks(drawn).loss("train"), nets.networks(made).loss("train"))
+    shared = trained(MODELS["regression"], shared=("split",), keep_start=False)
+    np.testing.assert_allclose(nets.networks(shared).loss("train"), shared.observables["train_loss"][:, -1])
 
 
 def test_the_pool_of_a_seed_is_kept():

@@ -361,6 +361,10 @@ def test_bad_input(tmp_path):
         nets.Recorder(torch.zeros(3, 2), path, resume=True)
     with pytest.raises(InputError, match=r"checkpoint\['x'\] must have state_dict"):
         nets.Recorder(torch.zeros(3, 2), path, checkpoint={"x": 3})
+    for half in ("state_dict", "load_state_dict"):
+        thing = type("Half", (), {half: lambda self: {}})()
+        with pytest.raises(InputError, match=r"\['x'\] must have state_dict and load_state_dict, got a Half"):
+            nets.Recorder(torch.zeros(3, 2), path, checkpoint={"x": thing})
     for observables, sentence in (
         ({"a/b": 1.0}, "must not be empty or contain '/'"),
         ({"loss": "x"}, "loss must be numbers, got str"),

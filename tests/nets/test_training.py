@@ -734,10 +734,11 @@ def test_hooks_that_cannot_be_called_are_refused(hooks, sentence):
         nets.train(SMALL, steps=1, **hooks)
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.0, [0.1, 0.2]])
 @pytest.mark.parametrize("name", ["embedding_learning_rate", "embedding_weight_decay"])
-def test_a_frozen_embedding_has_no_rates(name):
+def test_a_frozen_embedding_has_no_rates(name, rate):
     with pytest.raises(InputError, match=f"{name} must be left out if freeze_embedding keeps the initial"):
-        nets.train(SMALL, steps=1, freeze_embedding=True, **{name: 0.1})
+        nets.train(SMALL, steps=1, freeze_embedding=True, **{name: rate})
 
 
 def test_training_by_hand_takes_the_arguments_of_train():

@@ -13,6 +13,7 @@ from analysis import compare
 from analysis.compare import parts
 from analysis.compare.comparison import _plain
 from analysis.compare.ensembles import MEASURES, EnsembleOf
+from analysis.compare.symmetry import no_relabelling
 from analysis.stats.intervals import Interval, difference, mean
 from physics import InputError, Trajectory
 
@@ -235,6 +236,24 @@ def test_examples_that_were_given_by_number_allow_no_relabelling():
         found = compare(*both)
         assert len(found.shapes.symmetry) == 1
         assert f"the examples of {name} were fixed by number: no relabeling" in found.notes
+
+
+def test_only_relabellings_of_both_problems_are_searched():
+    one = ensemble(noise(3, 5, 2))
+    sums, modular = (EnsembleOf(str(p), [one], given=physics.Operation(5, p)) for p in (None, 5))
+    for pair in ((sums, modular), (modular, sums)):
+        assert len(parts.Parts(*pair, ("a", "b"), False, None).symmetry) == 2, "as they are, and reversed"
+    assert len(parts.Parts(modular, modular, ("a", "b"), False, None).symmetry) == 20
+
+
+def test_runs_of_one_ensemble_are_matched_by_the_same_relabellings():
+    one = EnsembleOf("rings", [ensemble([ring(7, 1), ring(7, 2)])], given=physics.Operation(7, 7))
+    free = parts.Parts(one, one, ("a", "b"), False, None)
+    assert free._apart(one.final)[0, 1] == pytest.approx(0, abs=1e-9)
+    bound = parts.Parts(one, one, ("a", "b"), False, no_relabelling(7))
+    assert bound._apart(one.final)[0, 1] > 0.5
+    shown = free._apart(one.final, bound.shapes())
+    np.testing.assert_array_equal(shown, bound.shapes().disparity)
 
 
 # -- the table --------------------------------------------------------------------------------------------

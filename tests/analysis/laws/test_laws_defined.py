@@ -99,6 +99,8 @@ def test_cross_validation_leaves_out_trajectories_of_any_length():
     np.testing.assert_allclose(found.alpha, grouped.alpha_)
     plain = LinearODERegressor("lasso", "cv", cv=4).fit(states, changes)
     assert (plain.alpha_ != grouped.alpha_).any()
+    more = LinearODERegressor("lasso", "cv", cv=9).fit(states, changes, names)
+    np.testing.assert_array_equal(more.alpha_, grouped.alpha_), "no more folds than trajectories"
 
 
 @pytest.mark.parametrize(("penalty", "l1_ratio"), [("lasso", 0.5), ("elastic-net", 0.25)])

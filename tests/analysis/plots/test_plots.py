@@ -112,7 +112,7 @@ def test_the_style_draws_curves_in_the_colors_of_the_palette():
     assert tuple(colors) == palette.SERIES
 
 
-@pytest.mark.parametrize("width", [7.2, 13.0])
+@pytest.mark.parametrize("width", [5.0, 7.2, 13.0])
 def test_letters_can_be_read_in_print(width):
     times, signals = np.arange(6), np.random.default_rng(0).uniform(size=(6, 8))
     with style(width):

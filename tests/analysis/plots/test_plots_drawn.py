@@ -85,6 +85,8 @@ def test_signals_are_drawn_in_the_order_of_the_marked_over_the_dead():
     assert [drawn[n].get_color() for n in (4, 2, 0)] == [palette.SERIES[0], palette.SERIES[1], palette.DEAD]
     assert ax.get_ylim() == pytest.approx((0, 1.05 * values.max()))
     assert ax.lines[-1].get_label() == "predicted from the first frame"
+    ahead = show_signals([0, 1], np.ones((2, 3)), axes_(), marked=[1])
+    assert [line.get_label() for line in ahead.lines if line.get_label()[0] != "_"] == ["dead", "frequency 1"]
     alone = show_signals([0, 1], np.zeros((2, 2)), axes_(), marked=[1, 2])
     assert [line.get_label() for line in alone.lines] == ["frequency 1", "frequency 2"]
     assert {line.get_alpha() for line in alone.lines} == {1.0}

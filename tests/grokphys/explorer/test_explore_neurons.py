@@ -108,6 +108,13 @@ def test_a_dead_neuron_has_no_purity():
     assert "nan" not in view.verdict()
 
 
+def test_the_blow_up_of_a_neuron_is_that_of_its_first_frequency():
+    view = session.Session(Document(), [NeuronsView]).view
+    times = view._run.blowup[view._chosen]
+    assert len(times) > 1
+    assert view.status()["blow-up time"] == f"{min(times):.0f}" != f"{max(times):.0f}"
+
+
 def test_what_no_flow_is_foretold_of_is_not_said():
     run = small()
     assert "flow" not in verdicts.neurons(run.spectrum, None, 2)

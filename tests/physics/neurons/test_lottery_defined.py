@@ -23,6 +23,14 @@ def test_a_phase_that_underflows_moves_as_one_that_is_zero(real, times, sign):
     assert all(np.isfinite(part).all() for part in RACE.solve(theta, tiny, last))
 
 
+def test_an_output_wave_that_is_zero_begins_at_twice_the_phase_of_its_input():
+    theta = np.array([0.3 + 0.2j, -0.1 + 0.4j])
+    moved, grown = RACE.solve(theta, np.zeros(2), 0.01)
+    np.testing.assert_allclose(np.angle(grown), np.angle(theta**2), atol=1e-12)
+    np.testing.assert_allclose(grown, 0.01 * RACE.velocity(theta, np.zeros(2))[1], rtol=1e-3)
+    np.testing.assert_allclose(np.angle(moved), np.angle(theta), atol=1e-12)
+
+
 def test_a_frequency_that_never_diverges_loses_to_one_that_does():
     theta, xi = [[1, 1], [1, 1], [1, 1], [0, 0]], [[1, -2], [-2, 1], [-2, -2], [1, 1]]
     times = RACE.blowup_times(theta, xi)

@@ -531,6 +531,10 @@ LINE = np.arange(5.0)[:, None]
             r"E must hold a square matrix for each symbol of S_3, in the shape .*, got \(5, 1\)",
         ),
         (
+            lambda: physics.representation_quality(np.ones((6, 2, 3)), EffectiveTheory(group=MATRICES[0])),
+            r"E must hold a square matrix for each symbol of S_3, in the shape .*, got \(6, 2, 3\)",
+        ),
+        (
             lambda: physics.representation_quality(np.zeros((6, 2, 2)), EffectiveTheory(group=MATRICES[0])),
             "E must not be zero everywhere",
         ),

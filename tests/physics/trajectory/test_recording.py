@@ -16,7 +16,7 @@ import physics
 from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
 from physics.trajectory import h5md, log, saving, writer
 from physics.trajectory.header import Layout
-from physics.trajectory.log import Log
+from physics.trajectory.log import RECORD, Log
 from physics.trajectory.provenance import source_digest
 from physics.trajectory.writer import FileRecorder
 
@@ -270,6 +270,8 @@ def test_every_beginning_of_a_log_is_whole_frames_and_goes_on_to_the_same(tmp_pa
     cuts = {*rng.integers(0, len(content), 20).tolist(), 0, 1, 4, 16, len(content)}
     for _, address in bounds:
         cuts |= {address - 16, address - 15, address - 1, address}
+    before_the_start = Log(tmp_path / "whole.h5.partial")._arrays[0][0] - RECORD.size
+    cuts |= {before_the_start, before_the_start + 5}
     for cut in sorted(cuts):
         partial.write_bytes(content[:cut])
         afters = [*(address - 16 for _, address in bounds[1:]), len(content)]

@@ -348,6 +348,17 @@ def test_a_file_that_changed_since_it_was_opened(stored):
 # -- where not to write -------------------------------------------------------------------------------------
 
 
+def test_a_file_that_is_written_anew_in_place_is_not_read_on(stored, tmp_path):
+    opened = Trajectory.open(stored)
+    content = stored.read_bytes()
+    later = stored.stat().st_mtime_ns + 10**9
+    with stored.open("r+b") as file:  # the same file, of the same size, with other content
+        file.write(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(stored, ns=(later, later))
+    with pytest.raises(FileFormatError, match="has changed since it was opened; open it again"):
+        opened.frame(3)
+
+
 def test_an_existing_file_is_refused_unless_overwritten(stored):
     before = stored.read_bytes()
     with pytest.raises(OutputError, match=r"example\.h5 exists; choose another name or pass overwrite"):

@@ -89,6 +89,12 @@ def test_the_decoder_is_drawn_at_the_midpoint_of_two_embeddings():
     assert part["classes"].shape == (2, 101, 101)
     assert part["classes"].max() < 9
     assert part["shown"][0] <= part["shown"][1]
+    E, (left, right, low, high) = part["E"][1], part["frame"][1]
+    assert part["train_accuracy"][-1] == 1
+    columns = np.rint(100 * (E[:, 0] - left) / (right - left)).astype(int)
+    rows = np.rint(100 * (E[:, 1] - low) / (high - low)).astype(int)
+    own = part["classes"][1, rows, columns]  # token i is the midpoint of the pair (i, i), of class 2 i
+    assert (own == 2 * np.arange(5)).sum() >= 4
 
 
 def test_images_of_a_class_collapse_and_classes_do_not():
