@@ -166,11 +166,13 @@ def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> F
             if name == array or (len(found.shape) in (3, 4) and found.kind.kind == "f")
         }
         held = ", ".join(f"{name} {found.shape} of {found.kind}" for name, found in arrays.items())
-        none = f"{source} holds no array (steps, tokens, dim) of real numbers, but {held or 'nothing'}"
+        none = (
+            f"{source} holds no array (steps, tokens, dim) of floating-point numbers, but {held or 'nothing'}"
+        )
         key = _only("array", array, shapes, none)
         where = f"{source}: {key!r}"
         if arrays[key].kind.kind not in "fO":
-            raise FileFormatError(f"{where} must hold real numbers, got {arrays[key].kind}")
+            raise FileFormatError(f"{where} must hold floating-point numbers, got {arrays[key].kind}")
         _check_shape(where, arrays[key].shape, (3, 4))
         if steps is None:
             steps = "steps" if "steps" in arrays and len(arrays["steps"].shape) == 1 else None
@@ -252,7 +254,7 @@ def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -
     tensor, where = state[key].detach(), f"{path}: {key!r}"
     if not tensor.is_floating_point():
         raise FileFormatError(
-            f"{where} must hold real numbers, got {str(tensor.dtype).removeprefix('torch.')}"
+            f"{where} must hold floating-point numbers, got {str(tensor.dtype).removeprefix('torch.')}"
         )
     _check_shape(where, shapes[key], axes)
     if tensor.numel() * tensor.element_size() > path.stat().st_size:

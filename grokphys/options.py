@@ -86,7 +86,7 @@ OutFile = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 Directory = Annotated[Path, tyro.conf.arg(metavar="DIRECTORY")]
 Overwrite = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse)")]
 Switch = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: off)")]
-Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: start again)")]
+Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse if OUT.partial exists)")]
 Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...", help_behavior_hint="")]
 OneFile = Annotated[str, tyro.conf.arg(metavar="FILE|'PATTERN'")]
 Figures = Annotated[

@@ -171,12 +171,12 @@ def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def is_whole(model: Any, name: str) -> bool:
-    """Return whether a hyperparameter of a model, or of its training, takes whole numbers only.
+    """Return whether a hyperparameter, such as `batch_size` or `dim`, takes whole numbers only.
 
     Raises
     ------
     InputError
-        If neither `nets.train` nor the model has a number of that name.
+        If `name` is neither in `SETTINGS` nor a number among the fields of `model`.
     """
     numbers = {
         field.name: value
@@ -187,8 +187,8 @@ def is_whole(model: Any, name: str) -> bool:
         numbers["hidden"] = model.hidden[0]
     if name not in SETTINGS and name not in numbers:
         raise InputError(
-            f"an axis must have one of the hyperparameters of {type(model).__name__}, "
-            f"{', '.join([*SETTINGS, *numbers])}, got {name!r}"
+            f"x and y must each name a hyperparameter of {type(model).__name__} or of its training, one of "
+            f"{', '.join([*SETTINGS, *numbers])}; got {name!r}"
         )
     return name == "batch_size" or isinstance(numbers.get(name), int)
 

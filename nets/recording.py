@@ -124,7 +124,11 @@ def _density(digits: str | None) -> int:
 
 
 def _number(digits: str | int) -> int:
-    """Return the number that some digits denote, or an equally forbidden one if there are too many digits."""
+    """Return the number that some digits denote.
+
+    Only the first 30 are read, because Python refuses to convert thousands of digits; a number of 30 digits
+    is already larger than any that is allowed.
+    """
     return int(str(digits)[:30])
 
 

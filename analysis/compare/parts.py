@@ -381,13 +381,13 @@ class Parts:
         return found
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
-        """Return predicted against measured accuracy, of one ensemble or of paired runs; None if unknown."""
+        """Return how well accuracy is predicted; if `together`, runs are paired, also across ensembles."""
         if given is not None:
             values = [np.asarray(one, np.float64) for one in given]
             if any(one.shape != self.second.sound.shape for one in values):
                 raise InputError(
-                    f"accuracies must be two arrays of the {len(self.second.sound)} runs of trained, got "
-                    f"{' and '.join(str(one.shape) for one in values)}"
+                    f"accuracies must be two arrays, each with one value for each of the "
+                    f"{len(self.second.sound)} trained runs, got {values[0].shape} and {values[1].shape}"
                 )
             return calibrate(*(one[self.second.sound] for one in values))
         order = [(self.second, self.second), (self.first, self.first)]

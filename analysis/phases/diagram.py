@@ -166,12 +166,14 @@ class PhaseDiagram:
         return [self._row(cell, cell in self.coarser) for cell in self.cells + self.coarser]
 
     def run_rows(self) -> list[dict[str, Any]]:
-        """Return a row of a table for each run.
+        """Return a row of a table for each run, including the runs of cells that were divided.
 
         Returns
         -------
         list of dict
-            The point of the run, its number, its steps to both thresholds (NaN for never), and its phase.
+            By the number of the run: its point under the names of both hyperparameters, "number",
+            "train_steps" and "validation_steps" until the training and the validation accuracy reach their
+            thresholds (NaN for never), and "phase".
         """
         rows = [
             {self.x.name: cell.point[0], self.y.name: cell.point[1], **run._asdict()}
@@ -303,7 +305,7 @@ def phase_diagram(
     """
     refinement = refinement or Refinement()
     if x.name == y.name:
-        raise InputError(f"x and y must be two different hyperparameters, got {x.name} twice")
+        raise InputError(f"x and y must be two different hyperparameters, got {x.name!r} for both")
     if refinement.most_runs is not None:
         whole_number("most_runs", refinement.most_runs, x.cells * y.cells * refinement.seeds)
     delay = number("delay", delay, above=0.0)

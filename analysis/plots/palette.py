@@ -49,7 +49,8 @@ def class_colors(count: int) -> NDArray[np.float64]:
     """Return one color for each class or token, such that neighbors in their cycle can be told apart.
 
     The hue runs once around the color wheel, and dark and light alternate. For an odd count the last color
-    has a lightness in between, because both of its neighbors would otherwise be as dark as it is.
+    has a lightness in between, because it would otherwise be as dark as the first color, which follows it in
+    the cycle.
 
     Parameters
     ----------

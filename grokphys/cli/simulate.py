@@ -22,8 +22,8 @@ SYSTEM_OPTIONS = {
     "alignment": given_otherwise(
         "1.0",
         "FLOAT",
-        "Constant f_a of the alignment. It turns the forces on pair sums of the same class into the same "
-        "direction, and those on pair sums of different classes into opposite directions.",
+        "Constant f_a of the alignment. This force pushes each pair sum along the directions of the pair "
+        "sums of its own class, and against those of the other classes.",
     ),
     "normalise": tyro.conf.arg(help_behavior_hint="(default: on)"),
     "modulus": given_otherwise(

@@ -124,7 +124,8 @@ def train(
         width: Number of hidden units of the feed-forward layer in each block.
         causal: Whether the first token is kept from attending to the second, as in a language model.
         dropout: Rate of dropout in the blocks of the transformer, at least 0 and less than 1.
-        data: Images for image-mlp: digits, or the path of the IDX files of MNIST or of an npz archive.
+        data: Images for image-mlp: digits, or the path of an npz archive or of the directory that holds the
+            IDX files of MNIST.
         activation: Activation after the hidden layers of embedding-mlp: silu, relu, tanh or asinh; or of the
             neurons of two-layer: relu, quadratic, silu, tanh or abs.
         even: Weight, at least 0, with which (x/2) tanh(x/2), the even part of SiLU, is added to the

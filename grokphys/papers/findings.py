@@ -37,16 +37,17 @@ FINDINGS = (
     ),
     Finding(
         "Musat's Table 1 points to one initialization of the layers",
-        "The paper does not say how its layers are initialized. The recipe trains networks from "
-        "several distributions and asks which of them gives the printed table, number by number.",
+        "The paper does not say how its layers are initialized. We train networks from several "
+        "distributions, and ask which of them gives the printed table, number by number.",
         ("musat-start",),
     ),
     Finding(
         "The share of circles depends on the alignment of the particles, hardly on the step size",
         "The simulation of Musat takes steps whose size the paper does not state. We ran the same "
-        "particles for the same time at smaller steps. At $f_a = 1$ there are as many circles, within five "
-        "points; at $f_a = 2$ there are slightly fewer at smaller steps. The other runs have "
-        "somewhat fewer grid imperfections; whether by more than the paper's own error is undecided.",
+        "particles for the same time at smaller steps. At $f_a = 1$ the share of circles changes by less "
+        "than five percentage points; at $f_a = 2$ it falls slightly. At smaller steps, the runs without a "
+        "circle have somewhat fewer grid imperfections; whether the difference exceeds the paper's own error "
+        "is undecided.",
         ("musat-map",),
     ),
     Finding(
@@ -61,8 +62,8 @@ FINDINGS = (
         "Which circles survive is decided at step 0, but no known predictor finds them reliably at that step",
         "The conjecture is that two networks whose initial embeddings differ by 1e-6 to 1e-2 of their "
         "size keep the same circles, and that at step 0 the initial signal, its rate of change, a support "
-        "vector machine, a linear law and a mean-field law all know much less of the survivors than a "
-        "network from such a neighboring start does.",
+        "vector machine, a linear law and a mean-field law all predict the survivors much less well than a "
+        "second network from such a neighboring start does.",
         ("predictability", "ding-law"),
     ),
     Finding(
@@ -77,13 +78,12 @@ FINDINGS = (
         "A corollary of He et al. says that each neuron ends at the frequency with the best phase at "
         "the start. Their own "
         "flow has a closed solution: every frequency diverges at a time $t^*$ to which magnitude and phase "
-        "both contribute. In two-layer networks an estimated 51 to 93 % of the neurons end at the "
-        "frequency with "
-        "the smallest $t^*$, and about a fifth at that with the best phase. Only gradient descent may "
-        "reach "
-        "the nine in ten that our rule asks for. In the network of Ding et al., whose neurons share an "
-        "embedding, few neurons end at the frequency with the smallest $t^*$. At $p = 31$ a vote of the "
-        "neurons predicts the surviving circles no better than the ranking by initial signal; at $p = 59$ "
+        "both contribute. In two-layer networks of different sizes and settings, an estimated 51 to 92 % of "
+        "the neurons end at the frequency with the smallest $t^*$, and 7 to 22 % at the one with the best "
+        "phase. Our rule asks for 90 %, which only networks trained by gradient descent may reach. In "
+        "the network of Ding et al., whose neurons share an embedding, few neurons end at the frequency with "
+        "the smallest $t^*$. At $p = 31$ a vote of the neurons predicts the surviving circles no better "
+        "than the ranking by initial signal; at $p = 59$ "
         "this is undecided.",
         ("lottery", "votes"),
     ),

@@ -62,7 +62,7 @@ VERDICTS = {
     "holds": "The whole interval of our effect lies in the range that the rule of a statement allows.",
     "does not hold": "The whole interval of our effect lies outside this range.",
     "covered": "Our number agrees with that of the paper, and its interval is narrow enough to decide.",
-    "not covered": "The interval of the difference of our number and that of the paper excludes zero.",
+    "not covered": "The interval of the difference between our number and that of the paper excludes zero.",
     "inconclusive": "The interval is too wide to decide, so more runs would be needed.",
 }
 HOW_TO_SEE = """\
@@ -70,14 +70,15 @@ Every picture was made by the command below it, at the setting of the paper. The
 the number of its run or network, and then its structure: a *circle* with the ratio of its largest norm to its
 smallest, or the number of its grid *imperfections*. The validation accuracy of a network follows."""
 HOW_TO_READ = """\
-The column *here* gives our estimate, with its confidence interval in brackets. The interval has the level at
-which the claim was decided or left open, which is at least 95 %, because all claims of an item are decided
-together. *Undefined* stands for a number that too few runs determine, and *at least* for an interval without
-an upper end. *Exact* marks a count or a proof, which has no error, and *all the same* a sample whose values
-are equal. The column *sample* counts what was drawn independently, such as networks. *Fitted* marks a claim
-whose setting the paper leaves open, so that we chose it to reproduce this number. The *rule* of a statement
-is the range in which its whole interval must lie for the statement to hold. Words in italics after it say
-what was corrected or made clear after the run. Words in quotation marks are those of a paper."""
+The column *here* gives our estimate, with its confidence interval in brackets. The interval has the level
+at which the claim was decided or left open, which is at least 95 %, because all claims of an item are
+decided together. *Undefined* stands for a number for which there are too few runs, and *at least* for an
+interval without an upper end. *Exact* marks a count or a proof, which has no error, and *all the same* a
+sample whose values are equal. The column *sample* counts what was drawn independently, such as networks.
+*Fitted* marks a claim whose setting the paper leaves open, so that we chose it to reproduce this number.
+The *rule* of a statement is the range in which its whole interval must lie for the statement to hold.
+Words in italics after it say what was corrected or made clear after the run. Words in quotation marks are
+those of a paper."""
 
 
 AGAIN = (
@@ -133,7 +134,7 @@ def scoreboard_page(
         "`grokphys reproduce --publish docs` from [the results](results/README.md) and from",
         "[the rules](rules.md), which were written before the runs.",
         "",
-        "Each item is made by a program, its recipe, whose name follows the item. "
+        "Each item is produced by a program, its *recipe*, whose name follows the item. "
         f"{len(results)} of {len(recipes)} recipes have run at the setting of the paper, and their "
         f"{verdicts.total()} claims are judged. The others are listed as *not run yet*.",
         "",
@@ -212,7 +213,7 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
     lines = [
         "# Findings and conjectures",
         "",
-        "This page lists what GrokPhys has found beyond the papers, and what it conjectures. A finding has",
+        "This page lists what we have found beyond the papers, and what we conjecture. A finding has",
         "been tested: its numbers are read from [the results](results/README.md) and judged by",
         "[the rules](rules.md). A conjecture has rules, but none of its recipes has run at its full setting.",
         "",

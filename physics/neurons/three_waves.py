@@ -132,7 +132,7 @@ class ThreeWaves:
 
 
 def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
-    """Return the solution of the flow through given initial states.
+    """Return the exact solution of dθ/dt = 2c conj(θ) ξ, dξ/dt = c θ² through given initial states.
 
     Parameters
     ----------

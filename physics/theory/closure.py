@@ -72,14 +72,14 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
 
     A training set permits the parallelograms P_0(D), the pairs of its samples that have the same class.
     Others may follow from these, so that a network that has learned the training set can answer new samples
-    too.
+    too. Equations, figures and appendices are those of Liu et al.
 
     Parameters
     ----------
     theory : EffectiveTheory or Operation
         Operation that is learned. The training set of a theory is ignored.
-    masks : array_like of bool, shape (sets, |D_0|)
-        Training sets as masks over the samples, such as `random_training_sets` returns.
+    masks : array_like of bool, shape (sets, samples)
+        Training sets as masks over all samples of the operation, such as `random_training_sets` returns.
     groups : bool, default False
         Whether to keep the partition of the samples, `Closures.groups`.
     transitive : bool, default True

@@ -384,4 +384,8 @@ def _factorial(degree: int) -> int:
 
 def as_group(group: Any) -> FiniteGroup:
     """Return `group` itself if it is a `FiniteGroup`, and the group with this Cayley table otherwise."""
+    if isinstance(group, str):
+        raise InputError(
+            f"group must be a FiniteGroup, such as physics.symmetric(3), or a Cayley table, got {group!r}"
+        )
     return group if isinstance(group, FiniteGroup) else FiniteGroup(group)

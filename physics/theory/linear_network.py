@@ -240,7 +240,7 @@ class LinearNetwork(Value):
 
     @one_blas_thread
     def velocity(self, state: Any) -> Array:
-        """Return the time derivative of states (Eq. 37).
+        """Return the time derivative of states under gradient descent on the loss (Liu et al., Eq. 37).
 
         Parameters
         ----------
@@ -254,8 +254,9 @@ class LinearNetwork(Value):
         Raises
         ------
         InputError
-            If a value is not finite.
+            If `state` is not finite or of another shape.
         """
+        self.unpack(state)
         return self._velocity(finite_array("state", state))
 
     @one_blas_thread

@@ -24,6 +24,15 @@ class Target:
     resume : bool, optional
         Whether an unfinished run may be continued; None if the caller cannot resume one.
 
+    Attributes
+    ----------
+    path : Path
+        Name of the finished file.
+    partial : Path
+        Name of the unfinished run, which a later process can resume: ``path.partial``.
+    merging : Path
+        Name of the complete file until it replaces `path`: ``path.merging``.
+
     Raises
     ------
     OutputError

@@ -577,14 +577,14 @@ def import_cases(tmp_path):
     (tmp_path / "empty").mkdir()
     E = torch.zeros(4, 2)
     yield "nothing.npy", [], 1, "there is no file"
-    yield "flat.npy", [], 1, "holds no array (steps, tokens, dim) of real numbers"
+    yield "flat.npy", [], 1, "holds no array (steps, tokens, dim) of floating-point numbers"
     yield "nan.npy", [], 1, "'nan' must hold finite numbers, but 6 of 6 values are NaN or infinite"
     yield "few.npy", [], 1, "must have at least 3 tokens and 1 dimension"
     yield (
         "objects.npy",
         [],
         1,
-        "holds no array (steps, tokens, dim) of real numbers, but objects (1,) of object",
+        "holds no array (steps, tokens, dim) of floating-point numbers, but objects (1,) of object",
     )
     yield "text.npz", [], 1, "is not a readable .npy or .npz file"
     yield "two.npz", [], 2, "array must name one of several arrays, a (5, 4, 3), b (5, 4, 3), got none"

@@ -277,7 +277,7 @@ def test_numbers_of_another_kind(tmp_path, refused):
     for name, kind in (("complex", "complex128"), ("whole", "int64"), ("structured", "<f8")):
         assert kind in refused(tmp_path / f"{name}.npy")[1]
         assert kind in refused(tmp_path / f"{name}.npy", "--array", name)[1]
-    assert "must hold real numbers, got complex64" in refused(tmp_path / "step_1.pt")[1]
+    assert "must hold floating-point numbers, got complex64" in refused(tmp_path / "step_1.pt")[1]
     refused(tmp_path / "step_2.pt")
 
 

@@ -92,6 +92,14 @@ def test_velocity_is_the_gradient_of_the_loss(pairs):
     np.testing.assert_allclose(network.velocity(state), -rate * slope, atol=1e-8)
 
 
+@pytest.mark.parametrize("call", ["loss", "velocity", "unpack"])
+def test_a_state_of_another_shape_is_refused(call):
+    network = LinearNetwork(LABELS)
+    for shape in ((7,), (network.tokens + 1, network.dim)):
+        with pytest.raises(InputError, match=r"state must have the shape \(\.\.\., \d+, \d+\), got "):
+            getattr(network, call)(np.zeros(shape))
+
+
 @pytest.mark.parametrize("pairs", [None, [(0, 2), (1, 1), (2, 0)]])
 def test_the_loss_is_that_of_sums_of_points(pairs):
     network = LinearNetwork(LABELS, pairs=pairs, decay=0.2)

@@ -235,7 +235,10 @@ class ParticleRun:
 
 
 def _simulate(segment: Segment, begin: str) -> str:
-    """Return the call of `simulate` for a segment; for one without steps only its start matters."""
+    """Return the Python code that repeats a segment; `begin` is its argument for the initial positions.
+
+    A segment without steps gets one step, because only its initial positions are read.
+    """
     usual = segment.step_size == segment.system.default_step_size
     size = {} if usual else {"step_size": segment.step_size}
     options = arguments(steps=max(segment.steps, 1), **size)

@@ -233,7 +233,10 @@ ALL_COUNT = (
 
 
 def by_chance(reader: str) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a model of chance for rules: the neurons of a network exchange one predictor's frequencies."""
+    """Return a model of chance: the neurons of a network exchange the frequencies of one predictor, `reader`.
+
+    The share of hits of every network is then computed anew.
+    """
     exchange = shuffled("neurons", reader, within="network")
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:

@@ -106,7 +106,10 @@ class Numbers:
 
     @staticmethod
     def of(sample: Sample) -> "Numbers":
-        """Return the numbers of one sample of networks, or of several at once."""
+        """Return the numbers of Table 1 for a sample of networks.
+
+        Arrays (..., networks) in the sample give arrays (...), with one entry for each sample.
+        """
         rest = ~sample.circle
         count = rest.sum(axis=-1)
         imperfections, scatter = _moments(sample.imperfections, rest)

@@ -378,7 +378,8 @@ def test_ensembles_of_different_numbers_of_tokens_have_structures_and_onsets_in_
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), thresholds={"mood": 1}),
          "thresholds must name quantities of both (circle_ratio, quality), got 'mood'"),
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), accuracies=([1], [1])),
-         "accuracies must be two arrays of the 2 runs of trained, got (1,) and (1,)"),
+         "accuracies must be two arrays, each with one value for each of the 2 trained "
+         "runs, got (1,) and (1,)"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_refused(call, sentence):
