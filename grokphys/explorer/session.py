@@ -363,6 +363,7 @@ class Session:
         words = [first, ("fps", f"{self.frames_a_second:.0f}"), *others]
         self.bridge.update(status=[list(item) for item in words], verdict=view.verdict())
         self.bridge.watch = view.watch(self.playing)
+        self.bridge.lacks = view.lacks
         self.bridge.link = links.written(view.slug, self.bridge.speed, view.state())
 
     def fail(self, error: Exception) -> None:
