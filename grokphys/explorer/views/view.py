@@ -239,6 +239,16 @@ class View(ABC):
         """Whether the view has reached its end, at which play stops."""
         return False
 
+    @property
+    def pace(self) -> float:
+        """Seconds that a frame of play takes at least."""
+        return 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is nothing to play until more is recorded."""
+        return False
+
     @abstractmethod
     def status(self) -> Mapping[str, str]:
         """State in words: {"step": "120", "circle ratio": "1.31"} in #status-step, #status-circle-…."""
