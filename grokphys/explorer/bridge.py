@@ -23,6 +23,7 @@ class Bridge(DataModel):
     verdict: Any = String(default="", help="From the session: what is on screen, in a sentence.")
     watch: Any = String(default="", help="From the session: what to watch for.")
     link: Any = String(default="", help="From the session: its state, as the fragment of an address.")
+    lacks: Any = String(default="", help="From the session: what the link does not hold, in a sentence.")
     message: Any = List(AnyValue, default=[0, "", ""], help="From the session: [number, kind, sentence].")
     script: Any = List(AnyValue, default=[0, ""], help="From the session: [number, Python text].")
     download: Any = List(

@@ -26,7 +26,8 @@ from bokeh.models import (
 from grokphys.explorer.bridge import Bridge
 from physics.errors import InputError
 
-LONGEST_TEXT = 1000
+LONGEST_TEXT, LONGEST_ORDER = 1000, 10_000
+"""Most characters of a field, and of a command, which may be a link."""
 LARGEST_NUMBER = 10**12
 LARGEST_PAGE = 10**5
 """Largest size of a figure in pixels."""
@@ -132,7 +133,7 @@ def _typed(spinner: Any, value: Any) -> float:
 
 def _within(title: str, value: Any, low: float, high: float, *, whole: bool) -> float:
     """Return a number from `low` to `high`, as an int if it must be whole; refuse any other value."""
-    if not _is_number(value, whole=whole) or not low <= value <= high:
+    if not is_number(value, whole=whole) or not low <= value <= high:
         allowed = f"{'a whole number' if whole else 'a number'} from {low:.12g} to {high:.12g}"
         raise _wrong(title, allowed, value)
     return int(value) if whole else value
@@ -176,7 +177,7 @@ def _order(_bridge: Any, value: Any) -> list[Any]:
     """Return a command of the page: its number, its name, and a number, a text or None."""
     match value:
         case [int(count), str(name), int() | float() | str() | None as given] if (
-            0 <= count <= LARGEST_NUMBER and len(name) + len(str(given)) <= LONGEST_TEXT
+            0 <= count <= LARGEST_NUMBER and len(name) + len(str(given)) <= LONGEST_ORDER
         ):
             return [count, name, given]
     raise Ignored
@@ -184,13 +185,13 @@ def _order(_bridge: Any, value: Any) -> list[Any]:
 
 def _seen(bridge: Any, value: Any) -> int:
     """Return the last frame on screen, which must be one of those that were sent."""
-    if _is_number(value, whole=True) and 0 <= value <= bridge.frame:
+    if is_number(value, whole=True) and 0 <= value <= bridge.frame:
         return int(value)
     raise Ignored
 
 
 def _pixels(_plot: Any, value: Any) -> int:
-    if _is_number(value, whole=True) and 0 <= value <= LARGEST_PAGE:
+    if is_number(value, whole=True) and 0 <= value <= LARGEST_PAGE:
         return int(value)
     raise Ignored
 
@@ -208,7 +209,7 @@ def _dragged(source: Any, value: Any) -> dict[str, Any]:
                 places = found.get(name)
                 if not isinstance(places, list) or len(places) != len(columns[name]):
                     raise Ignored
-                if not all(map(_is_number, places)):
+                if not all(map(is_number, places)):
                     raise Ignored
                 columns[name] = places
             return {"type": "map", "entries": [[name, column] for name, column in columns.items()]}
@@ -227,7 +228,7 @@ def _happened(document: Document, name: str, entries: list[Any]) -> list[list[An
         return [["model", {"id": key}]]
     if name in ("tap", "panstart", "panend") and isinstance(model, Plot):
         places = [[axis, values.get(axis)] for axis in ("x", "y")]
-        if all(_is_number(place) for _, place in places):
+        if all(is_number(place) for _, place in places):
             return [["model", {"id": key}], *places]
     raise Ignored
 
@@ -241,7 +242,7 @@ def _pairs(entries: list[Any]) -> dict[str, Any]:
     }
 
 
-def _is_number(value: Any, *, whole: bool = False) -> bool:
+def is_number(value: Any, *, whole: bool = False) -> bool:
     """Return whether a value is a finite number of reasonable size."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False

@@ -2,14 +2,23 @@
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote, unquote
 
+from grokphys.explorer.guard import is_number
 from physics.checks import whole_number
 from physics.errors import InputError
 
 LONGEST_REPLAY = 20_000
 """Largest number of steps that a link may request, which takes some seconds."""
+
+MOST_MOVED = 100
+"""Largest number of coordinates of particles moved by hand that a link holds."""
+LACKS = (
+    f"This link holds no particle moved by hand, because those have more than {MOST_MOVED} coordinates; "
+    "“Copy as Python” holds all of them."
+)
 
 
 def written(view: str, speed: int, state: Mapping[str, Any]) -> str:
@@ -45,3 +54,35 @@ def replayed(state: Mapping[str, Any]) -> int:
     if whole_number("step", steps, 0) > LONGEST_REPLAY:
         raise InputError(f"step must be at most {LONGEST_REPLAY} in a link, got {steps}")
     return int(steps)
+
+
+def moved(state: Mapping[str, Any], tokens: int, dim: int) -> list[tuple[int, int, list[float]]]:
+    """Return step, token and place of each particle that was moved by hand in a state.
+
+    Raises
+    ------
+    InputError
+        If they are not moves of so many tokens, in the order of their steps.
+    """
+    given, last = state.get("moves", []), replayed(state)
+    match given:
+        case [*moves] if len(moves) * dim <= MOST_MOVED and all(
+            isinstance(move, list | tuple)
+            and len(move) == 3
+            and is_number(move[0], whole=True)
+            and is_number(move[1], whole=True)
+            and 0 <= move[0] <= last
+            and 0 <= move[1] < tokens
+            and isinstance(move[2], list | tuple)
+            and len(move[2]) == dim
+            and all(map(is_number, move[2]))
+            for move in moves
+        ):
+            if all(before[0] <= after[0] for before, after in pairwise(moves)):
+                return [(int(step), int(token), [*map(float, place)]) for step, token, place in moves]
+    shown = json.dumps(given)
+    raise InputError(
+        f"moves must be at most {MOST_MOVED} coordinates in all, as [step, token, [{dim} numbers]] with "
+        f"steps from 0 to {last} in order and tokens below {tokens}, got "
+        f"{shown if len(shown) < 80 else shown[:77] + '…'}"
+    )

@@ -304,11 +304,12 @@ class Session:
 
     def _schedule(self) -> None:
         """Schedule the next frame as soon as possible."""
-        behind = self.bridge.frame - self.bridge.shown >= IN_FLIGHT
-        if self._waiting or self._held or self.closed or behind or not self.playing:
+        behind, view = self.bridge.frame - self.bridge.shown >= IN_FLIGHT, self._view
+        resting = view is None or view.waits or not self.playing
+        if view is None or resting or self._waiting or self._held or self.closed or behind:
             return
         self._waiting = True
-        wait = max(0.0, self._began + INTERVAL - monotonic())
+        wait = max(0.0, self._began + max(INTERVAL, view.pace) - monotonic())
         self.document.add_timeout_callback(self._frame, round(1000 * wait))
 
     async def _frame(self) -> None:
@@ -363,6 +364,7 @@ class Session:
         words = [first, ("fps", f"{self.frames_a_second:.0f}"), *others]
         self.bridge.update(status=[list(item) for item in words], verdict=view.verdict())
         self.bridge.watch = view.watch(self.playing)
+        self.bridge.lacks = view.lacks
         self.bridge.link = links.written(view.slug, self.bridge.speed, view.state())
 
     def fail(self, error: Exception) -> None:

@@ -76,6 +76,25 @@ Object.assign(window.grokphys, (() => {
     trails.change.emit()
   }
 
+  // Bokeh sends points that are dragged only once they are let go. Here they go 20 times a second, where they moved.
+  let sent = null, later = 0, sending = false
+
+  function held(source, down) {
+    sent = down ? source : null
+    clearTimeout(later)
+    later = 0
+  }
+
+  function dragged(source) {
+    if (source !== sent || later || sending) return
+    later = setTimeout(() => {
+      later = 0
+      sending = true
+      source.setv({data: source.data}, {check_eq: false})
+      sending = false
+    }, 50)
+  }
+
   document.addEventListener("DOMContentLoaded", gather, {once: true})
-  return {token, trail}
+  return {token, trail, held, dragged}
 })())

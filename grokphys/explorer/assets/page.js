@@ -259,6 +259,7 @@ window.grokphys = (() => {
     listen("verdict", seen)
     listen("watch", seen)
     listen("link", address)
+    listen("lacks", () => { if (bridge.lacks !== "") say("note", bridge.lacks) })
     listen("playing", address)
     listen("message", () => {
       say(bridge.message[1], bridge.message[2])
@@ -302,7 +303,7 @@ window.grokphys = (() => {
     }
     for (const button of document.querySelectorAll("[data-upload]")) button.addEventListener("click", upload)
     at("link").addEventListener("click", () => {
-      const state = "#" + bridge.link, shared = "no access token. It opens this state in any explorer, at the end of its address."
+      const state = "#" + bridge.link, shared = "no access token. It opens this state in any explorer, at the end of its address. " + bridge.lacks
       const copied = navigator.clipboard?.writeText(state) ?? Promise.reject()
       copied.then(() => say("done", `The state is copied; it contains ${shared}`),
                   () => say("note", `Copy the address of this page from its # on: that part contains ${shared}`))

@@ -45,6 +45,8 @@ class SignalPlot:
         law = {"line_color": theme.INK, "line_width": 1.3, "line_dash": [5, 3], "line_alpha": 0.8}
         self.figure.multi_line("xs", "ys", source=self._rollouts, **law)
         theme.quiet_legend(self.figure)
+        self._reach = ColumnDataSource({"x": [], "y": []})  # a span by itself may lie beyond the axis
+        self.figure.scatter("x", "y", source=self._reach, alpha=0)
         self._limit = Span(dimension="width", line_color=theme.WARM, line_dash="dotted", line_width=1.5)
         self._now = Span(dimension="height", line_color=theme.INK, line_width=1)
         self.figure.add_layout(self._limit)
@@ -64,10 +66,11 @@ class SignalPlot:
             "dash": [theme.DASHES[n % len(theme.DASHES)] for n in range(count)],
         }
         theme.tick(self.figure.xaxis[0], x)
-        theme.tick(self.figure.yaxis[0], curves)
+        theme.tick(self.figure.yaxis[0], np.append(curves, limit))
         line = curves[chosen - 1] if chosen is not None else np.empty(0)
         self._chosen.data = {"x": x[: len(line)], "y": line}
         self._limit.location = limit
+        self._reach.data = {"x": [x[0]], "y": [limit]}
 
     def show_rollout(self, fitted: Fitted | None) -> None:
         """Show the rollout of the fitted law from the first signals."""
@@ -142,6 +145,34 @@ class CoefficientPlot:
             axis.ticker = list(range(1, count + 1)) if count <= 12 else [1, *range(5, count + 1, 5)]
         self.figure.x_range.update(start=-0.6, end=count + 0.5)
         self.figure.y_range.update(start=count + 0.5, end=-0.6)
+
+
+def score_text(fitted: Fitted | None) -> str:
+    """Describe how well a fit describes the signals."""
+    if fitted is None:
+        return (
+            "<h2>Scores</h2><p>No law has been fitted yet. All signals together are taken to obey "
+            "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven.</p>"
+        )
+    inside, forward = fitted.scores.in_sample, fitted.scores.forward
+    kind = "Increment map" if fitted.kind == "increment" else "Generator"
+    lines = [
+        f"{kind}, {fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]}: "
+        f"{np.count_nonzero(fitted.A)} of {fitted.A.size} coefficients are not 0.",
+        f"In sample: R² = {_r2(inside.derivative)} of the changes, {_r2(inside.rollout)} of the rollout.",
+    ]
+    if forward is not None:
+        lines.append(
+            f"Forward, fitted to the first half and scored on the second: R² = {_r2(forward.derivative)} of "
+            f"the changes, {_r2(forward.rollout)} of the rollout. Below 0, a constant would predict better."
+        )
+    return "<h2>Scores</h2>" + "".join(f"<p>{line}</p>" for line in [*lines, *fitted.notes])
+
+
+def _r2(value: float) -> str:
+    if not np.isfinite(value):
+        return "undefined" if np.isnan(value) else "overflow"
+    return f"{value:.4f}" if value > -10 else f"{value:,.0f}"
 
 
 def _lines(x: Any, curves: Any, frequencies: Sequence[int]) -> dict[str, list[Any]]:

@@ -1,5 +1,6 @@
 """A run of particles that the user may change, and the calls that reproduce it bit for bit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,8 @@ from physics.trajectory import Trajectory
 from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
+Move = tuple[int, int, list[float]]
+"""Step, token and place of a particle that was moved by hand."""
 
 
 @dataclass
@@ -92,6 +95,15 @@ class ParticleRun:
         """Step at which the current law began, or the last particle was moved."""
         return self.step - self.segments[-1].steps
 
+    @property
+    def moves(self) -> list[Move]:
+        """Step, token and place of each particle that was moved by hand."""
+        found, step = [], 0
+        for segment in self.segments:
+            found += [(step, token, place.tolist()) for token, place in segment.moved.items()]
+            step += segment.steps
+        return found
+
     def reset(self) -> None:
         """Go back to the start, with the current law."""
         self.segments = [Segment(self.system, self.step_size)]
@@ -99,6 +111,7 @@ class ParticleRun:
         self._history.clear()
         self._measured = self._passing = False
         self._motion = ""
+        self._coming: list[Move] = []
 
     def warm(self) -> None:
         """Load the kernels by a step of a copy; importing Numba alone takes a third of a second."""
@@ -113,6 +126,16 @@ class ParticleRun:
         SimulationError
             If the state overflows; the run stays as it was before these steps.
         """
+        while self._coming and self._coming[0][0] <= self.step + steps:
+            step = self._coming[0][0]
+            if ahead := step - self.step:
+                steps -= ahead
+                self._advance(ahead, keep=keep)
+            self._move_next(step)
+        if steps:
+            self._advance(steps, keep=keep)
+
+    def _advance(self, steps: int, *, keep: bool) -> None:
         if not self._passing:
             self._measure()
         moved = self.positions[None].copy()
@@ -146,6 +169,16 @@ class ParticleRun:
         self.positions = self.positions.copy()
         self.positions[token] = place
         self._measured = self._passing = False
+
+    def repeat(self, moves: Sequence[Move]) -> None:
+        """Move particles as they were moved before, once the run comes to the steps of these moves."""
+        self._coming = list(moves)
+        self._move_next(self.step)
+
+    def _move_next(self, step: int) -> None:
+        while self._coming and self._coming[0][0] == step:
+            _, token, place = self._coming.pop(0)
+            self.move(token, np.array(place))
 
     def python(self) -> str:
         """Return a program that reproduces this run; `E` is its present state."""

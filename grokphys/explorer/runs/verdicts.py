@@ -213,11 +213,19 @@ def survival(
         Signal above which a circle survives.
     """
     count = signals.shape[1]
-    words = f"{len(survivors)} of {count} circles survive: {', '.join(map(str, survivors)) or 'none'}."
+    words = f"{len(survivors)} of {count} circles survive: {', '.join(map(str, survivors))}."
+    if not survivors:
+        words = f"No circle reaches the survival limit of {limit:.3g}."
     if frequency is None or frequency in survivors:
         return words
-    below = np.flatnonzero(signals[:, frequency - 1] < limit)
-    words += f" Circle {frequency} is lost" + (f" by step {steps[below[0]]}" if len(below) else "")
+    above = np.flatnonzero(signals[:, frequency - 1] >= limit)
+    if len(above):
+        after = steps[above[-1] + 1 :]
+        words += f" Circle {frequency} is lost" + (f" by step {after[0]}" if len(after) else "")
+    elif survivors:
+        words += f" Circle {frequency} never reaches the limit"
+    else:
+        return words
     near = [k for k in octave(frequency, 2 * count + 1) if k in survivors]
     return words + (f"; its octave {near[0]} survives." if near else ".")
 

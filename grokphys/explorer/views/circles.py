@@ -14,7 +14,7 @@ from grokphys.explorer.files import FileList
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.films import circles_film
 from grokphys.explorer.guard import checked
-from grokphys.explorer.plots.circles import CoefficientPlot, SignalPlot
+from grokphys.explorer.plots.circles import CoefficientPlot, SignalPlot, score_text
 from grokphys.explorer.plots.plane import TokenPlot
 from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run
@@ -30,6 +30,8 @@ from physics.trajectory import Trajectory
 
 FOLLOW_MILLISECONDS = 1000
 FACTOR, THRESHOLD = "a multiple of the mean signal", "an absolute signal"
+SLOWEST, SHORTEST = 0.1, 10.0
+"""Most seconds for a frame, and fewest for a film of many frames, at one frame a step."""
 LOWEST = 0.001
 """Smallest limit: at 0, every circle would survive."""
 
@@ -78,6 +80,7 @@ class CirclesView(FrameView):
         self.connect(self._change_rule, self._rule)
         self.connect(lambda _: self._change_limit(), self._limit)
         self.connect(lambda _: self._show_rollout(), self._rollout, attribute="active")
+        self.connect(lambda _: None, self._recipe, self._first, self._last)  # until the next fit
         self.hold(
             file=self._file.list,
             run=self._index,
@@ -163,7 +166,24 @@ class CirclesView(FrameView):
         steps, values = self._run.signals
         limit = self._run.limit(**self._rules)
         words = verdicts.survival(self._frequency, self._survivors(), steps, values, limit)
-        return words if self.finished else f"In the last frame, {words}"
+        if not self._stored.complete:
+            return f"So far, {words[0].lower()}{words[1:]}"
+        return words if self.finished else f"In the last frame, {words[0].lower()}{words[1:]}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last frame is shown, and no other can follow."""
+        return self._stored.complete and self._frame == self._end
+
+    @property
+    def pace(self) -> float:
+        """Seconds for a frame, so that a short film can be watched."""
+        return min(SLOWEST, SHORTEST / (self._end + 1))
+
+    @property
+    def waits(self) -> bool:
+        """Whether the newest frame of a run is shown that is still being recorded."""
+        return not self._stored.complete and self._frame == self._end
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Open the file and the run of a state, and restore the widgets."""
@@ -213,20 +233,21 @@ class CirclesView(FrameView):
             raise
         self._stored = Trajectory.open(path)
         self._run, self._path, self._runs = run, path, self._stored.runs
-        self._watch()
         self._end, self._frame, self._fitted = len(run.steps) - 1, 0, None
+        self._watch()
         self._seen = run.seen(run.planes()[0])
         with self.filling():
             self._index.update(high=self._runs - 1, value=index, visible=self._runs > 1)
             self._limit_window()
             self._plane.update(options=run.planes(), value=run.planes()[0])
-            self._time.update(value=0, end=max(self._end, 1))
+            self._time.update(value=self._frame, end=max(self._end, 1))
         self._show_signals()
         self._show_fit()
         self._look()
         self.session.say(
             f"{name} is long: one of every {run.every} frames is shown." if run.every > 1 else ""
         )
+        self.session.hold(False)  # play that waited for the last file goes on
 
     def _reopen(self, index: int) -> None:
         """Read another run of the file."""
@@ -245,7 +266,7 @@ class CirclesView(FrameView):
         self._watch(leave=True)
 
     def _watch(self, *, leave: bool = False) -> None:
-        """Check the file every second while its run is unfinished."""
+        """Check the file every second while its run is unfinished, and play from its newest frame."""
         document = self.session.document
         if self._watching is not None:
             document.remove_periodic_callback(self._watching)
@@ -253,6 +274,7 @@ class CirclesView(FrameView):
         if not leave and not self._stored.complete:
             react = self.session.reaction(self._follow)
             self._watching = document.add_periodic_callback(react, FOLLOW_MILLISECONDS)
+            self._frame, self.session.bridge.playing = self._end, 1
 
     def _follow(self) -> None:
         """Let a worker read new frames."""
@@ -272,7 +294,7 @@ class CirclesView(FrameView):
         self.session.later(work, then=lambda found: self._grow(stored, found))
 
     def _grow(self, stored: Trajectory, found: CircleRun | Exception) -> None:
-        """Show a run that has grown; a user at its end stays at the end."""
+        """Show a run that has grown; if it plays at its end, it stays at the end."""
         self._reading = False
         if stored is not self._stored:
             return
@@ -280,7 +302,7 @@ class CirclesView(FrameView):
             self._watch(leave=True)
         if isinstance(found, Exception):
             raise found
-        plane, at_end = self._plane.value, self._frame == self._end
+        plane, at_end = self._plane.value, self._frame == self._end and self.session.playing
         end = len(found.steps) - 1
         self._frame = end if at_end else min(self._frame, end)
         self._run, self._end = found, end
@@ -292,6 +314,9 @@ class CirclesView(FrameView):
             self._time.update(end=max(self._end, 1))
             self._limit_window()
         self._look()
+        if self.finished:
+            self.session.bridge.playing = 0
+        self.session.hold(False)  # those who looked back come to the new frames
 
     def _limit_window(self) -> None:
         """Let the steps to fit be those of the run."""
@@ -370,31 +395,3 @@ def _read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
         return open_run(path, index, name=name)
     except Exception as error:
         return error
-
-
-def score_text(fitted: Fitted | None) -> str:
-    """Describe how well a fit describes the signals."""
-    if fitted is None:
-        return (
-            "<h2>Scores</h2><p>No law has been fitted yet. All signals together are taken to obey "
-            "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven.</p>"
-        )
-    inside, forward = fitted.scores.in_sample, fitted.scores.forward
-    kind = "Increment map" if fitted.kind == "increment" else "Generator"
-    lines = [
-        f"{kind}, {fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]}: "
-        f"{np.count_nonzero(fitted.A)} of {fitted.A.size} coefficients are not 0.",
-        f"In sample: R² = {_r2(inside.derivative)} of the changes, {_r2(inside.rollout)} of the rollout.",
-    ]
-    if forward is not None:
-        lines.append(
-            f"Forward, fitted to the first half and scored on the second: R² = {_r2(forward.derivative)} of "
-            f"the changes, {_r2(forward.rollout)} of the rollout. Below 0, a constant would predict better."
-        )
-    return "<h2>Scores</h2>" + "".join(f"<p>{line}</p>" for line in [*lines, *fitted.notes])
-
-
-def _r2(value: float) -> str:
-    if not np.isfinite(value):
-        return "undefined" if np.isnan(value) else "overflow"
-    return f"{value:.4f}" if value > -10 else f"{value:,.0f}"

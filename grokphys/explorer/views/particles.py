@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from bokeh.events import PanEnd, PanStart
-from bokeh.models import BasicTicker, Checkbox, PointDrawTool
+from bokeh.models import BasicTicker, Checkbox
 from numpy.typing import NDArray
 
-from grokphys.explorer import theme
+from grokphys.explorer import links, theme
 from grokphys.explorer.files import FileChooser
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.particles import particle_film
@@ -18,9 +17,10 @@ from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
 from grokphys.explorer.views import presets
+from grokphys.explorer.views.drag import Drag
 from grokphys.explorer.views.view import WAYS, View
 from physics.errors import InputError
-from physics.particles.structures import circle_ratio
+from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
 
 Array = NDArray[np.float64]
@@ -85,9 +85,8 @@ class ParticlesView(View):
             "circle ratio": self._ratio.figure,
             "grid imperfections": self._imperfections.figure,
         }
-        self._let_drag()
+        self._drag = Drag(session, self._particles, self._dragged, self._drop)
         self._axes: Array | None = None
-        self._dragging = False
         self._held: Array | None = None
         self._chosen: int | None = None
         self._shown_law: Any = None
@@ -197,10 +196,10 @@ class ParticlesView(View):
 
     def status(self) -> dict[str, str]:
         """Return step, time, and the measure that fits the shape: the circle ratio, or imperfections."""
-        last, E = self._run.history.last, self._positions
-        found, _ = verdicts.shape(E, last["imperfections"])
+        last, E, imperfections = self._run.history.last, self._positions, self._imperfect(self._run)
+        found, _ = verdicts.shape(E, imperfections)
         ratio = {} if found == "grid" else {"circle ratio": f"{circle_ratio(E):.3f}"}
-        count = {} if found == "circle" else {"imperfections": str(last["imperfections"])}
+        count = {} if found == "circle" else {"imperfections": str(imperfections)}
         return {"step": str(self._run.step), "time": f"{last['time']:.2f}", **ratio, **count}
 
     def verdict(self) -> str:
@@ -212,7 +211,13 @@ class ParticlesView(View):
 
     def _sentence(self, run: ParticleRun, E: Array) -> str:
         moves = run.motion if self._held is None else ""
-        return f"{verdicts.shape(E, run.history.last['imperfections'])[1]} {moves}".strip()
+        return f"{verdicts.shape(E, self._imperfect(run))[1]} {moves}".strip()
+
+    def _imperfect(self, run: ParticleRun) -> int:
+        """Return the imperfections of a run, with the particle that is held in its place."""
+        if run is self._run and self._held is not None:
+            return int(grid_imperfections(self._held, modulus=run.system.modulus))
+        return int(run.history.last["imperfections"])
 
     def film(self) -> Film:
         """Return a film of particles, pair sums and curves; and of what else the page shows."""
@@ -233,12 +238,21 @@ class ParticlesView(View):
         return ("" if self._twin is None else f"{self._twin.python()}second = E\n\n") + self._run.python()
 
     def state(self) -> dict[str, Any]:
-        """Return the law, the start, and the number of steps."""
-        return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
+        """Return the law, the start, the number of steps, and what was moved by hand."""
+        steps = {"step": self._run.step} if self._run.step else {}
+        moves = {"moves": self._run.moves} if self._run.moves and not self.lacks else {}
+        return {**super().state(), **steps, **moves}
+
+    @property
+    def lacks(self) -> str:
+        """Whether too many particles were moved for a link."""
+        few = len(self._run.moves) * self._run.system.dim <= links.MOST_MOVED
+        return "" if few else links.LACKS
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start again with another law from another start."""
+        """Start again with another law from another start, and repeat what was moved by hand."""
         self._renew()
+        self._run.repeat(links.moved(state, self._run.system.tokens, self._run.system.dim))
         self._write_classes()
 
     def takes_file(self) -> bool:
@@ -286,6 +300,7 @@ class ParticlesView(View):
         self.connect(lambda _: self._renew(), *starting)
         self.connect(lambda _: self._renew(), self._with_twin, attribute="active")
         self.connect(lambda _: self._point(), self._with_arrows, attribute="active")
+        self.connect(lambda _: None, self._sweep)  # which the next complete update reads
         self.connect(lambda _: self.show(), self._plane)
         self.connect(lambda _: self._write_classes(), self._numbers)
 
@@ -364,23 +379,9 @@ class ParticlesView(View):
         begin = starts.start(kind, *size, self._twin_seed.value, self._noise.value)
         return ParticleRun(self._system(), self._step_size.value, begin)
 
-    def _let_drag(self) -> None:
-        """Let the pointer move particles; play pauses while one is held."""
-        plot, react = self._particles.figure, self.session.reaction
-        tool = PointDrawTool(renderers=[self._particles.disc], add=False)
-        plot.add_tools(tool)
-        plot.toolbar.active_drag = tool
-        plot.on_event(PanStart, react(lambda _event: self._drag(True)))
-        plot.on_event(PanEnd, react(lambda _event: self._drop()))
-        self._particles.tokens.on_change("data", lambda _name, _old, _new: self._dragged())
-
-    def _drag(self, dragging: bool) -> None:
-        self._dragging = dragging
-        self.session.hold(dragging)
-
     def _dragged(self) -> None:
         """Update everything that depends on the particle that is held."""
-        if not self._dragging or self._axes is None:
+        if not self._drag.on or self._axes is None:
             return
         shown, before = self._particles.points(), self._run.positions @ self._axes.T
         if len(shown) != len(before):
@@ -391,8 +392,6 @@ class ParticlesView(View):
 
     def _drop(self) -> None:
         """Move the particles to where the pointer left them."""
-        self._dragged()
-        self._drag(False)  # before `show`, whose changes are no drag
         if self._held is not None:
             for token in np.flatnonzero((self._held != self._run.positions).any(axis=1)):
                 self._run.move(int(token), self._held[token])

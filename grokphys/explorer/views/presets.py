@@ -76,7 +76,7 @@ CIRCLES = (
         "circles survive",
         "Watch a cloud of tokens turn into the strongest circle, while most other circles die out.",
         {},
-        3,
+        1,
     ),
     Preset(
         "an octave is lost",

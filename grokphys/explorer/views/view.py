@@ -24,7 +24,7 @@ WAYS = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDow
 """Where the arrow keys lead: to the right, and up."""
 REPLAYED = 300
 """Frames of a replay, at most."""
-ASIDE = ("time", "step", "plane", "numbers", "arrows", "rollout")
+ASIDE = ("time", "step", "moves", "plane", "numbers", "arrows", "rollout")
 """Parts of a state that only change what is shown: where a preset does not name them, its hint stays."""
 
 
@@ -100,6 +100,11 @@ class View(ABC):
         """Return the values of the widgets that differ from the defaults."""
         values = {name: _value(widget) for name, widget in self.widgets.items()}
         return {name: value for name, value in values.items() if value != self._usual[name]}
+
+    @property
+    def lacks(self) -> str:
+        """What of the state no link holds, in a sentence; nothing, by default."""
+        return ""
 
     def has(self, settings: Mapping[str, Any]) -> bool:
         """Return whether the controls are still those of a preset."""
@@ -232,6 +237,16 @@ class View(ABC):
     @property
     def finished(self) -> bool:
         """Whether the view has reached its end, at which play stops."""
+        return False
+
+    @property
+    def pace(self) -> float:
+        """Seconds that a frame of play takes at least."""
+        return 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is nothing to play until more is recorded."""
         return False
 
     @abstractmethod

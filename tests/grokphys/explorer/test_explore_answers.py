@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
 from bokeh.document import Document
-from sessions import drawn, followed, opened
+from bokeh.models import CategoricalSlider, Select, Slider, Spinner
+from sessions import drawn, followed, opened, put
 
 from grokphys.cli.main import main
 from grokphys.explorer.page import page as page_of
@@ -23,6 +24,53 @@ from grokphys.explorer.uploads import Uploads
 from grokphys.explorer.views.tabs import VIEWS
 
 PARTICLES, NETWORKS, THEORY, CIRCLES, NEURONS = VIEWS
+
+
+# -- sentences about what was refused --------------------------------------------------------------------
+
+
+def others(widget):
+    """Values other than the present one that a widget offers, of which one at least is allowed."""
+    match widget:
+        case Select():
+            return [option[0] if isinstance(option, tuple) else option for option in widget.options]
+        case CategoricalSlider():
+            return widget.categories
+        case Spinner():
+            return [widget.low + 2, widget.high]
+    return [widget.start + widget.step, widget.start + 2 * widget.step]
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_the_sentence_about_a_refused_value_goes_with_the_next_of_any_field(kind):
+    page = opened(kind)
+    fields = [
+        field
+        for of in (Select, Slider, Spinner, CategoricalSlider)
+        for field in page.document.select({"type": of})
+        if field is not page.view.widgets.get("time")
+    ]
+    assert len(fields) > 4
+    for field in fields:
+        value = next((value for value in others(field) if value != field.value), None)
+        if value is None:  # a list of one
+            continue
+        page.say("seed must be less", "error")
+        put(page, field, value)
+        assert "seed must be less" not in page.bridge.message[2], field.title
+
+
+def test_the_axis_of_signals_reaches_the_limit():
+    page = opened(CIRCLES)
+    signals = page.view._signals
+    for limit in (0.5, 4e3):
+        page.view._rule.value = "an absolute signal"
+        page.view._limit.value = limit
+        reach = next(r for r in signals.figure.renderers if r.data_source is signals._reach)
+        assert reach.data_source.data["y"] == [signals._limit.location] == [limit]
+        ticks = signals.figure.yaxis[0].ticker.ticks
+        assert ticks[0] <= 5 * limit
+        assert ticks[-1] >= limit / 5
 
 
 # -- axes ------------------------------------------------------------------------------------------------

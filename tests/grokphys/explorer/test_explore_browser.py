@@ -55,24 +55,26 @@ def test_it_plays_pauses_steps_and_resets(browser, explorer):
         tab.wait_status("step", "value === '0'")
 
 
+FIRST = """() => {
+    for (const view of Bokeh.index.roots) {
+        for (const found of view.owner.query(v => v.model.type === "Figure")) {
+            const source = found.model.renderers.find(r => r.data_source?.data?.name)?.data_source
+            if (source === undefined) continue
+            const {x, y} = source.data, {left, top} = found.el.getBoundingClientRect()
+            const {x_scale, y_scale} = found.frame
+            return [left + x_scale.compute(x[0]), top + y_scale.compute(y[0])]
+        }
+    }
+}"""
+"""Where the first particle is on the page."""
+
+
 def test_a_particle_is_dragged(browser, explorer):
     with opened(browser, explorer) as tab:
         tab.command("step")
         tab.wait_status("step", "value === '1'")
         before = executed(tab.python())["E"]
-        where = tab.page.evaluate(
-            """() => {
-                for (const view of Bokeh.index.roots) {
-                    for (const found of view.owner.query(v => v.model.type === "Figure")) {
-                        const source = found.model.renderers.find(r => r.data_source?.data?.name)?.data_source
-                        if (source === undefined) continue
-                        const {x, y} = source.data, {left, top} = found.el.getBoundingClientRect()
-                        const {x_scale, y_scale} = found.frame
-                        return [left + x_scale.compute(x[0]), top + y_scale.compute(y[0])]
-                    }
-                }
-            }"""
-        )
+        where = tab.page.evaluate(FIRST)
         mouse = tab.page.mouse
         mouse.move(*where)
         mouse.down()
@@ -94,7 +96,38 @@ def test_a_particle_is_dragged(browser, explorer):
         assert tab.status("step") == "1"
         tab.command("step")
         tab.wait_status("step", "value === '2'")
-        np.testing.assert_array_equal(executed(tab.python())["E"], loaded(tab.download("save")).final[0])
+        made = executed(tab.python())["E"]
+        np.testing.assert_array_equal(made, loaded(tab.download("save")).final[0])
+        tab.page.wait_for_function("location.hash.includes('moves') && location.hash.includes('step%22%3A2')")
+        link = tab.page.evaluate("location.hash")
+    with opened(browser, explorer, fragment=link) as tab:
+        tab.wait_status("step", "value === '2'")
+        np.testing.assert_array_equal(executed(tab.python())["E"], made)
+
+
+@pytest.mark.parametrize("playing", [False, True], ids=["paused", "playing"])
+def test_all_follows_while_the_button_is_held(browser, explorer, playing):
+    with opened(browser, explorer) as tab:
+        tab.command("play")
+        tab.wait_status("step", "value > 150")  # a circle, whose particles hardly move
+        if not playing:
+            tab.command("play")
+            tab.page.wait_for_selector("#play[aria-pressed=false]")
+        where, mouse = tab.page.evaluate(FIRST), tab.page.mouse
+        mouse.move(*where)
+        mouse.down()
+        mouse.move(where[0] - 8, where[1] - 6, steps=2)
+        tab.page.wait_for_timeout(500)  # what was on the way arrives, and play rests
+        step, seen = tab.status("step"), [tab.status("circle-ratio")]
+        for k in range(1, 4):
+            mouse.move(where[0] - 40 * k, where[1] - 30 * k, steps=4)
+            tab.wait_status("circle-ratio", f"value !== '{seen[-1]}'")
+            tab.page.wait_for_timeout(200)
+            seen.append(tab.status("circle-ratio"))
+        assert tab.status("step") == step
+        assert tab.page.inner_text("#verdict").startswith("No shape yet")
+        mouse.up()
+        wait_for(lambda: "E[" in tab.python())
 
 
 def test_pictures_and_films_come_down(browser, explorer):

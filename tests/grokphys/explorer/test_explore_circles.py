@@ -252,8 +252,11 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
         recorder.flush()
         session = make_session(tmp_path / "run.h5.partial")
         view = session.view
-        assert (said(session)["step"], said(session)["recording"]) == ("0", "continues")
-        assert view._watching is not None
+        assert (said(session)["step"], said(session)["recording"]) == ("19", "continues")
+        assert (view._watching is not None, session.bridge.playing, view.waits) == (True, 1, True)
+        assert view.verdict().startswith("So far, ")
+        assert "Press Play" not in session.bridge.watch
+        session.bridge.command = [2, "pause", None]
         view._go(5)
         for frame in range(20, 40):
             recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
@@ -262,14 +265,16 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
         wait_for(lambda: view._end == 39)
         assert (view._frame, view._time.end) == (5, 39), "who looks back is not taken away"
         view._go(39)
+        session.bridge.command = [3, "play", None]
+        assert view._frame == 39, "play goes on with what comes"
         for frame in range(40, 61):
             recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
     view._follow()
     wait_for(lambda: view._end == 60)
     assert view._frame == 60, "who looks at the end goes on with it"
-    assert view._watching is None, "it is complete"
+    assert (view._watching, session.bridge.playing) == (None, 0), "it is complete"
     np.testing.assert_array_equal(view._run.embeddings, whole.positions[0])
-    session.bridge.command = [1, "python", None]
+    session.bridge.command = [4, "python", None]
     assert "recording" not in view.status()
 
 
@@ -288,7 +293,6 @@ def test_a_followed_file_that_disappears_is_said_once(make_session, tmp_path):
     assert session.bridge.message[1] == "error"
     assert f"{gone} is no longer followed: " in session.bridge.message[2]
     assert view._watching is None
-    view._go(3)
     assert said(session)["step"] == "3", "what was read stays"
 
 
@@ -327,8 +331,7 @@ def test_two_given_files_of_one_name_are_told_apart_by_their_folders(make_sessio
     other = tmp_path / "other" / "particles.h5"
     other.write_bytes(particles.read_bytes())
     session = make_session(particles, other, REAL)
-    words = [word for _, word in session.view._file.list.options]
-    assert words == [str(particles), str(other), REAL.name]
+    assert [word for _, word in session.view._file.list.options] == [str(particles), str(other), REAL.name]
 
 
 def test_scrubbing_moves_tokens_that_were_projected_before(make_session):
@@ -346,7 +349,7 @@ def test_scrubbing_moves_tokens_that_were_projected_before(make_session):
     assert not any(name.startswith("signal") for name in said(session))
     assert view.film().shown == 50
     view.advance(1000)
-    assert view.finished
+    assert (view.finished, view.pace) == (True, 0.1), "80 frames take eight seconds"
     session.bridge.command = [1, "reset", None]
     assert said(session)["step"] == "0"
 

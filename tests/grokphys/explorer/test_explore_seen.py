@@ -260,7 +260,7 @@ def test_all_follows_a_particle_that_is_held():
     view.show()
     run, operation = view._run, view._run.system.operation
     before, arrows = run.positions.copy(), view._particles._arrows.data
-    view._drag(True)
+    view._drag.hold(True)
     places = np.array(view._particles.tokens.data["x"])
     places[3] += 2.0
     view._particles.tokens.data = {**view._particles.tokens.data, "x": places.tolist()}
@@ -272,7 +272,7 @@ def test_all_follows_a_particle_that_is_held():
     )
     assert float(view.status()["circle ratio"]) == pytest.approx(physics.circle_ratio(expected), abs=1e-3)
     assert not np.allclose(view._particles._arrows.data["x1"], arrows["x1"])
-    view._drop()
+    view._drag.end()
     np.testing.assert_allclose(run.positions, expected)
 
 
