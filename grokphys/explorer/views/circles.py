@@ -247,7 +247,7 @@ class CirclesView(FrameView):
         self.session.say(
             f"{name} is long: one of every {run.every} frames is shown." if run.every > 1 else ""
         )
-        self.session.hold(False)  # play that waited for the last file goes on
+        self.session.hold(False)  # play that waited for the last file continues
 
     def _reopen(self, index: int) -> None:
         """Read another run of the file."""

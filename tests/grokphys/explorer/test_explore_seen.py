@@ -118,7 +118,7 @@ def test_an_octave_is_lost_and_its_half_stays():
         ("a circle forms", r"Circle, step \d"),
         ("an imperfect grid", r"Grid, \d+ imperfections\."),
         ("it groks", r"It groks: memorizes by step \d+, generalizes by step \d+\."),
-        ("memorizes only", r"Memorized, but does not generalize"),
+        ("memorizes only", r"Memorized by step \d+, but does not generalize"),
     ],
 )
 def test_a_network_does_what_its_preset_says(preset, words):
