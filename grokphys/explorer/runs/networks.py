@@ -234,7 +234,7 @@ class NetworkRun:
         self.generalized = learned(self.generalized, self.step, values["validation_accuracy"])
         self.partly = learned(self.partly, self.step, values["validation_accuracy"], PARTLY)
         imperfections = grid_imperfections(E, modulus=self.particles.system.modulus)
-        ordered = 1 - imperfections / (len(E) * (len(E) + 1) // 2)
+        ordered = 1 - float(imperfections) / (len(E) * (len(E) + 1) // 2)
         self.grid = learned(self.grid, self.step, ordered, (1 - SURE, 1 - GRID))
         self.history.append(
             self.step,

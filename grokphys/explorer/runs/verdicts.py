@@ -33,6 +33,8 @@ LEARNED = 0.9
 """Smallest accuracy at which a set of pairs counts as learned (Liu et al., Appendix A)."""
 FORGOTTEN = 0.75
 """Accuracy below which a set that was learned no longer counts as such: with weight decay it fluctuates."""
+ALIGNED = 20
+"""Largest median misalignment of phases, in degrees, that are called aligned."""
 PARTLY = 0.5, 0.35
 """The same two limits for a network that generalizes in part."""
 
@@ -260,7 +262,9 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
     mine = int(spectrum.frequency[chosen])
     off = np.degrees(np.abs(spectrum.misalignment))
     off = off[np.isfinite(off)]  # dead neurons have no phase
-    aligned = f" Phases are aligned to within {np.median(off):.0f}° (median)." if len(off) else ""
+    apart = round(float(np.median(off))) if len(off) else 0
+    words = "aligned to within" if apart <= ALIGNED else "not aligned yet: they differ by"
+    aligned = f" Phases are {words} {apart}° (median)." if len(off) else ""
     followed, flow = "", ""
     if predicted is not None:
         share = 100 * (spectrum.frequency == predicted).mean()

@@ -179,6 +179,8 @@ def test_neurons_are_counted_by_kind_and_compared_with_the_flow():
     )
     assert "Neuron 0 has frequency 3, as the exact flow predicts. " in verdicts.neurons(spectrum, flow, 0)
     assert verdicts.neurons(spectrum, flow, 2).startswith("Neuron 2 is dead; the exact flow predicts 1. ")
+    spectrum.misalignment[:] = np.radians([52.0, 52.0, math.nan, 52.0])
+    assert verdicts.neurons(spectrum, None, 0).endswith("not aligned yet: they differ by 52° (median).")
     spectrum.misalignment[:] = math.nan
     assert verdicts.neurons(spectrum, None, 0).endswith("50 % of neurons have a single frequency.")
 
