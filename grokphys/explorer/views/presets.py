@@ -51,6 +51,12 @@ NETWORKS = (
         TOY | {"seed": 0, "decay": 0.0},
         8,
     ),
+    Preset(
+        "generalizes late, in part",
+        "It has learned its training pairs by step 400, but most held-out pairs only after step 5000.",
+        {"tokens": 29, "dim": 3, "hidden": 64, "seed": 12, "rate": "0.02", "decay": 0.3},
+        35,
+    ),
 )
 
 THEORY = (

@@ -126,6 +126,21 @@ def test_a_network_does_what_its_preset_says(preset, words):
     assert re.search(words, view.verdict()), view.verdict()
 
 
+@pytest.mark.slow
+def test_held_out_pairs_come_long_after_training_pairs():
+    page = opened(NETWORKS)
+    page._command("preset", "generalizes late, in part")
+    run = page.view._run
+    while run.step < 8400:  # within 240 frames
+        run.advance(100)
+    history = run.history
+    steps, held_out = history.steps, history["validation_accuracy"]
+    assert run.memorized <= 400
+    assert held_out[steps <= 5000].max() < 0.3
+    assert held_out[-1] > 0.5
+    assert "and generalizes in part" in page.view.verdict()
+
+
 # -- links -----------------------------------------------------------------------------------------------
 
 
