@@ -361,7 +361,7 @@ class Session:
         if (view := self._view) is None:  # nothing is on screen yet
             return
         first, *others = view.status().items()  # measures that depend on the shape come last
-        words = [first, ("fps", f"{self.frames_a_second:.0f}"), *others]
+        words = [first, ("fps", f"{self.frames_a_second:.0f}" if self.playing else "–"), *others]
         self.bridge.update(status=[list(item) for item in words], verdict=view.verdict())
         self.bridge.watch = view.watch(self.playing)
         self.bridge.lacks = view.lacks

@@ -2,7 +2,7 @@
 "use strict"
 window.grokphys = (() => {
   const at = id => document.getElementById(id)
-  let bridge = null, fading = 0
+  let bridge = null, fading = 0, telling = 0
   const opened = new Set()
 
   function command(name, value = null) {
@@ -108,9 +108,15 @@ window.grokphys = (() => {
     return right + 24 + width < innerWidth ? [right + 24, top] : [left, top - height - 8]
   }
 
+  // Those who listen hear the sentence at most once in two seconds.
+  function tell() {
+    telling = 0
+    if (at("told").textContent !== at("verdict").textContent) at("told").textContent = at("verdict").textContent
+  }
+
   function seen() {
     if (bridge.verdict !== "") at("verdict").textContent = bridge.verdict  // until then, what the page came with
-    at("verdict").setAttribute("aria-live", bridge.playing === 1 ? "off" : "polite")
+    telling ||= setTimeout(tell, 2000)
     at("watch").textContent = bridge.watch
   }
 
@@ -155,16 +161,21 @@ window.grokphys = (() => {
       if (typing && input.value !== "" && Number(input.value) === model.value) command("accepted")
       typing = false
     }
-    input.addEventListener("input", () => { typing = true })
+    input.addEventListener("input", event => {
+      typing = true
+      event.stopImmediatePropagation()  // Bokeh would drop the point of 3.7, which is 37 then
+    }, true)
     input.addEventListener("keydown", event => { if (event.key === "Enter") committed() })
     input.addEventListener("blur", committed)
-    input.addEventListener("change", () => {
-      const typed = Number(input.value), {title, low, high, mode} = model
-      if (input.value === "" || typed === model.value || typed >= low && typed <= high) return
+    input.addEventListener("change", event => {
+      const text = input.value.trim(), typed = Number(text), {title, low, high, mode} = model
+      const fits = (mode !== "int" || /^[-+]?\d+$/.test(text)) && typed >= low && typed <= high
+      if (text === "" || fits) return
+      event.stopImmediatePropagation()
       typing = false
-      command("refused", `${title} must be a ${mode === "int" ? "whole " : ""}number from ${low} to ${high}, got ${input.value}`)
+      command("refused", `${title} must be a ${mode === "int" ? "whole " : ""}number from ${low} to ${high}, got ${text}`)
       input.value = String(model.value)
-    })
+    }, true)
   }
 
   // Height of the controls of the view on the stage, which come last on a narrow page.

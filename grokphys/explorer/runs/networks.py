@@ -12,7 +12,7 @@ from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes
 from grokphys.explorer.runs.scripts import arguments, constructed
-from grokphys.explorer.runs.verdicts import PARTLY, learned
+from grokphys.explorer.runs.verdicts import GRID, LASTS, PARTLY, SURE, learned, shape
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
@@ -67,6 +67,8 @@ class NetworkRun:
     memorized, generalized, partly : int, or None
         Steps by which it has learned its training pairs, the held-out pairs, and a good part of these; see
         `verdicts.learned`.
+    grid : int, or None
+        Step since which the embedding has been near a grid.
     """
 
     plane = "axes 1, 2"
@@ -120,6 +122,7 @@ class NetworkRun:
         self.memorized: int | None = None
         self.generalized: int | None = None
         self.partly: int | None = None
+        self.grid: int | None = None
         self._record()
 
     def advance(self, steps: int, bounds: Bounds | None = None) -> None:
@@ -142,6 +145,13 @@ class NetworkRun:
             )
         self.look(bounds)
         self._record()
+
+    @property
+    def shape(self) -> tuple[str, str]:
+        """Shape of the embedding, and a sentence about it; a grid has to last, as the embedding wanders."""
+        lasting = self.grid is not None and self.step - self.grid >= LASTS
+        last = self.history.last
+        return shape(last["embedding"].astype(np.float64), last["imperfections"], lasting=lasting)
 
     def look(self, bounds: Bounds | None) -> None:
         """Compute the plane, and the class of each of its points; None for no map.
@@ -223,14 +233,16 @@ class NetworkRun:
         self.memorized = learned(self.memorized, self.step, values["train_accuracy"])
         self.generalized = learned(self.generalized, self.step, values["validation_accuracy"])
         self.partly = learned(self.partly, self.step, values["validation_accuracy"], PARTLY)
-        modulus = self.particles.system.modulus
+        imperfections = grid_imperfections(E, modulus=self.particles.system.modulus)
+        ordered = 1 - float(imperfections) / (len(E) * (len(E) + 1) // 2)
+        self.grid = learned(self.grid, self.step, ordered, (1 - SURE, 1 - GRID))
         self.history.append(
             self.step,
             embedding=E,
             particles=self.particles.positions,
             particle_step=self.particles.step,
             circle_ratio=circle_ratio(E),
-            imperfections=grid_imperfections(E, modulus=modulus),
+            imperfections=imperfections,
             **values,
             **({} if self.map is None else {"map": self.map, "bounds": self.map_bounds, "axes": self.axes}),
         )

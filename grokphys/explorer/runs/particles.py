@@ -11,7 +11,7 @@ from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.scripts import arguments, constructed
 from grokphys.explorer.runs.starts import Start
 from physics.errors import InputError, SimulationError
-from physics.particles.structures import circle_ratio, grid_imperfections
+from physics.particles.structures import circle_ratio, grid_imperfections, is_circle
 from physics.particles.system import ParticleSystem
 from physics.seeds import run_seeds
 from physics.trajectory import Trajectory
@@ -263,6 +263,7 @@ class ParticleRun:
             self._motion,
             since=self.since,
             stride=lambda: self.step_size * float(np.abs(self.velocity(E)).max()),
+            number="circle_ratio" if is_circle(E) else "",
         )
         self._measured = True
 

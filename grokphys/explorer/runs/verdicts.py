@@ -17,18 +17,24 @@ AT_REST = 1e-4
 """Motion in a step, relative to the extent of all tokens, below which they have settled."""
 LEAVE = 5.0
 """Multiple of this limit at which settled tokens are said to move again: at rest they still tremble."""
+STEADY, DIGIT = 100, 0.005
+"""Number of steps over which a number in the sentence of settled tokens changes by less than half a digit."""
 LOOK_BACK = 10
 """Smallest number of steps over which this motion is measured."""
 TREMBLE = 3e-3
 """Largest single step of settled tokens, relative to their extent: about a pixel."""
 SETTLED, MOVING = "Settled.", "Still moving."
 JUMPS = "Jumps back and forth: take a smaller step η."
+SURE, LASTS = 1 / 6, 300
+"""Largest fraction of imperfections where tokens that wander become a grid, and steps that it has to last."""
 LINE = 0.05
 """Largest ratio of the two widths of a grid that has collapsed to a line."""
 LEARNED = 0.9
 """Smallest accuracy at which a set of pairs counts as learned (Liu et al., Appendix A)."""
 FORGOTTEN = 0.75
 """Accuracy below which a set that was learned no longer counts as such: with weight decay it fluctuates."""
+ALIGNED = 20
+"""Largest median misalignment of phases, in degrees, that are called aligned."""
 PARTLY = 0.5, 0.35
 """The same two limits for a network that generalizes in part."""
 
@@ -50,8 +56,8 @@ def circle_step(E: Any) -> int | None:
     return int(min(steps[0], len(points) - steps[0])) if (steps == steps[0]).all() else None
 
 
-def shape(E: Array, imperfections: int) -> tuple[str, str]:
-    """Return the shape of tokens, "circle", "grid" or "", and a sentence about it."""
+def shape(E: Array, imperfections: int, *, lasting: bool = True) -> tuple[str, str]:
+    """Return the shape of tokens, "circle", "grid" (must be `lasting`) or "", and a sentence about it."""
     tokens = len(E)
     if E.shape[1] > 1 and is_circle(E):
         step, ratio = circle_step(E), float(circle_ratio(E))
@@ -60,10 +66,10 @@ def shape(E: Array, imperfections: int) -> tuple[str, str]:
         order = ", ".join(str(step * k % tokens) for k in range(4))
         return "circle", f"Circle, step {step} ({order}, …), ratio {ratio:.2f}."
     sums = tokens * (tokens + 1) // 2
-    if imperfections > GRID * sums:
+    if imperfections > GRID * sums or not lasting:
         return "", "No shape yet: neither a circle nor a grid."
     widths = np.linalg.svd(E - E.mean(axis=0), compute_uv=False)
-    place = " on a line" if len(widths) > 1 and widths[1] < LINE * widths[0] else ""
+    place = " on a line" if len(widths) == 1 or widths[1] < LINE * widths[0] else ""
     if imperfections == 0:
         return "grid", f"Perfect grid{place}: pair sums that lie together are of one class."
     return "grid", f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
@@ -76,6 +82,7 @@ def motion(
     *,
     since: int = 0,
     stride: Callable[[], float] = lambda: 0.0,
+    number: str = "",
 ) -> str:
     """Return a sentence on whether tokens have settled: `SETTLED`, `MOVING`, `JUMPS` or "".
 
@@ -92,6 +99,8 @@ def motion(
     stride : callable, optional
         Function that returns the largest change of a coordinate in the next step. Tokens that jump back and
         forth come back to where they were, so that frames alone would call them settled.
+    number : str, default ""
+        Name of a number in a frame that the page shows with the sentence: it must have settled, too.
     """
     frames = history.frames()
     step, last = frames[-1]
@@ -102,6 +111,13 @@ def motion(
     rest = AT_REST * (LEAVE if said in (SETTLED, JUMPS) else 1.0)
     if np.abs(last[name] - before[1][name]).max() / (step - before[0]) >= rest * extent:
         return MOVING
+    if number:
+        drift = 0.0
+        for span in (STEADY, STEADY // 2):  # at a turning point one of them shows no change
+            early = next((row for row in frames if max(since, step - span) <= row[0] <= before[0]), before)
+            drift = max(drift, abs(last[number] - early[1][number]) * STEADY / (step - early[0]))
+        if step - since < STEADY or drift >= DIGIT * (2 if said == SETTLED else 1):
+            return MOVING
     return JUMPS if stride() >= TREMBLE * (0.5 if said == JUMPS else 1.0) * extent else SETTLED
 
 
@@ -152,7 +168,8 @@ def learning(
     parts = f"{100 * train:.0f} % of the training pairs, {100 * held_out:.0f} % of the held-out pairs"
     if memorized is None:
         return f"Learning: {parts}."
-    return f"Memorized, {'and generalizes in part' if partly else 'but does not generalize'}: {parts}."
+    further = "and generalizes in part" if partly else "but does not generalize"
+    return f"Memorized by step {memorized}, {further}. Now: {parts}."
 
 
 def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accuracy: float) -> str:
@@ -245,7 +262,9 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
     mine = int(spectrum.frequency[chosen])
     off = np.degrees(np.abs(spectrum.misalignment))
     off = off[np.isfinite(off)]  # dead neurons have no phase
-    aligned = f" Phases are aligned to within {np.median(off):.0f}° (median)." if len(off) else ""
+    apart = round(float(np.median(off))) if len(off) else 0
+    words = "aligned to within" if apart <= ALIGNED else "not aligned yet: they differ by"
+    aligned = f" Phases are {words} {apart}° (median)." if len(off) else ""
     followed, flow = "", ""
     if predicted is not None:
         share = 100 * (spectrum.frequency == predicted).mean()

@@ -167,7 +167,7 @@ class NetworksView(View):
     def status(self) -> dict[str, str]:
         """Return step, losses, accuracies, and the measures of the shape."""
         last = self._run.history.last
-        found, _ = verdicts.shape(last["embedding"].astype(np.float64), last["imperfections"])
+        found, _ = self._run.shape
         ratio = (
             {} if found == "grid" or self._dim.value == 1 else {"circle ratio": f"{last['circle_ratio']:.3f}"}
         )
@@ -188,7 +188,7 @@ class NetworksView(View):
         held_out = float(last["validation_accuracy"]) if run.held_out.any() else None
         train, partly = float(last["train_accuracy"]), run.partly is not None
         learned = verdicts.learning(run.memorized, run.generalized, train, held_out, partly=partly)
-        return f"{learned} {verdicts.shape(last['embedding'].astype(np.float64), last['imperfections'])[1]}"
+        return f"{learned} {run.shape[1]}"
 
     def state(self) -> dict[str, Any]:
         """Return the network, its rates, and the number of steps."""

@@ -277,7 +277,7 @@ def test_a_new_page_has_a_sentence_before_its_session_begins(tmp_path):
             document.template.new_context(given | {"roots": given, "embed": str})
         )
         html = "".join(body)
-        assert f'<p id="verdict" aria-live="polite">{words}</p>' in html
+        assert f'<p id="verdict">{words}</p>' in html
         assert f'data-plays="{0 if paths else 1}" disabled>Play</button>' in html
 
 

@@ -28,6 +28,7 @@ def number(tab, name):
 def test_it_plays_pauses_steps_and_resets(browser, explorer):
     with opened(browser, explorer) as tab:
         assert tab.status("step") == "0"
+        assert tab.status("fps") == "–", "nothing is drawn"
         tab.command("step")
         tab.wait_status("step", "value === '1'")
         tab.page.focus("#speed")
@@ -239,6 +240,9 @@ def test_two_tabs_are_two_sessions(browser, explorer):
 
 def test_a_network_trains(browser, explorer):
     with opened(browser, explorer) as tab:
+        heard = """new MutationObserver(() => (window.heard ??= []).push(performance.now()))
+            .observe(document.getElementById("told"), {childList: true})"""
+        tab.page.evaluate(heard)
         tab.choose("networks")
         first = number(tab, "train-loss")
         tab.page.evaluate("document.getElementById('speed').value = 6")
@@ -252,6 +256,11 @@ def test_a_network_trains(browser, explorer):
         step = number(tab, "step")
         assert number(tab, "train-loss") < first
         assert number(tab, "particle-step") == step / 20
+        tab.page.wait_for_function("window.heard?.length > 1")
+        assert np.diff(tab.page.evaluate("window.heard")).min() > 1900, "the sentence is not told too often"
+        tab.page.wait_for_function(
+            "document.getElementById('told').textContent === document.getElementById('verdict').textContent"
+        )
         made = executed(tab.python())
         kept = loaded(tab.download("save"))
         np.testing.assert_array_equal(kept.final[0], made["E"])
@@ -267,6 +276,12 @@ def test_a_value_out_of_range_is_a_sentence(browser, explorer):
             field.press("Enter")
             tab.wait_message("modulus (0: tokens N) must be a whole number from 0 to 200, got")
             wait_for(lambda kept=kept: field.input_value() == kept)
+        for typed in ("3.7", "1e9", "1e1", "seven"):
+            field.press("Control+a")
+            field.press_sequentially(typed)
+            field.press("Enter")
+            tab.wait_message(f"modulus (0: tokens N) must be a whole number from 0 to 200, got {typed}")
+            wait_for(lambda: field.input_value() == "0")
         field.press("0")  # and once more the value in force, which is no change
         field.press("Backspace")
         field.press("Enter")

@@ -343,6 +343,6 @@ def test_a_shape_is_a_circle_or_a_grid_up_to_a_third_of_its_pair_sums():
     mixed = ring[[0, 1, 2, 4, 3]]
     assert verdicts.shape(mixed, 0) == ("circle", "Circle, ratio 1.00, in no regular order.")
     line = np.arange(5.0)[:, None]
-    assert verdicts.shape(line, 1) == ("grid", "Grid, 1 imperfection.")
-    assert verdicts.shape(line, 5) == ("grid", "Grid, 5 imperfections.")  # a third of 15
+    assert verdicts.shape(line, 1) == ("grid", "Grid on a line, 1 imperfection.")
+    assert verdicts.shape(line, 5) == ("grid", "Grid on a line, 5 imperfections.")  # a third of 15
     assert verdicts.shape(line, 6)[0] == ""

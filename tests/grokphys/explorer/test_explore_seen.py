@@ -118,12 +118,27 @@ def test_an_octave_is_lost_and_its_half_stays():
         ("a circle forms", r"Circle, step \d"),
         ("an imperfect grid", r"Grid, \d+ imperfections\."),
         ("it groks", r"It groks: memorizes by step \d+, generalizes by step \d+\."),
-        ("memorizes only", r"Memorized, but does not generalize"),
+        ("memorizes only", r"Memorized by step \d+, but does not generalize"),
     ],
 )
 def test_a_network_does_what_its_preset_says(preset, words):
     view = shown(opened(NETWORKS), preset, 3000, stride=100)
     assert re.search(words, view.verdict()), view.verdict()
+
+
+@pytest.mark.slow
+def test_held_out_pairs_come_long_after_training_pairs():
+    page = opened(NETWORKS)
+    page._command("preset", "generalizes late, in part")
+    run = page.view._run
+    while run.step < 8400:  # within 240 frames
+        run.advance(100)
+    history = run.history
+    steps, held_out = history.steps, history["validation_accuracy"]
+    assert run.memorized <= 400
+    assert held_out[steps <= 5000].max() < 0.3
+    assert held_out[-1] > 0.5
+    assert "and generalizes in part" in page.view.verdict()
 
 
 # -- links -----------------------------------------------------------------------------------------------

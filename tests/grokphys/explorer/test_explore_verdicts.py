@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
-from sessions import opened
+from sessions import followed, opened
 
 from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.history import History
 from grokphys.explorer.views.tabs import VIEWS
 
-NETWORKS = VIEWS[1]
+PARTICLES, NETWORKS = VIEWS[:2]
 
 
 @pytest.mark.parametrize("dim", [2, 5])
@@ -42,6 +42,8 @@ def test_a_grid_is_told_from_a_cloud():
     assert verdicts.shape(grid, 1) == ("grid", "Grid, 1 imperfection.")
     assert verdicts.shape(grid, 15) == ("grid", "Grid, 15 imperfections.")
     assert verdicts.shape(grid, 16)[0] == ""
+    assert verdicts.shape(grid, 1, lasting=False) == ("", "No shape yet: neither a circle nor a grid.")
+    assert verdicts.shape(grid[:, :1], 2)[1] == "Grid on a line, 2 imperfections."
     line = np.array([[-1.0], [1.0], [-1.0]])
     assert verdicts.shape(line, 6)[0] == "", "two points on a line are no circle"
 
@@ -54,6 +56,42 @@ def test_settled_is_what_no_longer_moves():
     assert verdicts.motion(history, "E") == "Still moving."
     history.append(20, E=np.ones((3, 2)) * 1.1001)
     assert verdicts.motion(history, "E") == "Settled."
+
+
+def test_tokens_have_not_settled_while_the_number_that_is_shown_climbs():
+    for climb, words in ((0.004, "Settled."), (0.006, "Still moving.")):
+        history = History()
+        for step in range(0, 201, 10):
+            history.append(step, E=np.ones((3, 2)), ratio=1.01 + climb * step / 100)
+            expected = "" if step == 0 else "Still moving." if step < 100 else words
+            assert verdicts.motion(history, "E", number="ratio") == expected
+        assert verdicts.motion(history, "E", "Settled.", number="ratio") == "Settled."
+        assert verdicts.motion(history, "E") == "Settled."
+
+
+def test_a_circle_that_is_pulled_apart_settles_only_once_its_ratio_does():
+    """Its ratio climbs for hundreds of steps while no particle moves by a pixel in ten of them."""
+    view, last = followed(opened(PARTICLES), "pull it apart", 0), None
+    for _ in range(40):
+        view.advance(10)
+        if "Settled." in view.verdict():
+            ratio = float(view.status()["circle ratio"])
+            assert last is None or abs(ratio - last) < 0.01, view.status()
+            last = last or ratio
+
+
+def test_an_embedding_that_wanders_is_a_grid_only_if_it_lasts():
+    NETWORKS.prepare()
+    view = followed(opened(NETWORKS), "an imperfect grid", 0)
+    run = view._run
+    run.history.last["imperfections"] = np.array(10)
+    assert run.shape[0] == ""
+    run.grid = run.step - verdicts.LASTS + 1
+    assert run.shape[0] == ""
+    run.grid -= 1
+    assert run.shape == ("grid", "Grid, 10 imperfections.")
+    assert "10 imperfections" in view.verdict()
+    assert "circle ratio" not in view.status()
 
 
 @pytest.mark.parametrize(("said", "limit"), [("", 1e-4), ("Still moving.", 1e-4), ("Settled.", 5e-4)])
@@ -69,10 +107,12 @@ def test_what_a_network_has_learned():
     said = verdicts.learning
     assert said(20, 30, 1.0, 0.95) == "It groks: memorizes by step 20, generalizes by step 30."
     assert said(20, None, 1.0, 0.2) == (
-        "Memorized, but does not generalize: 100 % of the training pairs, 20 % of the held-out pairs."
+        "Memorized by step 20, but does not generalize. "
+        "Now: 100 % of the training pairs, 20 % of the held-out pairs."
     )
     assert said(20, None, 0.92, 0.61, partly=True) == (
-        "Memorized, and generalizes in part: 92 % of the training pairs, 61 % of the held-out pairs."
+        "Memorized by step 20, and generalizes in part. "
+        "Now: 92 % of the training pairs, 61 % of the held-out pairs."
     )
     assert said(10, 10, 1.0, 1.0) == "Generalizes from step 10."
     assert said(None, None, 0.5, 0.25) == "Learning: 50 % of the training pairs, 25 % of the held-out pairs."
@@ -139,6 +179,8 @@ def test_neurons_are_counted_by_kind_and_compared_with_the_flow():
     )
     assert "Neuron 0 has frequency 3, as the exact flow predicts. " in verdicts.neurons(spectrum, flow, 0)
     assert verdicts.neurons(spectrum, flow, 2).startswith("Neuron 2 is dead; the exact flow predicts 1. ")
+    spectrum.misalignment[:] = np.radians([52.0, 52.0, math.nan, 52.0])
+    assert verdicts.neurons(spectrum, None, 0).endswith("not aligned yet: they differ by 52° (median).")
     spectrum.misalignment[:] = math.nan
     assert verdicts.neurons(spectrum, None, 0).endswith("50 % of neurons have a single frequency.")
 
@@ -152,7 +194,7 @@ def test_learning_counts_the_first_step_at_the_limit_and_needs_both_to_last():
     said = verdicts.learning
     assert said(1, 0, 0.9, 0.9) == "Generalizes from step 0."
     assert said(None, 0, 0.74, 0.9).startswith("Learning: 74 %")
-    assert said(1, None, 0.8, 0.7).startswith("Memorized, but does not generalize: 80 %")
+    assert said(1, None, 0.8, 0.7).startswith("Memorized by step 1, but does not generalize. Now: 80 %")
     assert said(None, None, 0.89, None) == "Learning."
 
 
