@@ -224,10 +224,9 @@ def wait_for(condition):
     raise AssertionError("nothing came within 30 seconds")
 
 
-def test_the_view_begins_with_the_given_files_or_the_real_run(make_session, particles):
+def test_the_view_begins_with_the_given_files_or_the_real_run(make_session, particles, capsys):
     status = said(make_session())
-    assert status["file"] == REAL.name
-    assert status["survivors"] == "7 8 11 13 25"
+    assert (status["file"], status["survivors"]) == (REAL.name, "7 8 11 13 25")
     assert status["signal 11"] == f"{open_run(REAL).signals[1][0, 10]:.4g}"
     session = make_session(particles, REAL)
     assert said(session)["run"] == "0 of 0–2"
@@ -239,8 +238,9 @@ def test_the_view_begins_with_the_given_files_or_the_real_run(make_session, part
     assert session.view._index.visible
     session.view._file.list.value = str(REAL)
     assert said(session)["file"] == REAL.name
-    assert "run" not in said(session), "it has no other"
-    assert not session.view._index.visible
+    assert ("run" in said(session), session.view._index.visible) == (False, False), "it has no other"
+    session.view._last.value, session.view._file.list.value = 500, str(particles)
+    assert capsys.readouterr().err == "", "the frequency that was looked at is none of these 7 tokens"
 
 
 def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
