@@ -237,9 +237,10 @@ class CirclesView(FrameView):
         self._watch()
         self._seen = run.seen(run.planes()[0])
         with self.filling():
+            # The plane first: every other change tells the status, also of the frequency that is looked at.
+            self._plane.update(options=run.planes(), value=run.planes()[0])
             self._index.update(high=self._runs - 1, value=index, visible=self._runs > 1)
             self._limit_window()
-            self._plane.update(options=run.planes(), value=run.planes()[0])
             self._time.update(value=self._frame, end=max(self._end, 1))
         self._show_signals()
         self._show_fit()

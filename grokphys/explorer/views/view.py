@@ -162,7 +162,7 @@ class View(ABC):
 
         def connected(widget: Any) -> None:
             def changed(_name: str, old: Any, new: Any) -> None:
-                if new != getattr(widget, attribute):  # it was changed again since
+                if self._filling or new != getattr(widget, attribute):  # it was changed again since
                     return
                 self.session.accepted()
                 try:
@@ -173,13 +173,7 @@ class View(ABC):
                             setattr(widget, attribute, old)
                     raise
 
-            react = self.session.reaction(changed)
-
-            def unless_filled(name: str, old: Any, new: Any) -> None:
-                if not self._filling:  # what is half filled has no status either
-                    react(name, old, new)
-
-            widget.on_change(attribute, unless_filled)
+            widget.on_change(attribute, self.session.reaction(changed))
 
         for widget in widgets:
             connected(widget)

@@ -134,7 +134,7 @@ def test_the_imperfect_grid_is_a_lattice_that_has_settled():
 def test_a_grid_on_a_line_is_called_so():
     line = np.stack([np.arange(9.0), 0.01 * np.arange(9.0) ** 2], axis=1)
     assert verdicts.shape(line - line.mean(axis=0), 2) == ("grid", "Grid on a line, 2 imperfections.")
-    assert verdicts.shape(line[:, :1] - 4, 0)[1].startswith("Perfect grid: ")
+    assert verdicts.shape(line[:, :1] - 4, 0)[1].startswith("Perfect grid on a line: ")
 
 
 def test_particles_that_jump_back_and_forth_have_not_settled():
@@ -171,7 +171,7 @@ def test_arrows_are_short_where_it_has_settled():
         return np.hypot(data["x1"] - data["x0"], data["y1"] - data["y0"]).max()
 
     moving = longest()
-    for _ in range(10):
+    for _ in range(40):
         view.advance(10)
     assert view.verdict().endswith("Settled.")
     assert longest() < 0.02 < 0.1 < moving
