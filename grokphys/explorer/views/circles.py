@@ -237,7 +237,7 @@ class CirclesView(FrameView):
         self._watch()
         self._seen = run.seen(run.planes()[0])
         with self.filling():
-            # The plane first: every other change tells the status, also of the frequency that is looked at.
+            # The plane first: every other change tells the status, also that of the chosen frequency.
             self._plane.update(options=run.planes(), value=run.planes()[0])
             self._index.update(high=self._runs - 1, value=index, visible=self._runs > 1)
             self._limit_window()
