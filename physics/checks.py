@@ -25,13 +25,14 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
     name : str
         Name of the argument, for the message.
     value : object
-        What was given.
+        Value of the argument.
     minimum : int
         Smallest number that is allowed.
 
     Returns
     -------
     int
+        The same number.
 
     Raises
     ------
@@ -53,16 +54,16 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
 
 
 def place(name: str, value: Any, count: int) -> int:
-    """Return a number as the index of one of several things, which are counted from 0.
+    """Return `value` as the index of one of `count` items, which are counted from 0.
 
     Parameters
     ----------
     name : str
         Name of the argument, for the message.
     value : object
-        What was given.
+        Value of the argument.
     count : int
-        Number of things.
+        Number of items.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
     name : str
         Name of the argument, for the message.
     value : object
-        What was given; anything that ``float`` accepts.
+        Value of the argument; anything that ``float`` accepts.
     minimum : float, default -math.inf
         Smallest number that is allowed.
     above : float, default -math.inf
@@ -97,6 +98,7 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
     Returns
     -------
     float
+        The same number, finite and in its range.
 
     Raises
     ------
@@ -125,11 +127,12 @@ def flag(name: str, value: Any) -> bool:
     name : str
         Name of the argument, for the message.
     value : object
-        What was given.
+        Value of the argument.
 
     Returns
     -------
     bool
+        The same truth value, as Python's own type.
 
     Raises
     ------
@@ -149,13 +152,14 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     name : str
         Name of the argument, for the message.
     value : object
-        What was given.
+        Value of the argument.
     allowed : tuple of str
         Strings that are allowed; the message lists them.
 
     Returns
     -------
     str
+        The same string.
 
     Raises
     ------
@@ -213,6 +217,7 @@ def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
     Returns
     -------
     ndarray of complex128, shape of `value`
+        A new array, which shares no memory with `value`.
 
     Raises
     ------
@@ -246,11 +251,12 @@ def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.
     Returns
     -------
     ndarray of float64, shape (..., tokens, dim)
+        C-contiguous; it shares memory with `value` if that already has this type and layout.
 
     Raises
     ------
     InputError
-        If `value` is not finite, not of this shape, or has too few tokens.
+        If `value` is not finite and real, has too few axes or tokens, or its last axis is empty.
     """
     array = finite_array(name, value)
     if array.ndim < 2:

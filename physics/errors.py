@@ -2,15 +2,30 @@
 
 
 class InputError(ValueError):
-    """An argument is invalid; the message names the argument, what was given, and what is allowed."""
+    """An argument is invalid; the message names the argument, what was given, and what is allowed.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.simulate(steps=0)
+    Traceback (most recent call last):
+    physics.errors.InputError: steps must be at least 1, got 0
+    """
 
 
 class FileFormatError(ValueError):
-    """A file is not a readable trajectory; the message names the file and what is wrong with it."""
+    """A file is not a readable trajectory; the message names the file and what is wrong with it.
+
+    Functions that read a file, such as `physics.load` and `Trajectory.open`, raise it.
+    """
 
 
 class OutputError(OSError):
-    """A result cannot be stored; the message names the file and the reason."""
+    """A result cannot be stored; the message names the file and the reason.
+
+    The file may exist already, its folder may be missing, or the disk may be full. `simulate` and all
+    functions that write a file raise it.
+    """
 
 
 class InUseError(OutputError):
@@ -18,4 +33,8 @@ class InUseError(OutputError):
 
 
 class SimulationError(ArithmeticError):
-    """A simulation cannot continue, for example because the state overflowed; recorded frames are kept."""
+    """A simulation cannot continue, for example because the state overflowed; recorded frames are kept.
+
+    With a file they are in ``out.partial``. Without one, the attribute `recorded` of the error is a
+    `Trajectory` of the frames. The message names the step at which the simulation ended.
+    """

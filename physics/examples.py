@@ -38,7 +38,23 @@ def example(name: str) -> Trajectory:
 
 
 def example_path(name: str) -> Path:
-    """Return the path of the file of an example trajectory; see `example` for the names."""
+    """Return the path of the file of an example trajectory, which is in the package or in the checkout.
+
+    Parameters
+    ----------
+    name : str
+        Name of the example, one of the keys of `EXAMPLES`.
+
+    Returns
+    -------
+    pathlib.Path
+        Path of an HDF5 file; the file itself is not opened.
+
+    Raises
+    ------
+    InputError
+        If there is no example of that name.
+    """
     file = EXAMPLES[choice("name", name, tuple(EXAMPLES))]
     here = Path(__file__).parent
     inside = here / "data" / file

@@ -25,16 +25,16 @@ class AffineFlow(Value):
 
     Parameters
     ----------
-    A : array_like, shape (K, K)
+    A : array_like of float, shape (K, K)
         Generator, in units of 1/time. It may be singular.
-    b : array_like, shape (K,) or (K, dim)
+    b : array_like of float, shape (K,) or (K, dim)
         Constant drift, in units of x per time. With a second axis there are `dim` independent systems with
         the same A, one for each column.
 
     Raises
     ------
     InputError
-        If shapes do not agree or a value is not finite.
+        If shapes do not agree, K or `dim` is 0, or a value is not a finite real number.
 
     Notes
     -----
@@ -109,20 +109,20 @@ class AffineFlow(Value):
 
         Parameters
         ----------
-        initial : array_like, shape (K,) or (K, dim)
+        initial : array_like of float, shape (K,) or (K, dim)
             State at time 0, of the same shape as `b`.
-        times : array_like, shape (n,)
+        times : array_like of float, shape (n,)
             Times, positive or negative, in any order.
 
         Returns
         -------
         ndarray of float64, shape (n, K) or (n, K, dim)
-            State at each time.
+            State at each time; it is not finite where the solution overflows.
 
         Raises
         ------
         InputError
-            If shapes do not agree or a value is not finite.
+            If shapes do not agree or a value is not a finite real number.
         """
         from scipy.linalg import expm
 

@@ -16,7 +16,20 @@ Progress = bool | Callable[[int, int], object]
 
 
 def check_hooks(callback: Callback | None, progress: Progress) -> None:
-    """Refuse, with an `InputError`, a `callback` or a `progress` that cannot be called."""
+    """Check the hooks of a run before it begins.
+
+    Parameters
+    ----------
+    callback : callable or None
+        Function of (step, time, positions, observables), or None for no callback.
+    progress : bool or callable
+        Whether to show a progress bar, or a function of (done, total).
+
+    Raises
+    ------
+    InputError
+        If `callback` is neither None nor callable, or `progress` is neither a bool nor callable.
+    """
     if callback is not None and not callable(callback):
         raise InputError(
             f"callback must be a function of (step, time, positions, observables), got {callback!r}"

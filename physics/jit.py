@@ -116,7 +116,10 @@ def rows_kernel(
 
 
 class Inner(NamedTuple):
-    """A kernel that only other kernels call; `address_of` compiles it and returns its address."""
+    """A kernel that only other kernels call; `address_of` compiles it and returns its address.
+
+    Its field `dispatcher` is Numba's object for the function, which Python must not call.
+    """
 
     dispatcher: Any
 
@@ -189,8 +192,9 @@ def _digest(*files: tuple[str, int]) -> bytes:
 def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
     """Return ``rows * columns`` entries of a contiguous array, from the entry `start`, as a matrix.
 
-    The result is a view, so the array must outlive it. A slice that is reshaped would do the same, but
-    compiles for half a second each time. The first argument is Numba's; kernels do not pass it.
+    The result is a C-contiguous view (rows, columns) of the dtype of `numbers`, so the array must outlive it,
+    and nothing checks its bounds. A slice that is reshaped would do the same, but compiles for half a second
+    each time. Kernels leave out the first argument, which Numba passes.
     """
     return _view(numbers, 2)
 
@@ -199,7 +203,8 @@ def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: An
 def piece(typing_context: Any, numbers: Any, start: Any, size: Any) -> Any:
     """Return `size` entries of a contiguous array, from the entry `start`.
 
-    The result is a view, so the array must outlive it. The first argument is Numba's; kernels do not pass it.
+    The result is a view (size,) of the dtype of `numbers`, so the array must outlive it, and nothing checks
+    its bounds. Kernels leave out the first argument, which Numba passes.
     """
     return _view(numbers, 1)
 
@@ -225,11 +230,11 @@ def _view(numbers: Any, dimensions: int) -> Any:
 
 @primitive
 def call(typing: Any, address: Any, arguments: Any) -> Any:
-    """Call a kernel that returns nothing by its address, with a tuple of arguments.
+    """Call a kernel by its address, with a tuple of arguments; the kernel returns nothing.
 
     A kernel that is called by its name is optimized again within each of its callers, and three times within
     a ``prange``. A call by its address avoids this. The address must come from `address_of` with arguments of
-    the same types. The first argument, `typing`, is Numba's.
+    the same types. Kernels leave out the first argument, `typing`, which Numba passes.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -27,7 +27,11 @@ class LazyModule:
 
 
 def lazy_modules(package: str, *names: str) -> Iterator[LazyModule]:
-    """Yield a `LazyModule` for each of the modules `names` of a package."""
+    """Yield a `LazyModule` for each of the modules `names` of a package.
+
+    `package` is the full name of the package, such as "physics.particles", and `names` are the names of
+    modules within it. Nothing is imported yet.
+    """
     return (LazyModule(f"{package}.{name}") for name in names)
 
 

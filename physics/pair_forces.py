@@ -49,8 +49,9 @@ class PairForces(Value):
         Constants that `function` is called with.
     modulus : int, optional
         On pair sums only: the class of (i, j) is (i + j) mod `modulus`, at least 2; N by default.
-    group : FiniteGroup or array_like (N, N), optional
-        On pair sums only: the class of (i, j) is the product i·j in this commutative group instead.
+    group : FiniteGroup or array_like of int, shape (N, N), optional
+        On pair sums only: the class of (i, j) is the product i·j in this commutative group, or in the group
+        with this Cayley table.
     integrator : {"euler", "adaptive"}, default "euler"
         "euler" takes plain Euler steps ``x + step_size · F``. "adaptive" follows the continuous flow by a
         Runge-Kutta method of order 5 that chooses its own steps; the step size is then only the unit of time.
@@ -60,8 +61,8 @@ class PairForces(Value):
     Raises
     ------
     InputError
-        If a value is out of its range, or Numba cannot compile `function` to return a real number for these
-        arguments.
+        If a value is out of its range, a modulus or a group is given on tokens, both are given, or Numba
+        cannot compile `function` to return a real number for these arguments.
 
     Notes
     -----
@@ -146,6 +147,7 @@ class PairForces(Value):
         Returns
         -------
         ndarray of float64, shape of `positions`
+            Force F, the time derivative of the position; a positive factor f repels.
 
         Raises
         ------
@@ -215,7 +217,10 @@ class PairForces(Value):
 
     @property
     def measures(self) -> dict[str, Callable[[Array], Array]]:
-        """Functions that `simulate` applies on request, by name; the only one is `mean_force`."""
+        """Functions that `simulate` applies on request, by name; the only one is `mean_force`.
+
+        A function takes positions (runs, tokens, dim) and returns float64 (runs,).
+        """
         return {"mean_force": self.mean_force}
 
     def mean_force(self, positions: Array) -> Array:

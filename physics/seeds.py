@@ -38,7 +38,7 @@ def other_seeds(shift: int) -> Iterator[None]:
     """Add `shift` to every seed that is given as a number while the context is open.
 
     A whole computation can thus be repeated with independent random numbers. A `numpy.random.SeedSequence` is
-    not shifted.
+    not shifted. The context yields nothing; contexts do not add up, and the innermost one counts.
     """
     token = _shift.set(shift)
     try:
@@ -53,11 +53,12 @@ def parent_seed(seed: Any) -> np.random.SeedSequence:
     Parameters
     ----------
     seed : int or numpy.random.SeedSequence
-        A whole number of at least 0, or a sequence, which is returned unchanged.
+        A whole number of at least 0, to which the shift of `other_seeds` is added, or a sequence.
 
     Returns
     -------
     numpy.random.SeedSequence
+        The sequence of that number, or the given sequence unchanged.
 
     Raises
     ------
@@ -85,11 +86,12 @@ def generator(seed: Any) -> np.random.Generator:
     Returns
     -------
     numpy.random.Generator
+        A new generator; equal seeds give equal random numbers.
 
     Raises
     ------
     InputError
-        If `seed` is neither.
+        If `seed` is neither a whole number of at least 0 nor a sequence.
     """
     return np.random.default_rng(parent_seed(seed))
 
@@ -130,7 +132,7 @@ def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSe
 
 
 def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
-    """Return some of the children of a seed, from each of which one run is drawn.
+    """Return some of the children of a seed; each run of an ensemble draws from one child.
 
     Parameters
     ----------
@@ -147,7 +149,7 @@ def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
     Raises
     ------
     InputError
-        If `seed` is neither.
+        If `seed` is neither a whole number of at least 0 nor a sequence.
     """
     parent = parent_seed(seed)
     return [
@@ -203,7 +205,8 @@ def describe_seed(seed: Any) -> int | dict[str, Any]:
     Returns
     -------
     int or dict
-        The number, or the entropy and the spawn key of a `SeedSequence`.
+        The number, or the "entropy" and "spawn_key" of a `SeedSequence`, and its "pool_size" if that is not
+        NumPy's default.
     """
     if isinstance(seed, np.random.SeedSequence):
         entropy = seed.entropy

@@ -101,9 +101,9 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
     Parameters
     ----------
     system : object
-        What the caller gave as a system.
+        Proposed system.
     initial : object
-        Initial positions, or None, in which case the system must have a method `start`.
+        Proposed initial positions, or None, in which case the system must have a method `start`.
 
     Returns
     -------
@@ -128,7 +128,19 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
 
 
 def describe(system: Any) -> Mapping[str, Any]:
-    """Return what a trajectory stores of a system: its "type", and its fields or public attributes."""
+    """Return what a trajectory stores of a system, so that it shows how the trajectory was made.
+
+    Parameters
+    ----------
+    system : System
+        Any system; a dataclass stores its fields, and another object its public attributes.
+
+    Returns
+    -------
+    mapping of str to object
+        The name of its class under "type", then the fields or attributes by name. Attributes of an object
+        that is no dataclass are left out if JSON cannot hold them.
+    """
     if is_dataclass(system):
         return {"type": name_of(system), **fields(system)}
     described = {"type": name_of(system)}
@@ -140,12 +152,23 @@ def describe(system: Any) -> Mapping[str, Any]:
 
 
 def advance(system: System, positions: Array, step_size: float, steps: int) -> None:
-    """Move `positions` (runs, tokens, dim) in place, even if the system returns new positions instead.
+    """Move an ensemble in place, whether the system changes its argument or returns new positions.
+
+    Parameters
+    ----------
+    system : System
+        Its method `advance` is called once.
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions, which are overwritten by those after the steps.
+    step_size : float
+        Length of a step, in units of time.
+    steps : int
+        Number of steps.
 
     Raises
     ------
     InputError
-        If the system returns something else than None or real numbers of the same shape.
+        If the system returns something other than None or real numbers of the same shape.
     """
     moved = system.advance(positions, step_size, steps)
     if moved is None or moved is positions:
@@ -190,7 +213,7 @@ def starts(
     Raises
     ------
     InputError
-        If the positions are not finite or of a wrong shape.
+        If `seed` is invalid, or the positions are not finite real numbers of the right shape.
     """
     if initial is None:
         drawn = np.empty((runs, *one))
@@ -218,14 +241,14 @@ def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArr
     Parameters
     ----------
     system : System
-        System, whose `measures` are functions by name.
+        System, whose `measures`, if it has any, are functions by name.
     names : str or sequence of str
-        Names of the quantities.
+        Names of the quantities; there may be none.
 
     Returns
     -------
     dict of str to callable
-        Functions of positions (runs, tokens, dim) that return one value for each run.
+        Functions of positions (runs, tokens, dim) that return values (runs, ...), one row for each run.
 
     Raises
     ------
@@ -295,5 +318,5 @@ def careful_step(positions: Array, forces: Array) -> float:
 
 
 def name_of(system: Any) -> str:
-    """Return the name of the type of a system, which messages and files use."""
+    """Return the name of the class of a system, which messages and files use for it."""
     return type(system).__name__

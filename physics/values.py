@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 class Value:
     """Base class of frozen dataclasses with array fields; two objects are equal if all their fields are.
 
-    A dataclass compares arrays with ``==``, which gives an array instead of a bool. Subclasses are therefore
-    declared with ``eq=False`` and inherit the comparison and the hash of this class. Copies and unpickled
-    objects are made by calling the constructor with the fields, which computes all derived attributes again.
+    Fields that are declared with ``compare=False`` do not count. A dataclass compares arrays with ``==``,
+    which gives an array instead of a bool. Subclasses are therefore declared with ``eq=False`` and inherit
+    the comparison and the hash of this class. Copies and unpickled objects are made by calling the
+    constructor with the fields, which computes all derived attributes again.
     """
 
     def __eq__(self, other: object) -> bool:

@@ -133,6 +133,7 @@ class FourierLottery:
         Returns
         -------
         ndarray of float64, shape (..., tokens, 2 neurons)
+            Positions, as `simulate` takes and records them.
 
         Raises
         ------
@@ -303,6 +304,8 @@ class FourierLottery:
         ------
         SimulationError
             If a frequency of a neuron diverges within this time.
+        InputError
+            If a weight is not finite, or a θ is smaller than 1e-145 of its ξ but not 0.
         """
         waves = three_waves(*self._begun(*self.unpack(positions)))
         time = np.array(step_size * steps)

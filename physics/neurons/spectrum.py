@@ -43,6 +43,15 @@ class NeuronSpectrum(Value):
         Limit below which a neuron counts as dead; see `neuron_spectrum`.
     share : float
         Fraction of the power that one or two frequencies must hold; see `kind`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from physics.neurons.spectrum import neuron_spectrum
+    >>> wave = 2 * np.cos(2 * np.pi * 3 * np.arange(11) / 11)
+    >>> spectrum = neuron_spectrum(wave[:, None])
+    >>> spectrum.frequency.tolist(), spectrum.magnitude.max().round(6).item()
+    ([3], 2.0)
     """
 
     tokens: int
@@ -54,7 +63,7 @@ class NeuronSpectrum(Value):
 
     @property
     def hidden(self) -> int:
-        """Number of neurons of a layer."""
+        """Number of neurons in a layer, the length of the axis `hidden`."""
         return self.theta.shape[-2]
 
     @cached_property
@@ -304,6 +313,7 @@ def weights(name: str, value: Any, axes: tuple[str, str]) -> Array:
     Returns
     -------
     ndarray of float32 or float64, shape (..., n, m)
+        The same numbers; an array of float32 is returned itself.
 
     Raises
     ------

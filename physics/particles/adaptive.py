@@ -22,24 +22,26 @@ STAGES = (
 )
 """Coefficients of Dormand and Prince's stages; the last stage is the solution, and begins the next step."""
 ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+"""Weights of the seven slopes in the estimated error of a step, in units of the step."""
 
 
 def checked_tolerance(value: float) -> float:
-    """Return a relative tolerance for `integrate`.
+    """Return `value` as a float after checking that it is a relative tolerance that `integrate` can meet.
 
     Parameters
     ----------
     value : float
-        What was given.
+        Proposed tolerance, from 1e-12 to 0.1, without a unit.
 
     Returns
     -------
     float
+        The same number.
 
     Raises
     ------
     InputError
-        If it is not a number from 1e-12 to 0.1.
+        If `value` is not a number from 1e-12 to 0.1. The message calls it ``relative_tolerance``.
     """
     tolerance = number("relative_tolerance", value, 1e-12)
     if tolerance > 0.1:
@@ -58,11 +60,11 @@ def integrate(
         Function of states (m, ...) of any m of the runs that returns dx/dt of the same shape. The result for
         one run must not depend on the other runs.
     states : ndarray of float64, shape (runs, ...)
-        States at the beginning, which are overwritten.
+        States at the beginning, which are overwritten by those at the end.
     duration : float
-        Time to move, greater than 0.
+        Time to move, greater than 0, in the unit of time of `velocity`.
     relative_tolerance : float
-        Largest error of a step, relative to the largest entry of the state.
+        Largest estimated error of a step, relative to the largest absolute entry of the state.
 
     Raises
     ------
@@ -111,7 +113,10 @@ def integrate(
 
 
 def _along(step: Array, weights: tuple[float, ...], slopes: list[Array]) -> Array:
-    """Return ``step · Σ weights · slopes``, added in a fixed order."""
+    """Return ``step · Σ weights · slopes``, added in a fixed order.
+
+    `step` (runs,) holds the step size of each run. The slopes and the result have the shape (runs, ...).
+    """
     total = weights[0] * slopes[0]
     for weight, slope in zip(weights[1:], slopes[1:], strict=True):
         if weight:
@@ -120,5 +125,5 @@ def _along(step: Array, weights: tuple[float, ...], slopes: list[Array]) -> Arra
 
 
 def _size(states: Array) -> Array:
-    """Return the largest absolute entry of each state, (runs,)."""
+    """Return the largest absolute entry of each state, (runs,), for states of the shape (runs, ...)."""
     return np.asarray(np.abs(states).reshape(len(states), -1).max(axis=1))

@@ -20,11 +20,12 @@ MARGIN = 1e-14
 
 @inner_kernel()
 def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> None:
-    """Add up, for pair sums a from `begin` to `end`, the unit vectors of all pair sums b with s_a·s_b > 0.
+    """Add up, for pair sums a from `begin` to before `end`, the unit vectors of all b with s_a·s_b > 0.
 
-    The sums are written to the columns begin…end of `out` (dim, P). Each source b is added to a block of
-    targets that stays in the nearest cache, without a vectorized reduction or a fused product. The sign of
-    s_a·s_b is therefore the sign of the plain sum of rounded products.
+    The pair sum a itself is among these b. The sums overwrite the columns `begin` to before `end` of `out`
+    (dim, P). Each source b is added to a block of targets that stays in the nearest cache, without a
+    vectorized reduction or a fused product. The sign of s_a·s_b is therefore the sign of the plain sum of
+    rounded products.
     """
     dim, pairs = sums.shape
     size = end - begin
@@ -48,9 +49,9 @@ def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> 
 
 @inner_kernel()
 def merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
-    """Sort the permutation `order` (P,) by the pairs (key, index); `scratch` (P,) is scratch memory.
+    """Sort the indices `order` (P,) in place by their entries in `key` (P,), and equal keys by index.
 
-    The result does not depend on the initial order, even if keys are equal.
+    The result does not depend on the initial order. `scratch` (P,) is scratch memory, which is overwritten.
     """
     count = order.size
     width = 1
@@ -77,11 +78,11 @@ def merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
 
 @inner_kernel()
 def sort(key: Array, order: Integers, merge_sort: int) -> None:
-    """Write the permutation that sorts `key` to `order`; equal keys are ordered by their index.
+    """Write the permutation that sorts `key` (P,) to `order` (P,); equal keys are ordered by their index.
 
     Keys are from 0 to 4, or infinite. There are as many buckets as keys, filled in the order of the index, so
-    that an insertion sort has little left to do. If keys are so crowded that it would take too long,
-    `merge_sort` is called by its address.
+    that an insertion sort has little left to do. If keys are so crowded that it would take too long, the
+    kernel `merge_sort` takes over; the argument of this name is its address.
     """
     count = key.size
     begin, bucket = np.empty(count + 2, np.int64), np.empty(count, np.int64)
@@ -113,13 +114,13 @@ def sort(key: Array, order: Integers, merge_sort: int) -> None:
 
 @inner_kernel()
 def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: int) -> None:
-    """Compute the same sums as `half_spaces`, for all pair sums in the plane, in O(P log P) operations.
+    """Write the same sums as `half_spaces` to `out` (2, P), for all pair sums, in O(P log P) operations.
 
-    Pair sums are sorted by their diamond angle, a function of the direction that grows with the true angle
-    and is exactly 1 for a quarter of a turn. The half plane of a pair sum is then a window of the sorted
-    list, and its sum is a difference of prefix sums, with an error of at most P ulp of the largest prefix.
-    Within `MARGIN` of the edges of the window the sign of s_a·s_b decides, so ties and right angles are
-    exact. `sort` and `merge_sort` are the addresses of these kernels.
+    Pair sums in the plane are sorted by their diamond angle, a function of the direction that grows with the
+    true angle and is exactly 1 for a quarter of a turn. The half plane of a pair sum is then a window of the
+    sorted list, and its sum is a difference of prefix sums. The error is at most P units in the last place of
+    the largest prefix. Within `MARGIN` of the edges of the window the sign of s_a·s_b decides, so ties and
+    right angles are exact. The arguments `sort` and `merge_sort` are the addresses of these kernels.
     """
     pairs = sums.shape[1]
     key = np.empty(pairs)
@@ -194,9 +195,10 @@ def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: in
 
 @inner_kernel()
 def align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
-    """Subtract `alignment` times the half-space sums `aligned` from `out`.
+    """Subtract `alignment` times the half-space sums `aligned` (dim, P) from the forces `out` (dim, P).
 
-    Each of these sums contains the direction of the pair sum itself, which is left out.
+    Each of these sums contains the direction of the pair sum itself, which is left out. `alignment` is the
+    constant of the alignment between classes, weight included.
     """
     dim, count = sums.shape
     own = np.empty(count)

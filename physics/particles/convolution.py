@@ -63,7 +63,7 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
     Parameters
     ----------
     extent : ndarray of float64, shape (2,)
-        Width of the set of points along each axis.
+        Width of the set of points along each axis, in units of the positions.
     softening : float
         Length ε, greater than 0, in the same units.
     tolerance : float
@@ -72,7 +72,8 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
     Returns
     -------
     Plan or None
-        None if rounding errors or memory do not allow a grid of this tolerance.
+        The grid, or None if rounding errors or memory do not allow a grid of this tolerance. Memory allows
+        `MEMORY` cells, and rounding an extent of less than 10⁶ softening lengths.
 
     Notes
     -----
@@ -112,7 +113,7 @@ def plans(
     positions : ndarray of float64, shape (runs, tokens, 2)
         Positions of the particles.
     softening : float
-        Length ε, greater than 0.
+        Length ε, greater than 0, in units of the positions.
     tolerance : float
         Largest error, relative to the largest push.
     pair_count : int, optional
@@ -120,8 +121,8 @@ def plans(
 
     Returns
     -------
-    list of Plan or None
-        One entry for each run.
+    list of Plan or None, length runs
+        The grid of each run. An entry is None if `plan` finds no grid, or the direct sum is faster.
     """
     found: list[Plan | None] = []
     for position in positions:
@@ -143,9 +144,9 @@ def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) ->
     pairs : Pairs
         Layout of the pair sums.
     softening : float
-        Length ε, greater than 0.
+        Length ε, greater than 0, in units of the positions.
     chosen : Plan
-        Grid for the extent of the pair sums.
+        Grid that `plan` has chosen for the extent of the pair sums.
 
     Returns
     -------
@@ -161,18 +162,21 @@ def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) ->
 def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
     """Return the sum of d/(d² + ε²) over all other points, for every point.
 
+    Here d is the vector from the other point to this one, and d² its squared length.
+
     Parameters
     ----------
     points : ndarray of float64, shape (2, count)
         Points, axis by axis.
     softening : float
-        Length ε, greater than 0.
+        Length ε, greater than 0, in units of the points.
     chosen : Plan
-        Grid for the extent of these points.
+        Grid that `plan` has chosen for the extent of these points.
 
     Returns
     -------
     ndarray of float64, shape (2, count)
+        Both components of the sum at each point, within the tolerance of the plan.
     """
     from scipy import fft  # imported here because it takes half a second
 
@@ -201,7 +205,8 @@ def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
 def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the transforms of both components of the tapered push, without the effect of the windows.
 
-    Each is divided by the square of the window's transform, because the window is applied twice.
+    Each is divided by the square of the window's transform, because the window is applied twice. Their shape
+    is that of a real transform of the grid, (rows, columns // 2 + 1), and they are complex.
     """
     from scipy import fft, special  # imported here because it takes half a second
 
@@ -228,7 +233,7 @@ def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray
 
 
 def _shape(width: int) -> float:
-    """Return the Kaiser-Bessel parameter for a window of this width.
+    """Return the Kaiser-Bessel parameter of a window of `width` grid points.
 
     It was chosen by measurement, so that the errors by aliasing and by the cut-off of the push are equal.
     """
@@ -245,7 +250,10 @@ def _window_transform(frequency: Array, width: int) -> Array:
 
 @lru_cache(maxsize=8)
 def _window(width: int) -> Array:
-    """Return the window as polynomials (degree + 1, width), which are accurate to a few ulp."""
+    """Return the window as polynomials (degree + 1, width), which are accurate to a few ulp.
+
+    Column k belongs to the unit interval k of the window; rows run from the highest power to the constant.
+    """
     from scipy import special  # imported here because it takes half a second
 
     degree = width + 5

@@ -16,8 +16,9 @@ Array = NDArray[np.float64]
 def _window(value: float, table: Array, weights: Array) -> int:
     """Write the window's values at the grid points around `value`, and return the first of these grid points.
 
-    `table` (degree + 1, width) holds the polynomials, the highest power first, as functions of the distance
-    from the middle of each interval.
+    `value` is in units of the grid. `table` (degree + 1, width) holds the polynomials, the highest power
+    first, as functions of the distance from the middle of each interval. The values at `width` successive
+    grid points are written to `weights` (width,).
     """
     begin = int(value - 0.5 * table.shape[1]) + 1
     t = begin - value + 0.5 * table.shape[1] - 0.5
@@ -34,7 +35,9 @@ def spread(begin: int, end: int, points: Array, table: Array, partial: Array) ->
     """Add a unit charge for every point to the grids `partial` (tasks, rows, columns), initially zero.
 
     `points` (2, count) are in units of the grid, and `table` (degree + 1, width) holds the polynomials of the
-    window. Each task takes an equal share of the points and a separate grid.
+    window, which must lie within the grid around every point. Each task takes an equal share of the points
+    and a separate grid, and this call does the tasks from `begin` to before `end`. The charge on a grid point
+    is the product of the windows along both axes.
     """
     tasks, count = len(partial), points.shape[1]
     for task in range(begin, end):
@@ -60,10 +63,11 @@ def gather(
     scale: float,
     out: Array,
 ) -> None:
-    """Read a field off the grid at every point, and write it, times `scale`, to `out` (2, count).
+    """Read a field off the grid at the points from `begin` to before `end`, and write it to `out` (2, count).
 
     `points` (2, count) are in units of the grid, `table` (degree + 1, width) holds the polynomials of the
-    window, and `field_x` and `field_y` (rows, columns) are the components of the field.
+    window, and `field_x` and `field_y` (rows, columns) are the components of the field. Each result is the
+    sum of the field under the window, times the factor `scale`.
     """
     wx, wy = np.empty(table.shape[1]), np.empty(table.shape[1])
     for a in range(begin, end):
@@ -97,7 +101,9 @@ def push_samples(
     """Write both components of the tapered push d/(d² + ε²) to the grid `push` (2, rows, columns).
 
     `x` (2, rows) and `y` (2, columns) each hold the difference along an axis and the difference to the next
-    periodic image, which also contributes where its taper is not yet zero.
+    periodic image. `taper_x` and `taper_y`, of the same shapes, are factors from 0 to 1, so that an image
+    contributes where its factor is not yet zero. `softening_squared` is ε², in the squared unit of `x`. This
+    call writes the rows from `begin` to before `end`.
     """
     for i in range(begin, end):
         line_x, line_y = push[0, i], push[1, i]

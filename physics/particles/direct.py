@@ -47,9 +47,10 @@ class Pairs(NamedTuple):
 
 
 class Law(NamedTuple):
-    """The constants of the force, multiplied by the weights of the two kinds of interaction.
+    """The constants of the force, each multiplied by the weight of its kind of interaction.
 
-    Alignment within a class and between classes have separate constants because their weights differ.
+    `attraction` and `alignment_same` act within a class and have the weight P/n_same. `repulsion` and
+    `alignment_diff` act between classes and have P/n_diff. `softening_squared` is ε².
     """
 
     attraction: float
@@ -62,7 +63,7 @@ class Law(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """Addresses of the kernels that a force needs; the address of a kernel that it does not need is 0."""
+    """Addresses (integers) of the kernels of a force, in fields of their names; 0 if one is not needed."""
 
     pair_sums: int
     work: int
@@ -94,7 +95,7 @@ def _same_class(
     """Add the interactions of pair sums of the same class, for every `tasks`-th stream of `meetings`.
 
     These are the attraction, the alignment with the opposite sign, and, unless `law.apart` is true, the
-    negative of the repulsion that the sum over all pairs has already added.
+    negative of the repulsion that the sum over all pairs has added. `sums`, `units` and `out` are (dim, P).
     """
     repulsion = 0.0 if law.apart else law.repulsion
     alignment = law.alignment_same + law.alignment_diff
@@ -190,10 +191,11 @@ def _move(position: Array, force: Array, step_size: float, normalise: bool) -> N
 
 
 def move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Advance the positions (tokens, dim) of one run in place, as a step of the paper does, from Python.
+    """Move the particles of one run in place by one step of the paper, called from Python.
 
-    Each particle moves by ``step_size`` times its force. With `normalise`, every axis is then shifted to zero
-    mean and scaled to unit variance; an axis on which all particles coincide is set to zero.
+    Each of the `position` (tokens, dim) moves by `step_size` times its `force` (tokens, dim). With
+    `normalise`, every axis is then shifted to zero mean and scaled to unit variance; an axis on which all
+    particles coincide is set to zero.
     """
     arguments = position, force, step_size, normalise
     _call_move(*arguments, address_of(_move, *arguments))
@@ -332,12 +334,13 @@ def advance_runs(
     repel: bool,
     calls: Calls,
 ) -> None:
-    """Take `steps` steps of the runs from `begin` to `end`, one run after the other.
+    """Move the runs from `begin` to before `end` by `steps` steps, one run after the other.
 
-    `positions` and `forces` are (runs, tokens, dim), and `calls` is what `calls_of` returns. The last forces
-    are left in `forces`. With `steps` = 0 the forces are computed and nothing moves. Without `repel` they
-    lack the repulsion, which is then computed elsewhere. The `tasks` parts of the work are done in turn, so
-    that the bits are those of `advance_rows`.
+    `positions` (runs, tokens, dim) are overwritten, and `forces`, of the same shape, receives the forces
+    before the last step. `step_size` is in units of time, `normalise` is as in `move`, and `calls` is what
+    `calls_of` returns for the layout `pairs` and the constants `law`. With `steps` = 0 the forces are
+    computed and nothing moves. Without `repel` they lack the repulsion, which the caller then adds. The
+    `tasks` parts of the work are done in turn, so that the bits are those of `advance_rows`.
     """
     dim, count = positions.shape[2], pairs.first.size
     sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))

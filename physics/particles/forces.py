@@ -15,16 +15,16 @@ LARGEST = 1e150
 
 
 def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
-    """Return the force on every particle, summed over all interactions of pair sums (Musat, §6).
+    """Return the force on every particle, summed over all interactions of pair sums (Musat, §5-6).
 
     Two pair sums of the same class attract each other, and two of different classes repel each other.
-    Alignment turns pair sums of a class into one direction. The force on a particle is the sum of the forces
-    on all pair sums that contain it.
+    Alignment turns pair sums of one class into one direction, and those of different classes apart. The force
+    on a particle is the sum of the forces on all pair sums that contain it.
 
     Parameters
     ----------
     positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
-        Positions of the particles of one run or of several: finite, and at most 1e150 in size.
+        Positions of the particles of one run or of several: finite real numbers, at most 1e150 in size.
     system : ParticleSystem
         System with the constants of the force. It must have the numbers of tokens and dimensions of
         `positions`.

@@ -52,14 +52,19 @@ class Classes(NamedTuple):
 
 
 class LanesType(types.Type):
-    """Numba's type of a vector of `WIDTH` floats, one for each run of a batch."""
+    """Numba's type of a vector of `WIDTH` float64 numbers, one for each run of a batch.
+
+    Kernels add, subtract, multiply and divide such vectors lane by lane with the usual operators.
+    """
 
     def __init__(self) -> None:
         super().__init__(name="Lanes")
 
 
 lanes = LanesType()
+"""The one instance of `LanesType`, with which signatures are written."""
 VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+"""LLVM's type of the same vector."""
 
 
 @register_model(LanesType)
@@ -103,7 +108,7 @@ def _call(builder: Any, name: str, arguments: Any) -> Any:
 
 @primitive
 def load(typing: Any, array: Any, index: Any) -> Any:
-    """Return row `index` of a contiguous array (n, WIDTH) as a vector."""
+    """Return row `index` of a contiguous float64 array (n, WIDTH) as a vector; the index is not checked."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         pointer = _place(context, builder, kind.args[0], *arguments)
@@ -114,7 +119,7 @@ def load(typing: Any, array: Any, index: Any) -> Any:
 
 @primitive
 def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write the vector `value` to row `index` of a contiguous array (n, WIDTH)."""
+    """Write the vector `value` to row `index` of a contiguous float64 array (n, WIDTH), without checks."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         pointer = _place(context, builder, kind.args[0], *arguments[:2])
@@ -126,7 +131,7 @@ def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 @primitive
 def spread(typing: Any, value: Any) -> Any:
-    """Return a vector that has the same number in all lanes."""
+    """Return a vector that has the number `value`, a float64, in all lanes."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         one = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), arguments[0], ir.IntType(32)(0))
@@ -138,7 +143,7 @@ def spread(typing: Any, value: Any) -> Any:
 
 @primitive
 def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a·b + c in each lane, rounded once if the processor has such an instruction."""
+    """Return a·b + c in each lane for vectors a, b and c, rounded once if the processor can do so."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         return _call(builder, "fmuladd", arguments)
@@ -148,7 +153,7 @@ def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 @primitive
 def root(typing: Any, a: Any) -> Any:
-    """Return the square root of each lane."""
+    """Return the square root of each lane of the vector `a`; it is NaN where the lane is negative."""
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         return _call(builder, "sqrt", arguments)
@@ -158,7 +163,10 @@ def root(typing: Any, a: Any) -> Any:
 
 @primitive
 def where_greater(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-    """Return `then` in lanes with a > b, and `otherwise` in the other lanes, also if a or b is NaN."""
+    """Return a vector with `then` in lanes with a > b, and `otherwise` in the other lanes.
+
+    All four arguments are vectors. A lane in which `a` or `b` is NaN takes `otherwise`.
+    """
 
     def generate(context: Any, builder: Any, kind: Any, arguments: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", *arguments[:2]), *arguments[2:])
@@ -333,11 +341,13 @@ def advance(
     forces: Array,
     addresses: tuple[int, int],
 ) -> None:
-    """Take `steps` steps of some batches of eight runs in the plane, and leave the last forces in `forces`.
+    """Move the batches of eight runs from `begin` to before `end` in the plane by `steps` steps.
 
-    `positions` and `forces` are (runs, tokens, 2), and `addresses` is what `calls` returns. With `steps` = 0
-    the forces are computed and nothing moves. If runs are missing in the last batch, its lanes repeat the
-    last run.
+    `positions` (runs, tokens, 2) are overwritten, and `forces`, of the same shape, receives the forces before
+    the last step. With `steps` = 0 the forces are computed and nothing moves. `classes` is the layout of the
+    pair sums, `law` holds the constants of the force, and `step_size` is in units of time. With `normalise`
+    each step ends with zero mean and unit variance on each axis. `addresses` is what `calls` returns. If runs
+    are missing in the last batch, its other lanes repeat the last run.
     """
     runs, tokens, _ = positions.shape
     for batch in range(begin, end):
@@ -363,7 +373,10 @@ def advance(
 
 @cache
 def calls() -> tuple[int, int]:
-    """Compile the two kernels that `advance` calls, once in each process, and return their addresses."""
+    """Return the addresses of the kernels `_forces` and `_move`, which `advance` calls.
+
+    They are compiled at the first call in a process; later calls return the same pair of integers.
+    """
     axis, work, slots = np.empty((0, WIDTH)), np.empty((0, 0, WIDTH)), np.empty(0, np.int64)
     law = Law(0.0, 0.0, 0.0, 0.0, 0.0, False)
     forces = address_of(_forces, axis, axis, Classes(slots, slots, slots), law, work, axis, axis)

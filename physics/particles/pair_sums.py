@@ -20,13 +20,13 @@ def pair_layout(operation: Operation, mask: Mask) -> Pairs:
     ----------
     operation : Operation
         Operation that gives pairs their classes.
-    mask : ndarray of bool, shape (|D_0|,)
-        Which of its samples interact.
+    mask : ndarray of bool, shape (samples,)
+        Which samples of `operation` interact.
 
     Returns
     -------
     Pairs
-        Read-only arrays, for the kernels in `physics.particles.direct`.
+        Read-only arrays of int64, for the kernels in `physics.particles.direct`.
     """
     first, second = operation.samples[mask].T.astype(np.int64)
     label = operation.label[mask].astype(np.int64)
@@ -51,12 +51,13 @@ def class_layout(operation: Operation, mask: Mask) -> Classes:
     ----------
     operation : Operation
         Operation that gives pairs their classes.
-    mask : ndarray of bool, shape (|D_0|,)
-        Which of its samples interact.
+    mask : ndarray of bool, shape (samples,)
+        Which samples of `operation` interact.
 
     Returns
     -------
     Classes
+        Arrays of int64, one entry for each interacting pair sum; a class keeps the order of the samples.
     """
     label = operation.label[mask]
     slots = np.argsort(label, kind="stable")
@@ -66,11 +67,11 @@ def class_layout(operation: Operation, mask: Mask) -> Classes:
 
 
 def _meetings(members: Integers) -> Integers:
-    """Return the streams (a, b, length) in which every rank interacts with every later rank.
+    """Return the streams (a, b, length) in which every rank interacts with every later rank, (streams, 3).
 
     A stream is a run of interactions between the slots a, a + 1, … and the slots b, b + 1, …. `members`
-    counts the classes that have a member of each rank. Streams that continue each other are joined, and long
-    ones are cut to the length that the kernel processes at once.
+    (ranks,) counts the classes that have a member of each rank. Streams that continue each other are joined,
+    and long ones are cut to `STREAM`, the length that the kernel processes at once.
     """
     starts = np.cumsum(members) - members
     m, n = np.triu_indices(members.size, 1)

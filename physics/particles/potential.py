@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 def energies(
     positions: Array, pairs: Any, attraction: float, repulsion: float, softening_squared: float
 ) -> Array:
-    """Return the potential energy of each run.
+    """Return the potential energy of each run, which `ParticleSystem.potential` defines.
 
     Parameters
     ----------
@@ -23,13 +23,14 @@ def energies(
     pairs : Pairs
         Layout of the pair sums.
     attraction, repulsion : float
-        Constants of both forces, multiplied by the weights of the two kinds of interaction.
+        Constants of the two forces, multiplied by the weights of the two kinds of interaction.
     softening_squared : float
-        Square ε² of the softening.
+        Square ε² of the softening, in the squared unit of the positions.
 
     Returns
     -------
     ndarray of float64, shape (runs,)
+        Energies. With repulsion and no softening, one is infinite if pair sums of different classes coincide.
     """
     sums = np.ascontiguousarray((positions[:, pairs.first] + positions[:, pairs.second]).swapaxes(1, 2))
     # Products of eight squares must not overflow.
@@ -50,12 +51,16 @@ def clustering(
     rows: int,
     partial: Array,
 ) -> None:
-    """Sum √(d² + ε²) over pairs of the same class and log(d² + ε²) over the other pairs, each pair once.
+    """Sum √(d² + ε²) over pairs of the same class and log(d² + ε²) over pairs of different classes.
 
-    `sums` (runs, dim, P) holds the pair sums. Each task writes its two sums to `partial` (runs, tasks, 2),
-    which the caller adds in their order. Logarithms dominate the cost, so one logarithm of a product replaces
-    the logarithms of `rows` rows; the caller ensures that the product does not overflow. The error of each
-    sum is at most P ulp of the sum of the sizes of its terms.
+    Each pair of pair sums counts once. `sums` (runs, dim, P) holds the pair sums, `label` (P,) their classes,
+    and `softening_squared` is ε². The work is cut into items, a number of tasks for each run, of which this
+    call does those from `first` to before `last`. A task writes its two sums to a row of `partial` (runs,
+    tasks, 2), and the caller adds these rows in their order.
+
+    Logarithms dominate the cost, so one logarithm of a product replaces the logarithms of `rows` rows; the
+    caller ensures that the product does not overflow. The error of each sum is at most P units in the last
+    place of the sum of the sizes of its terms.
     """
     _, dim, count = sums.shape
     tasks = partial.shape[1]

@@ -29,12 +29,13 @@ def repel_rectangle(
     repulsion: float,
     softening_squared: float,
 ) -> None:
-    """Add the repulsion d/(d² + ε²) between the pair sums a0…a1 and b0…b1 in the plane, on both of them.
+    """Add the repulsion d/(d² + ε²) between two ranges of pair sums in the plane, to the forces on both.
 
-    Two rows are processed at once, which halves the memory traffic of the columns; the loop then runs at the
-    speed of the divider. The slices matter: without them Numba would test every index for being negative, and
-    nothing would be vectorized. The error of each term is at most 3 ulp, and that of a row of n terms at most
-    n ulp of the sum of their sizes.
+    The ranges are `a0` to before `a1` and `b0` to before `b1`; they must not overlap. Two rows are processed
+    at once, which halves the memory traffic of the columns; the loop then runs at the speed of the divider.
+    Without the slices Numba would test every index for being negative, and nothing would be vectorized. The
+    error of each term is at most 3 units in the last place (ulp), and that of a row of n terms at most n ulp
+    of the sum of their sizes.
     """
     x, y = sums[0, b0:b1], sums[1, b0:b1]
     out_x, out_y = out[0, b0:b1], out[1, b0:b1]
@@ -75,7 +76,7 @@ def repel_rectangle(
 def repel_group(
     sums: Array, out: Array, a0: int, a1: int, repulsion: float, softening_squared: float
 ) -> None:
-    """Add the repulsion between all pairs of the pair sums a0…a1 in the plane.
+    """Add the repulsion between all pairs of the pair sums `a0` to before `a1` in the plane.
 
     The pair sums are `sums` (2, P), and the forces on them are added to `out` (2, P). `softening_squared` is
     ε², which must be greater than 0. The force of a pair sum on itself is then 0, and needs no test.
@@ -105,11 +106,11 @@ def repel_apart(
 ) -> None:
     """Add the repulsion between pair sums a < b of different classes, in any dimension.
 
-    Of the pair sums `sums` (dim, P) with the classes `label` (P,), those from a0 to a1 interact with those
-    from b0 to b1, and the forces on both are added to `out` (dim, P). If the softening is tiny, the repulsion
-    between neighbors of the same class is so large that adding and subtracting it again would lose all
-    digits. Therefore the class is tested here. Two pair sums at the same place exert no force on each other,
-    because they have no direction.
+    Of the pair sums `sums` (dim, P) with the classes `label` (P,), those from `a0` to before `a1` interact
+    with those from `b0` to before `b1`. The forces on both are added to `out` (dim, P). If the softening is
+    tiny, the repulsion between neighbors of the same class is so large that adding and subtracting it again
+    would lose all digits. Therefore the class is tested here. Two pair sums at the same place have no
+    direction, so without softening they exert no force on each other.
     """
     dim = len(sums)
     weight = np.empty(b1 - b0)
@@ -149,11 +150,12 @@ def share_of_repulsion(
     repel_group: int,
     repel_rectangle: int,
 ) -> None:
-    """Add the part of the repulsion in the plane that belongs to `task`, one of `tasks`.
+    """Add the part of the repulsion in the plane that belongs to `task`, a number from 0 to `tasks` - 1.
 
     Groups of sixteen rows interact with all later rows, `CHUNK` columns at a time, which stay in the
     second-level cache. The groups are assigned to tasks in alternating order, so that all tasks have nearly
-    the same number of pairs.
+    the same number of pairs. The arguments `repel_group` and `repel_rectangle` are the addresses of these
+    kernels.
     """
     count = sums.shape[1]
     turn = 0
@@ -185,8 +187,8 @@ def repulsion_apart(
 ) -> None:
     """Add the part of the repulsion between different classes that belongs to `task`, in any dimension.
 
-    The tasks share the pairs as in `share_of_repulsion`, `label` (P,) holds the classes, and `repel_apart` is
-    the address of this kernel.
+    `task` is a number from 0 to `tasks` - 1, and the tasks share the pairs as in `share_of_repulsion`.
+    `label` (P,) holds the classes, and the argument `repel_apart` is the address of this kernel.
     """
     count = label.size
     turn = 0

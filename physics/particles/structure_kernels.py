@@ -13,13 +13,20 @@ Integers = NDArray[np.int64]
 
 @kernel()
 def _place(value: float, low: float, side: float, across: int) -> int:
-    """Return the number of the cell, along one axis, in which `value` lies."""
+    """Return the number of the cell, along one axis, in which `value` lies.
+
+    Cells of width `side` begin at `low`, and the last of the `across` cells includes the upper edge.
+    """
     return min(int((value - low) / side), across - 1) if across > 1 else 0
 
 
 @kernel()
 def _cells(sums: Array, low: Array, side: float, across: Integers, cell: Integers) -> None:
-    """Write the number of the cell in which every pair sum lies."""
+    """Write the number of the cell in which each pair sum lies to `cell` (pairs,).
+
+    `sums` (pairs, dim) are the pair sums. The cells are squares of width `side` on the first one or two axes,
+    with `across` (axes,) cells from the corner `low` (axes,), numbered row by row.
+    """
     pairs, axes = sums.shape[0], across.size
     for a in range(pairs):
         number = 0
@@ -38,10 +45,13 @@ def _nearest(
     begin: Integers,
     members: Integers,
 ) -> int:
-    """Return the nearest other pair sum; if rounded distances are equal, the first of them in pair order.
+    """Return the nearest pair sum to `a` other than `a` itself, or -1 if there is none.
 
-    Shells of cells around the cell of `a` are searched outward. The search ends when everything beyond is
-    farther than the nearest one so far, by more than rounding errors can hide, so that no tie is missed.
+    If rounded distances are equal, the first of the pair sums in pair order is returned. `sums` (pairs, dim)
+    are the pair sums, and `members` (pairs,) lists them by cell, cell c from slot ``begin[c]`` to before slot
+    ``begin[c + 1]``. The other arguments are those of `_cells`. Shells of cells around the cell of `a` are
+    searched outward. The search ends when everything beyond is farther than the nearest one so far, by more
+    than rounding errors can hide, so that no tie is missed.
     """
     dim, axes = sums.shape[1], across.size
     centre = np.empty(axes, np.int64)
@@ -97,12 +107,14 @@ def grid_imperfections(
 ) -> None:
     """Mark in `imperfect` (runs, pairs) each pair sum whose nearest other pair sum has another class.
 
-    `first` and `second` (pairs,) hold the two particles of each pair sum, and `label` (pairs,) its class.
+    `positions` (runs, tokens, dim) are the embeddings, `first` and `second` (pairs,) the two particles of
+    each pair sum, and `label` (pairs,) its class. The runs from `first_run` to before `last_run` are treated.
+    A single pair sum has no other one and is marked.
 
     The distance is the rounded square root, as in the paper's algorithm, and only a strictly smaller one
-    replaces the nearest so far. Ties are therefore decided by pair order, to the bit. Pair sums are sorted
-    into about P cells along the first two axes, in pair order within a cell, so that the cost is O(P) if they
-    are spread out.
+    replaces the nearest so far. Ties are therefore decided by pair order, to the bit. The pair sums of a run
+    are sorted into about as many cells as there are pair sums, along the first two axes, and in pair order
+    within a cell. The cost is then proportional to their number if they are spread out.
     """
     dim = positions.shape[2]
     pairs = label.size

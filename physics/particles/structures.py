@@ -27,7 +27,7 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
     Parameters
     ----------
     E : array_like, shape (..., tokens, dim)
-        Embeddings of at least 3 tokens, finite.
+        Finite positions of at least 3 tokens, real numbers in any unit.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        If `E` is not finite, or not of this shape.
+        If `E` has another shape, fewer than 3 tokens, or entries that are not finite real numbers.
 
     Examples
     --------
@@ -57,13 +57,13 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
 def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
     """Return whether embeddings form a circle around the origin (Musat, Algorithm 1).
 
-    In two dimensions an embedding is called a circle if its tokens have nearly the same distance from the
-    origin. In more dimensions it must also lie close to a plane through the origin.
+    An embedding in one or two dimensions is called a circle if its tokens have nearly the same distance from
+    the origin. In more dimensions it must also lie close to a plane through the origin.
 
     Parameters
     ----------
     E : array_like, shape (..., tokens, dim)
-        Embeddings of at least 3 tokens, finite.
+        Finite positions of at least 3 tokens, real numbers in any unit.
     threshold : float, default 1.2
         Limit of `circle_ratio`, greater than 1; the ratio of a circle is smaller.
 
@@ -75,7 +75,7 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
     Raises
     ------
     InputError
-        If `E` is not finite or not of this shape, or `threshold` is not greater than 1.
+        If `E` is not as described, or `threshold` is not a finite number greater than 1.
 
     Notes
     -----
@@ -120,11 +120,11 @@ def grid_imperfections(
     Parameters
     ----------
     E : array_like, shape (..., tokens, dim)
-        Embeddings of at least 3 tokens, finite.
+        Finite positions of at least 3 tokens, real numbers in any unit.
     modulus : int, optional
         The class of the pair (i, j) is (i + j) mod `modulus`, at least 2. By default it is the number of
         tokens.
-    group : FiniteGroup or array_like (tokens, tokens), optional
+    group : FiniteGroup or array_like of int, shape (tokens, tokens), optional
         Commutative group, or its Cayley table, whose product i·j is the class of (i, j) instead.
     pairs : array_like of int, shape (n, 2), optional
         Pairs whose sums are counted, such as a training set; by default all pairs with i ≤ j.
@@ -138,9 +138,8 @@ def grid_imperfections(
     Raises
     ------
     InputError
-        If `E` is not finite or not of this shape, `modulus` is below 2, `group` is not a commutative group of
-        this order, a modulus and a group are given, or `pairs` is empty, repeats a pair or names a missing
-        token.
+        If `E` is not as described, `modulus` is below 2, `group` is not a commutative group of this order, a
+        modulus and a group are given, or `pairs` is empty, repeats a pair or names a missing token.
 
     Notes
     -----

@@ -69,7 +69,7 @@ class ParticleSystem(Value):
         Training set: only these pairs interact. By default all P = N(N+1)/2 pairs do.
     modulus : int, optional
         Modulus of the classes, at least 2: the class of (i, j) is (i + j) mod `modulus`. By default N.
-    group : FiniteGroup or array_like (N, N), optional
+    group : FiniteGroup or array_like of int, shape (N, N), optional
         Commutative group, or its Cayley table, whose product i·j is the class of (i, j) instead.
     normalise : bool, default True
         Whether to shift and scale the particles after every step. Otherwise steps are plain Euler steps.
@@ -163,6 +163,7 @@ class ParticleSystem(Value):
         Parameters
         ----------
         generator : numpy.random.Generator
+            Source of randomness.
 
         Returns
         -------
@@ -271,16 +272,15 @@ class ParticleSystem(Value):
     def largest_step_size(self, positions: Array) -> float:
         """Return a safe step size, which `simulate` suggests after an overflow.
 
-        With it, no coordinate changes by more than a tenth of the largest coordinate of its run.
-
         Parameters
         ----------
-        positions : ndarray, shape (runs, tokens, dim)
+        positions : ndarray of float64, shape (runs, tokens, dim)
 
         Returns
         -------
         float
-            Step size in units of time; 0 if a force is infinite or NaN.
+            Step size, in units of time, at which no coordinate changes by more than a tenth of the largest
+            coordinate of its run; 0 if a force is infinite or NaN.
         """
         return careful_step(positions, self.forces(positions))
 

@@ -94,8 +94,8 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
 
     Raises
     ------
-    InputError
-        If `masks` are invalid, a set is empty, or `transitive` is False although the operation commutes or
+        If `theory` or `masks` are invalid, a set is empty, or `transitive` is False although the operation
+        commutes or `groups` is True.
         `groups` is True.
 
     Notes
@@ -176,18 +176,18 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
         Number of orders, at least 1.
     seed : int or numpy.random.SeedSequence, default 0
         Seed of the orders.
-    orders : array_like of int, shape (sets, |D_0|), optional
-        Orders of the samples to use instead of random ones.
+    orders : array_like of int, shape (sets, samples), optional
+        Orders of the samples to use instead of random ones; each row is a permutation of their numbers.
 
     Returns
     -------
     ndarray of int64, shape (sets,)
-        Number of samples for each order.
+        Number of samples, for each order, that are needed until the training set is complete.
 
     Raises
     ------
     InputError
-        If `sets` is out of range, or a row of `orders` is not a permutation of the samples.
+        If `theory`, `sets` or `seed` is invalid, or a row of `orders` is not a permutation of the samples.
 
     Examples
     --------
@@ -223,9 +223,17 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
 def least_nullity(operation: Operation) -> int:
     """Return the nullity n_0 of the complete data set, which is the least that a training set can have.
 
-    It is 2 for plain addition, where the parallelograms (0, k+1, 1, k) make all steps E_{k+1} - E_k equal. It
-    is 1 for a finite commutative group, where E_i - E_0 is a homomorphism to the reals, and hence zero. For
-    other moduli it is computed.
+    Parameters
+    ----------
+    operation : Operation
+        Operation, which commutes.
+
+    Returns
+    -------
+    int
+        2 for plain addition, where the parallelograms (0, k+1, 1, k) make all steps E_{k+1} - E_k equal; 1
+        for a finite commutative group, where E_i - E_0 is a homomorphism to the reals, and hence zero. For
+        other moduli it is computed.
     """
     if operation.modulus is None and operation.group is None:
         return 2
@@ -242,7 +250,7 @@ def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> ND
     ----------
     operation : Operation
         Operation, which commutes.
-    masks : ndarray of bool, shape (sets, |D_0|)
+    masks : ndarray of bool, shape (sets, samples)
         Training sets.
     floor : int, optional
         Lower bound of the nullities, by default `least_nullity`.
@@ -250,6 +258,7 @@ def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> ND
     Returns
     -------
     ndarray of int32, shape (sets,)
+        Number of degrees of freedom that each training set leaves in one dimension.
     """
     found = np.empty(len(masks), np.int32)
     floor = least_nullity(operation) if floor is None else floor

@@ -162,7 +162,8 @@ def nullities(
     """Write the nullity n_0 of each training set of `masks` (sets, samples) to `nullity` (sets,).
 
     `samples` (samples, 2) are pairs of tokens, `members` their numbers sorted by class, and ``starts[c]`` is
-    where class c begins among them. `floor` is a lower bound of the nullities.
+    where class c begins among them. Ranks are computed modulo the `primes` (primes,). `floor` is a lower
+    bound of the nullities, at which the computation stops.
     """
     tokens = 0
     for a in range(masks.shape[1]):
@@ -192,7 +193,7 @@ def closures(
     augmented: NDArray[np.bool_],
     groups: Int,
 ) -> None:
-    """Close each training set of `masks` (sets, samples): find what it implies.
+    """Find what each training set of `masks` (sets, samples) implies: its closure.
 
     The results are `nullity` n_0 (sets,), the number `implied` of parallelograms (sets,), and the `augmented`
     training sets (sets, samples). Unless `groups` (sets, samples) has no row, two samples of a class get the
@@ -279,10 +280,11 @@ def critical_sizes(
     floor: int,
     size: NDArray[np.int64],
 ) -> None:
-    """Write, for each order of the samples (sets, samples), how many of them reduce the nullity to `floor`.
+    """Write how many samples of each order reduce the nullity to `floor`, to `size` (sets,).
 
-    The result is the number of samples plus one if the nullity never reaches `floor`. With several primes,
-    the smallest number is correct.
+    `orders` (sets, samples) are permutations of the numbers of the samples, `samples` (samples, 2) are pairs
+    of tokens, and `label` (samples,) their classes. The result is the number of samples plus one if the
+    nullity never reaches `floor`. Each of the `primes` gives an upper bound, and the smallest is exact.
     """
     count = orders.shape[1]
     tokens = 0

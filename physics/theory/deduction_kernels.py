@@ -107,7 +107,7 @@ def _deduce(
 def _tally(
     mask: NDArray[np.bool_], sums: Int, group: Int, size: NDArray[np.int64], augmented: NDArray[np.bool_]
 ) -> int:
-    """Write the root of each sample to `group`, mark the augmented set, and count the parallelograms."""
+    """Write the root of each sample to `group`, mark the augmented set, and return |P(D)|."""
     size[:] = 0
     augmented[:] = False
     total = 0
@@ -170,8 +170,9 @@ def chains(
 ) -> None:
     """Count what chains of parallelograms imply, without the transitivity of equal products.
 
-    Arguments and results are as in `closures`, without the partition. One round is enough, because a
-    parallelogram that follows joins quotients of one component.
+    The training sets are `masks` (sets, samples), and `samples`, `members` and `starts` are as in `closures`.
+    The results are the number `implied` of parallelograms (sets,) and the `augmented` training sets (sets,
+    samples). One round is enough, because a parallelogram that follows joins quotients of one component.
     """
     count = masks.shape[1]
     tokens = 0
@@ -210,10 +211,12 @@ def critical_sizes(
     everything: int,
     size: NDArray[np.int64],
 ) -> None:
-    """Write, for each order of the samples (sets, samples), how many of them imply `everything`.
+    """Write how many samples of each order imply all parallelograms, to `size` (sets,).
 
-    `everything` is the number |P_0| of all parallelograms. A larger training set never implies less, so the
-    number is found by bisection.
+    `orders` (sets, samples) are permutations of the numbers of the samples, and `everything` is the number
+    |P_0| of all parallelograms. `samples` (samples, 2) are pairs of tokens, `members` their numbers sorted by
+    class, and ``starts[c]`` is where class c begins among them. A larger training set never implies less, so
+    the number is found by bisection.
     """
     count = orders.shape[1]
     tokens = 0

@@ -140,7 +140,8 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
     ('C_2 x C_3', 6)
     """
     if not groups or not all(isinstance(group, FiniteGroup) for group in groups):
-        raise InputError(f"groups must be at least one FiniteGroup, got {groups!r}")
+        got = ", ".join(type(group).__name__ for group in groups) or "none"
+        raise InputError(f"groups must be at least one FiniteGroup and nothing else, got {got}")
     _affordable(int(np.prod([group.order for group in groups], dtype=object)))
     table = reduce(
         lambda left, right: np.kron(left, np.ones_like(right)) * len(right) + np.tile(right, left.shape),
@@ -383,7 +384,10 @@ def _factorial(degree: int) -> int:
 
 
 def as_group(group: Any) -> FiniteGroup:
-    """Return `group` itself if it is a `FiniteGroup`, and the group with this Cayley table otherwise."""
+    """Return `group` itself if it is a `FiniteGroup`, and the group with this Cayley table otherwise.
+
+    A table is an array_like of int of shape (n, n). An `InputError` says what is wrong with any other value.
+    """
     if isinstance(group, str):
         raise InputError(
             f"group must be a FiniteGroup, such as physics.symmetric(3), or a Cayley table, got {group!r}"

@@ -27,8 +27,8 @@ class LinearNetwork(Value):
 
     Parameters
     ----------
-    labels : array_like, shape (samples, outputs)
-        Labels y_s.
+    labels : array_like of float, shape (samples, outputs)
+        Labels y_s, at least one.
     inputs : int, default 2
         Dimension of r, at least 1.
     pairs : array_like of int, shape (samples, 2), optional
@@ -43,7 +43,7 @@ class LinearNetwork(Value):
     Raises
     ------
     InputError
-        If shapes do not agree or a value is out of its range.
+        If shapes do not agree, a value is not finite or out of its range, or `pairs` are not integers.
 
     Notes
     -----
@@ -119,7 +119,10 @@ class LinearNetwork(Value):
 
     @cached_property
     def design(self) -> Array:
-        """Matrix (samples, points) whose product with the moving points gives the inputs of all samples."""
+        """Matrix, float64 (samples, points), whose product with the moving points gives all inputs.
+
+        An entry is 1 where a sample contains a point, and 2 where it adds a symbol to itself.
+        """
         design = np.zeros((len(self.labels), self.points))
         rows = np.arange(len(self.labels))
         for column in (rows,) if self.pairs is None else self.pairs.T:

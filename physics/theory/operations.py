@@ -29,7 +29,7 @@ class Operation(Value):
         Number of symbols p, at least 2. By default 10, or the order of the group if one is given.
     modulus : int, optional
         Modulus, at least 2: the class of (i, j) is (i + j) mod `modulus` instead of i + j.
-    group : FiniteGroup or array_like (n, n), optional
+    group : FiniteGroup or array_like of int, shape (n, n), optional
         Group, or its Cayley table: the class of (i, j) is the product i·j instead. If `tokens` is given, it
         must be the order of the group.
 
@@ -95,7 +95,7 @@ class Operation(Value):
         return read_only(np.stack(pairs, axis=1).astype(np.int32))
 
     @cached_property
-    def label(self) -> NDArray[np.int32]:  # noqa: D102 (as above)
+    def label(self) -> NDArray[np.int32]:  # noqa: D102 (an attribute of the class docstring)
         i, j = self.samples.T
         if self.group is not None:
             return read_only(self.group.table[i, j].astype(np.int32))
@@ -204,7 +204,7 @@ def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: 
     Parameters
     ----------
     tokens : int or None
-        What was given; None stands for the order of the group, or else for `default`.
+        Proposed number; None stands for the order of the group, or else for `default`.
     group : FiniteGroup or None
         Group whose elements are the tokens.
     default : int
@@ -232,6 +232,15 @@ def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: 
 def operation_of(theory: Any) -> Operation:
     """Return the operation of an `EffectiveTheory`, or `theory` itself if it is an `Operation`.
 
+    Parameters
+    ----------
+    theory : EffectiveTheory or Operation
+        Object whose attribute `operation` is read unless it is an `Operation`.
+
+    Returns
+    -------
+    Operation
+
     Raises
     ------
     InputError
@@ -252,7 +261,7 @@ def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Op
         Number of tokens.
     modulus : int, optional
         Modulus of the sums, at least 2; the number of tokens by default.
-    group : FiniteGroup or array_like (tokens, tokens), optional
+    group : FiniteGroup or array_like of int, shape (tokens, tokens), optional
         Group whose product is the class instead.
 
     Returns
@@ -294,7 +303,7 @@ def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 
     Raises
     ------
     InputError
-        If `size` or `sets` is out of range.
+        If `theory`, `size`, `sets` or `seed` is invalid or out of its range.
 
     Examples
     --------
@@ -335,7 +344,7 @@ def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.i
     Raises
     ------
     InputError
-        If a value is not allowed.
+        If `theory` or `seed` is invalid, or `sets` is not a whole number of at least 1.
     """
     samples = len(operation_of(theory).samples)
     orders = np.tile(np.arange(samples, dtype=np.int32), (whole_number("sets", sets, 1), 1))

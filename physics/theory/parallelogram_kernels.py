@@ -22,9 +22,10 @@ def fill(
 ) -> None:
     """Write all pairs of samples of the same class to `out` (count, 4), in lexicographic order.
 
-    `members` are the samples sorted by class, ``place[a]`` is the position of sample a among them, and
-    ``ends[a]`` is the end of its class. Sample a thus forms ``ends[a] - place[a] - 1`` parallelograms with
-    later ones, and writes them from the row ``offsets[a]`` on, which the caller has counted.
+    `samples` (samples, 2) are pairs of tokens, and `members` (samples,) their numbers sorted by class.
+    ``place[a]`` is the position of sample a among the members, and ``ends[a]`` is the end of its class.
+    Sample a thus forms ``ends[a] - place[a] - 1`` parallelograms with later ones, and writes them from the
+    row ``offsets[a]`` on, which the caller has counted. This call does the samples `begin` to before `end`.
     """
     for a in range(begin, end):
         row = offsets[a]
@@ -49,12 +50,14 @@ def near_sums(
     found: NDArray[np.int64],
     augmented: NDArray[np.bool_],
 ) -> None:
-    """Compare the sums (or products) of all samples of the same class, state by state.
+    """Find the parallelograms of the states from `begin` to before `end`.
 
-    `sums` (states, samples, components) are sorted by class, in the order of `members`. Two samples whose
-    squared distance is at most `bound` are a parallelogram. Their number is written to `found` (states,). The
-    samples that are trained, or form a parallelogram with a trained one, are marked in `augmented` (states,
-    samples), in the original order of the samples.
+    `sums` (states, samples, components) are the sums or products of the samples, sorted by class: `members`
+    (samples,) are the numbers of the samples in this order, and class c begins at ``starts[c]``. Two samples
+    of a class whose squared distance is at most `bound` are a parallelogram. Their number is written to
+    `found` (states,). The samples that `mask` (samples,) marks as trained, and those that form a
+    parallelogram with a trained one, are marked in `augmented` (states, samples). Both are in the original
+    order of the samples.
     """
     _, count, components = sums.shape
     for s in range(begin, end):

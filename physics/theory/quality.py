@@ -35,13 +35,18 @@ def count_parallelograms(theory: Any, mask: Mask | None = None) -> int:
     theory : EffectiveTheory or Operation
         Operation and training set. An `Operation` stands for its complete data set, so that the count is
         |P_0|.
-    mask : ndarray of bool, shape (|D_0|,), optional
-        Training set to use instead.
+    mask : ndarray of bool, shape (samples,), optional
+        Training set to use instead, marked among all samples of the operation.
 
     Returns
     -------
     int
         Number of parallelograms, each counted once.
+
+    Raises
+    ------
+    InputError
+        If `theory` has no operation, or `mask` has another shape or type, or marks no sample.
     """
     sizes = np.bincount(_label(theory, mask)).astype(np.int64)
     return int((sizes * (sizes - 1) // 2).sum())
@@ -54,14 +59,19 @@ def list_parallelograms(theory: Any, mask: Mask | None = None) -> NDArray[np.int
     ----------
     theory : EffectiveTheory or Operation
         Operation and training set. An `Operation` stands for its complete data set.
-    mask : ndarray of bool, shape (|D_0|,), optional
-        Training set to use instead.
+    mask : ndarray of bool, shape (samples,), optional
+        Training set to use instead, marked among all samples of the operation.
 
     Returns
     -------
     ndarray of int32, shape (|P_0(D)|, 4)
         Rows (i, j, m, n) of samples (i, j) and (m, n) with the same class, in lexicographic order; (i, j)
         comes before (m, n). Rows with a repeated symbol, such as (0, 2, 1, 1), are included.
+
+    Raises
+    ------
+    InputError
+        If `theory` has no operation, or `mask` has another shape or type, or marks no sample.
     """
     operation = operation_of(theory)
     mask = _mask(theory, mask)
@@ -154,8 +164,8 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
 
     Returns
     -------
-    ndarray of bool, shape (..., |D_0|)
-        D-bar(D, P(R)), in the order of ``theory.operation.samples``.
+    ndarray of bool, shape (..., samples)
+        D-bar(D, P(R)) of the paper, in the order of ``theory.operation.samples``.
 
     Raises
     ------
@@ -225,6 +235,11 @@ def ideal_accuracy(theory: "EffectiveTheory") -> float:
     -------
     float
         Fraction of all samples, from 0 to 1, that the training set implies.
+
+    Raises
+    ------
+    InputError
+        If `theory` is not an `EffectiveTheory` or an `Operation`.
 
     Examples
     --------

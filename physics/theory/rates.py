@@ -32,19 +32,19 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
     ----------
     theory : EffectiveTheory or Operation
         Operation that is learned, which must commute. The training set of a theory is ignored.
-    masks : array_like of bool, shape (sets, |D_0|)
-        Training sets as masks over the samples, such as `random_training_sets` returns.
+    masks : array_like of bool, shape (sets, samples)
+        Training sets as masks over all samples of the operation, such as `random_training_sets` returns.
 
     Returns
     -------
     ndarray of float64, shape (sets,)
-        Rates per unit of time, for embeddings with Z_0 = tokens (unit variance in one dimension); exactly 0
-        where n_0 > 2.
+        Rates per unit of time, for embeddings with Z_0 = tokens (unit variance in one dimension). A rate is
+        exactly 0 where more than two degrees of freedom are left (n_0 > 2), or there are only two tokens.
 
     Raises
     ------
     InputError
-        If the operation does not commute, or `masks` are not training sets.
+        If the operation does not commute, `masks` are not training sets, or `theory` is something else.
 
     Examples
     --------
@@ -70,10 +70,11 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
 
 
 def quadratic_form(operation: Operation, mask: Mask) -> Array:
-    """Return the matrix Q of the loss ℓ_0 = tr(EᵀQE) of one training set, (tokens, tokens).
+    """Return the matrix Q of the loss ℓ_0 = tr(EᵀQE) of one training set, float64 (tokens, tokens).
 
-    It equals what `_forms` returns, to the bit, because sums of whole numbers are exact in any order. It
-    needs no kernel, and so no time for compilation.
+    `mask` (samples,) marks the training set among the samples of `operation`. Q is zero if it permits no
+    parallelogram. The result equals that of `_forms` to the bit, because sums of whole numbers are exact in
+    any order. It needs no kernel, and so no time for compilation.
     """
     (i, j), label = operation.samples[mask].T, operation.label[mask]
     sizes = np.bincount(label).astype(np.float64)

@@ -45,10 +45,10 @@ class EffectiveTheory(Value):
         Training set D, by default all samples. If it permits no parallelogram, nothing moves.
     modulus : int, optional
         Modulus, at least 2: learn (i + j) mod `modulus` instead of i + j.
-    group : FiniteGroup or array_like (p, p), optional
+    group : FiniteGroup or array_like of int, shape (p, p), optional
         Group, or its Cayley table, whose product is learned instead. If it does not commute, sums of vectors
         cannot represent it. Parallelograms, closure, quality and accuracy are then those of matrices
-        (Appendix H), and there is no loss and no flow.
+        (Appendix H), and all members that concern the loss or the flow raise an `InputError`.
 
     Raises
     ------

@@ -50,14 +50,14 @@ def write_file(
         Blocks of n frames, as the columns of the layout: steps (n,), times (n,), positions (n, runs, tokens,
         dim), observables (n, runs, ...).
     frames : int, default 0
-        Number of frames of all blocks, or 0 if it is unknown. HDF5 filters whole chunks, half a megabyte of
-        zeros too, so those of a short run are no longer than the run.
+        Number of frames of all blocks, or 0 if it is unknown. HDF5 filters whole chunks, even of zeros, so
+        the chunks of a short run are no longer than the run.
     complete : bool, default True
         Whether the run is complete.
     start : mapping of str to ndarray (runs, ...), optional
         Arrays with which the run began.
     series : mapping of str to ((steps, times), ndarray (runs, n, ...)), optional
-        Observables that were measured at other steps than the frames.
+        Observables that were measured at steps other than those of the frames.
     """
     layout = header.layout
     points = layout.runs * layout.tokens
@@ -189,19 +189,22 @@ def _dataset(
 
 
 def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return the shape of a chunk of about half a megabyte: many small frames, or a part of a large one.
+    """Return the shape of the chunks in which HDF5 stores a dataset, each of about half a megabyte.
+
+    A chunk holds as many whole entries of the first axis, such as frames, as fit. If one entry is larger than
+    a megabyte, the chunk is a part of it, and its axes are halved from the second one on.
 
     Parameters
     ----------
     shape : tuple of int
         Shape of the dataset; a first axis of length 0 means that its length is unknown.
     itemsize : int
-        Size of an entry in bytes.
+        Size of a number in bytes.
 
     Returns
     -------
     tuple of int
-        As many lengths as `shape`.
+        Length of a chunk along each axis of `shape`, at least 1.
     """
     chunk = [max(n, 1) for n in shape]
     frame = itemsize * math.prod(chunk[1:])
@@ -215,20 +218,21 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
-    """Create a dimension scale, a dataset that labels an axis of others.
+    """Create a dimension scale, which is a dataset that labels an axis of other datasets.
 
     Parameters
     ----------
     group : h5py.Group
         Group that holds it.
     name : str
-        Its name.
+        Name of the scale.
     values : ndarray, shape (n,)
         Labels of the axis.
 
     Returns
     -------
     h5py.Dataset
+        The new scale.
     """
     dataset = group.create_dataset(
         name, data=values, chunks=chunk_shape(values.shape, values.itemsize), **FILTERS
@@ -385,9 +389,10 @@ def _filtered(values: NDArray[Any]) -> bytes:
 
 
 def fletcher32(data: bytes) -> int:
-    """Return HDF5's checksum of at most two megabytes of data.
+    """Return the checksum that HDF5 stores behind a chunk, a number of 32 bits.
 
-    It consists of the sum of the big-endian 16-bit words and the sum of these partial sums, modulo 65535.
+    It consists of the sum of the big-endian 16-bit words of `data` and the sum of these partial sums, modulo
+    65535. `data` has at most two megabytes, so that no sum overflows; a missing last byte counts as zero.
     """
     words = np.frombuffer(data + bytes(len(data) % 2), ">u2").astype(np.int64)
     sums = int(words.sum()), int(words @ np.arange(len(words), 0, -1))

@@ -209,7 +209,7 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
     Parameters
     ----------
     parameters : object
-        What was given or read from a file; it should be a dict.
+        Parameters as given or read from a file, which should be a dict.
     runs : int
         Number of runs, which lists of one entry for each run must have.
 
@@ -220,8 +220,8 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
 
     Raises
     ------
-    InputError
-        If an entry has the wrong form.
+    InputError, UnicodeEncodeError
+        If an entry has the wrong form, or text contains half of a surrogate pair.
     """
     whole = isinstance(parameters, dict) and all(
         isinstance(parameters.get(name, {}), dict) for name in ("model", "system")
@@ -252,12 +252,12 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
 
 
 def observable_name(name: Any) -> str:
-    """Return a name under which a file can hold an observable.
+    """Return a name of an observable or of an initial array, after checking that a file can hold it.
 
     Parameters
     ----------
     name : object
-        What was given.
+        Proposed name.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def observable_name(name: Any) -> str:
     Raises
     ------
     InputError
-        If it is not a string, is empty, "." or "..", or contains "/", a zero byte or half of a surrogate
+        If `name` is not a string, is empty, "." or "..", or contains "/", a zero byte or half of a surrogate
         pair.
     """
     sound = (
@@ -358,7 +358,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
     Raises
     ------
     InputError
-        If there is no such item.
+        If there is no item of this `index`, or it is not a whole number.
     """
     if not length:
         raise InputError(f"{what} must be the number of a stored one, but the trajectory holds no {what} yet")
@@ -370,14 +370,14 @@ def checked_index(index: int, length: int, what: str) -> slice:
 
 
 def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the number type of an observable if a file can hold it.
+    """Return the number type of an observable, after checking that a file can hold it.
 
     Parameters
     ----------
     name : str
         Name of the observable, for the message.
     dtype : numpy.dtype
-        Its type.
+        Proposed number type.
 
     Returns
     -------

@@ -88,12 +88,14 @@ def signals_deferred() -> Iterator[list[Any]]:
 def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:
     """Wait until a thread has ended; a signal in the meantime sets `cancelled`, and is handled afterwards.
 
+    Only the main thread receives signals; in another thread this function just waits.
+
     Parameters
     ----------
     thread : threading.Thread
         Thread to wait for.
     cancelled : threading.Event
-        How the thread is asked to stop.
+        Event that asks the thread to stop.
     start : bool, default False
         Whether to start the thread first.
     """
@@ -109,12 +111,14 @@ def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: boo
 def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Replace the file `path`; the old file stays until the new one is complete and on disk.
 
+    The new content is written to ``path.partial`` first, which is removed if writing fails.
+
     Parameters
     ----------
     path : Path
         File to replace or create.
     write : callable
-        Function that writes the content to the open binary file that it is given.
+        Function that receives an open binary file and writes the content to it.
 
     Raises
     ------

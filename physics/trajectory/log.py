@@ -41,6 +41,7 @@ def is_log(path: Path) -> bool:
     Returns
     -------
     bool
+        False for a trajectory file, and for a log of fewer than four bytes.
     """
     with path.open("rb") as file:
         return file.read(len(HEAD)) == HEAD
@@ -155,6 +156,15 @@ class Log:
     path : Path
         Name of the log, which another process may be writing.
 
+    Attributes
+    ----------
+    complete : bool
+        Whether the log has the record that marks the end of the run.
+    end : int
+        Position in bytes at which the last whole record ends.
+    steps, times : ndarray of int64 and of float64, shape (frames,)
+        Step and time of each frame.
+
     Raises
     ------
     FileFormatError
@@ -176,7 +186,7 @@ class Log:
 
     @property
     def layout(self) -> Layout:
-        """Sizes and types of the frames and of the observables."""
+        """Sizes and types of the frames and of the observables; the log must have a `header`."""
         assert self.header is not None
         return self.header.layout
 
@@ -215,7 +225,7 @@ class Log:
         return self.header is not None and len(self._arrays) == len(self.header.start)
 
     def start(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays (runs, ...) with which the run begins, by name, read from the log."""
+        """Return the arrays (runs, ...) with which the run begins, by name; `begun` must be true."""
         assert self.header is not None
         found = {}
         with self.path.open("rb") as file:
@@ -236,7 +246,8 @@ class Log:
 
         Returns
         -------
-        ndarray, shape (frames, ...)
+        ndarray, shape (len(frames), ...)
+            The frames in the order of `frames`, in the type and shape of the column.
         """
         _, dtype, shape = self.layout.columns[column]
         found = np.empty((len(frames), *shape), dtype)
@@ -257,7 +268,8 @@ class Log:
     def forget_after(self, step: int) -> None:
         """Forget every block that holds a frame after `step`, and the record that marks the end of the run.
 
-        The log is then as if the run had stopped after the last block that is left.
+        The log is then as if the run had stopped after the last block that is left. Only this object changes;
+        the caller cuts the file at `end`.
         """
         kept = [block for block in self._blocks if self.steps[block[0] + block[1] - 1] <= step]
         if len(kept) < len(self._blocks):

@@ -26,6 +26,7 @@ def load(path: Path) -> Trajectory:
     Returns
     -------
     Trajectory
+        The whole trajectory, with its positions and observables in memory.
 
     Raises
     ------

@@ -21,13 +21,21 @@ DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "proces
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
-    """Return the fields of a dataclass: arrays as lists, and functions as their names and source code."""
+    """Return the fields of a dataclass by name, in a form for JSON.
+
+    Arrays become lists, dataclasses dicts, and functions their names and source code. `made_by` is an
+    instance of a dataclass, such as a system or a model.
+    """
     values = {field.name: getattr(made_by, field.name) for field in dataclasses.fields(made_by)}
     return {name: _named(one) if callable(one) else plain(one) for name, one in values.items()}
 
 
 def plain(value: Any) -> Any:
-    """Return `value` in a form for JSON: arrays and tuples as lists, dataclasses as dicts of their fields."""
+    """Return `value` in a form for JSON: arrays and tuples as lists, dataclasses as dicts of their fields.
+
+    Lists and dicts are converted entry by entry, and NumPy's numbers become Python's. All other values are
+    returned unchanged, even if JSON cannot hold them.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return fields(value)
     if isinstance(value, dict):
@@ -49,7 +57,10 @@ def _named(function: Any) -> dict[str, str | None]:
 
 @cache
 def code_version() -> str:
-    """Return the version of the package, with the commit if it runs from a checkout of the repository."""
+    """Return the version of the package, such as "0.1.0+g1a2b3c4" with the commit of a checkout.
+
+    Outside a repository, or without git, it is the version alone. A checkout with changes ends in "-dirty".
+    """
     version = metadata.version("grokphys")
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         described = subprocess.run(

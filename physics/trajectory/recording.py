@@ -17,8 +17,8 @@ from physics.trajectory.trajectory import Trajectory
 class Recorder(Protocol):
     """Interface of an object that receives frames in order and keeps a copy of each.
 
-    It is used as a context manager. `frames` is the number of frames that are kept, and `where` says where,
-    as the end of a sentence.
+    It is used as a context manager. `frames` is the number of frames that are kept. `where` is the end of a
+    sentence that says where they are, such as " in run.h5.partial".
     """
 
     frames: int
@@ -45,7 +45,10 @@ class Recorder(Protocol):
         """Return as soon as every frame is stored where it survives the end of the process."""
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions (runs, tokens, dim) of a frame that a resumed run had kept."""
+        """Return a copy of the positions (runs, tokens, dim) of a frame that a resumed run had kept.
+
+        `index` is the index of the frame, from 0; negative indices count from the end.
+        """
 
     @property
     def last_step(self) -> int:
@@ -101,7 +104,19 @@ class MemoryRecorder:
         self._parameters, self._start = parameters, start
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Copy one frame: positions (runs, tokens, dim) and observables (runs, ...) at a step and time."""
+        """Copy one frame to the next place of the arrays.
+
+        Parameters
+        ----------
+        step : int
+            Number of the step.
+        time : float
+            Time of the frame.
+        positions : ndarray, shape (runs, tokens, dim)
+            Positions, which are converted to the type of the layout.
+        **observables : ndarray, shape (runs, ...)
+            All observables of the layout, by name.
+        """
         values = (positions, *(observables[name] for name in self._names))
         self._columns[0][self.frames], self._columns[1][self.frames] = step, time
         for column, value in zip(self._columns[2:], values, strict=True):
@@ -112,7 +127,7 @@ class MemoryRecorder:
         """Do nothing, because frames in memory are not stored anywhere else."""
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions (runs, tokens, dim) of a frame."""
+        """Return a copy of the positions (runs, tokens, dim) of the frame `index`; -1 is the last one."""
         return self._columns[2][:, : self.frames][:, index].copy()
 
     @property
@@ -176,6 +191,7 @@ def recorder(
     Yields
     ------
     Recorder
+        A `FileRecorder` if `out` is given, otherwise a `MemoryRecorder`.
 
     Raises
     ------

@@ -238,7 +238,10 @@ def _by_run(values: NDArray[Any]) -> NDArray[Any]:
 
 @contextlib.contextmanager
 def damage(path: FilePath) -> Iterator[None]:
-    """Turn errors of reading, which have many types in h5py, into a `FileFormatError` about the file."""
+    """Turn errors of reading, which have many types in h5py, into a `FileFormatError` that names `path`.
+
+    A missing file remains a `FileNotFoundError`, with a message that names the file too.
+    """
     try:
         yield
     except FileFormatError:
@@ -260,9 +263,7 @@ def _opened(path: FilePath) -> Iterator[h5py.File]:
         if path.is_dir():
             raise FileFormatError(f"{path} is a directory, not a trajectory file")
         if not path.is_file():
-            raise FileFormatError(
-                f"{path} must be a trajectory file, and is not a regular file but a device or a pipe"
-            )
+            raise FileFormatError(f"{path} is not a regular file but a device or a pipe")
         if path.stat().st_size == 0:
             raise FileFormatError(f"{path} is empty, so it is not a trajectory file")
         try:

@@ -71,7 +71,13 @@ class Target:
             undo.pop_all()
 
     def publish(self) -> None:
-        """Give the complete file its name, unless another file has been created there in the meantime."""
+        """Give the complete file its name, unless another file has been created there in the meantime.
+
+        Raises
+        ------
+        OutputError
+            If there is such a file and `overwrite` is False.
+        """
         if self._overwrite:
             self.merging.replace(self.path)
             return
@@ -85,7 +91,7 @@ class Target:
             self.merging.rename(self.path)
 
     def close(self) -> None:
-        """Remove the temporary file, and release the lock."""
+        """Remove the file `merging` if it is left, and release the lock."""
         self.merging.unlink(missing_ok=True)
         self._held.close()
 

@@ -121,6 +121,7 @@ class Trajectory:
         Returns
         -------
         Trajectory
+            Its positions and observables are arrays that are read from the file.
 
         Raises
         ------
@@ -267,8 +268,8 @@ class Trajectory:
     def refresh(self) -> int:
         """Read new frames of a run that another process records.
 
-        Only a trajectory that `Trajectory.open` has opened from an unfinished file can have new frames. It
-        becomes the finished trajectory when the run is complete.
+        Only a trajectory that `Trajectory.open` has opened from an unfinished file can have new frames. When
+        the run is complete, it becomes the finished one. Another file in its place is a `FileFormatError`.
 
         Returns
         -------

@@ -10,7 +10,7 @@ from physics.errors import InputError
 
 
 def part_of(trajectory: Any, runs: NDArray[np.int64], every: int) -> dict[str, Any]:
-    """Return the arguments of a `Trajectory` that holds some of the runs of another.
+    """Return the arguments of a `Trajectory` that holds some of the runs of a given trajectory.
 
     Parameters
     ----------
@@ -61,7 +61,12 @@ def _every(length: int, every: int) -> list[slice]:
 
 
 def to_xarray(trajectory: Any) -> Any:
-    """Return a trajectory as an xarray dataset; see `Trajectory.to_xarray`."""
+    """Return a trajectory as an `xarray.Dataset`, as `Trajectory.to_xarray` does.
+
+    Positions have the axes run, step, token and axis. An observable with its own steps has an axis
+    ``NAME_step`` instead of step, and further axes ``NAME_0``, ``NAME_1``, …. An `ImportError` says how to
+    install xarray if it is missing.
+    """
     try:
         import xarray
     except ImportError:
@@ -85,7 +90,27 @@ def to_xarray(trajectory: Any) -> Any:
 
 
 def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
-    """Return a trajectory as a pandas data frame; see `Trajectory.to_dataframe`."""
+    """Return positions or observables as a `pandas.DataFrame`, as `Trajectory.to_dataframe` does.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Trajectory to read.
+    names : tuple of str
+        Names of observables that were measured at the same steps; if there are none, positions are returned.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each run and step, and for positions also for each token.
+
+    Raises
+    ------
+    InputError
+        If there is no such observable, or they were measured at different steps.
+    ImportError
+        If pandas is not installed.
+    """
     try:
         import pandas
     except ImportError:
@@ -115,7 +140,10 @@ def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Return whether two trajectories have the same frames, observables, initial arrays and parameters."""
+    """Return whether two trajectories have equal frames, observables, initial arrays and parameters.
+
+    Types must agree too, and NaN equals NaN. Versions of the code that made them do not count.
+    """
     return (
         first._shape == second._shape
         and first.dtype == second.dtype
@@ -165,7 +193,7 @@ def headline(trajectory: Any) -> str:
 
 
 def observables(trajectory: Any) -> list[tuple[str, str]]:
-    """Return the name of each observable with its shape, type, and steps if they differ from the frames."""
+    """Return (name, text) for each observable; the text is its shape, type and any steps of its own."""
     found = []
     for name, (dtype, shape) in trajectory._kinds().items():
         steps = trajectory.clock(name)[0]

@@ -190,7 +190,7 @@ class FileRecorder:
         self.frames, self._last_step = self.frames + 1, step
 
     def flush(self) -> None:
-        """Return as soon as every frame is on disk, or raise the error that prevents it."""
+        """Return as soon as every frame is on disk, or raise the `OutputError` that prevents it."""
         self._call("flush")
 
     def frame(self, index: int) -> NDArray[Any]:
