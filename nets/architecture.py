@@ -338,6 +338,7 @@ def dense(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tens
     Returns
     -------
     Tensor, shape (runs, examples, outputs)
+        ``states @ weight + bias``, before any activation.
     """
     import torch
 
@@ -362,6 +363,7 @@ def _weights(
     Returns
     -------
     ndarray of float64, shape (inputs, outputs)
+        Weights with which the layer multiplies its inputs from the right.
     """
     deviation = {
         "pytorch": (3 * inputs) ** -0.5,

@@ -23,10 +23,10 @@ class Stateful(Protocol):
     """An object whose state can be saved and restored, such as an engine."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all arrays that a resumed run needs, by name."""
+        """Return copies of all arrays that a resumed run needs, by name."""
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore arrays that `state` returned."""
+        """Restore the arrays that `state` has returned."""
 
 
 class Checkpoint:
@@ -59,7 +59,18 @@ class Checkpoint:
         return monotonic() - self._written > max(SECONDS, self._cost / LARGEST_SHARE)
 
     def save(self, step: int) -> None:
-        """Save the state of all parts after `step` optimizer steps, once the earlier frames are on disk."""
+        """Save the state of all parts, once the earlier frames are on disk.
+
+        Parameters
+        ----------
+        step : int
+            Number of optimizer steps taken so far.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written; the previous checkpoint then stays.
+        """
         began = monotonic()
         self._frames.flush()
         kept = {"step": step, "recorded": self._frames.last_step, "run": self._frames.identity}

@@ -13,13 +13,19 @@ from physics.errors import InputError
 
 
 def has_neurons(model: Model) -> bool:
-    """Return whether the model adds modulo its number of tokens and has neurons that read both tokens."""
+    """Return whether the model adds modulo its number of tokens and has neurons that read both tokens.
+
+    `neuron_weights` needs this. A model without an `architecture` has no such neurons.
+    """
     layers = model.architecture
     return adds(model) and layers is not None and layers.combine in ("sum", "concatenate", "neurons")
 
 
 def adds(model: Model) -> bool:
-    """Return whether the model has a logit for each result of an addition modulo the number of its tokens."""
+    """Return whether the model has a logit for each result of an addition modulo the number of its tokens.
+
+    Its loss must be the cross-entropy. `all_logits` needs this.
+    """
     theory = model.theory
     modular = theory is not None and theory.modulus == model.tokens == model.task.classes
     return modular and model.loss == "cross_entropy"
@@ -73,8 +79,8 @@ def all_logits(model: Model, parameters: Mapping[str, NDArray[Any]]) -> NDArray[
     ----------
     model : Model
         Model that adds modulo its number of tokens.
-    parameters : mapping of str to ndarray, shape (runs, ...)
-        Parameters by name.
+    parameters : mapping of str to ndarray, shape (runs, ...) each
+        Parameters of all members by name.
 
     Returns
     -------

@@ -39,6 +39,13 @@ class Observer:
         Observables whose first measured step at or above a value is kept, as ``steps_to_<name>``.
     delta : float
         Tolerance of the representation quality.
+
+    Attributes
+    ----------
+    status : ndarray of int64, shape (runs,)
+        `TRAINING`, `DECIDED` (ended by a rule) or `DIVERGED` for each member.
+    reached : dict of str to ndarray of float64, shape (runs,)
+        Step at which each member has reached each threshold; NaN before.
     """
 
     def __init__(
@@ -111,13 +118,27 @@ class Observer:
         return {name: values[name] for name in self.shapes}
 
     def masked(self, positions: NDArray[Any]) -> NDArray[Any]:
-        """Replace the positions (runs, tokens, dim) of diverged members by NaN, and mark them as diverged."""
+        """Replace the positions of diverged members by NaN, and mark members that are not finite as diverged.
+
+        `positions` (runs, tokens, dim) are changed in place and returned.
+        """
         self.status[~np.isfinite(positions).all((1, 2))] = DIVERGED
         positions[self.status == DIVERGED] = np.nan
         return positions
 
     def end(self, decided: Any) -> None:
-        """Mark the members for which `decided` (runs,) is true as ended."""
+        """Mark members as ended, if they still train.
+
+        Parameters
+        ----------
+        decided : array_like of bool, shape (runs,)
+            True for the members that a rule ends.
+
+        Raises
+        ------
+        InputError
+            If there is not one value for each member.
+        """
         decided = np.asarray(decided, bool)
         if decided.shape != self.status.shape:
             raise InputError(
@@ -131,7 +152,10 @@ class Observer:
         return np.all([np.isfinite(found) for found in self.reached.values()], axis=0)
 
     def warn(self, numbers: Sequence[int]) -> None:
-        """Warn the caller of `train` that members have diverged; `numbers` are their numbers in the seed."""
+        """Warn the caller of `train`, by a `RuntimeWarning`, if members have diverged.
+
+        `numbers` are the numbers of all members in the seed, by which the message names the first ten.
+        """
         diverged = np.flatnonzero(self.status == DIVERGED)
         if len(diverged):
             warnings.warn(
@@ -205,7 +229,25 @@ def _finite(
 
 
 def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
-    """Return the names of observables as a tuple; raise an `InputError` for one that the model lacks."""
+    """Return the names of observables as a tuple, after checking that the model has them.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Names among `OBSERVABLES`; a single name may be given as a string.
+    ensemble : Ensemble
+        Networks whose model and parameters decide which observables exist.
+
+    Returns
+    -------
+    tuple of str
+        The same names in their order.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or the model has no such quantity.
+    """
     names = (names,) if isinstance(names, str) else tuple(names)
     for name in names:
         if name not in OBSERVABLES:
@@ -237,6 +279,7 @@ def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensembl
     Returns
     -------
     dict of str to float
+        The thresholds; empty if there are none.
 
     Raises
     ------

@@ -74,10 +74,19 @@ def described(
 def model_of(described: Mapping[str, Any]) -> Model:
     """Restore a model from its type and fields, as a trajectory stores them.
 
+    Parameters
+    ----------
+    described : mapping of str to object
+        Name of the class under "type", and its fields by name. A group is a mapping of "table" and "name".
+
+    Returns
+    -------
+    Model
+
     Raises
     ------
     InputError
-        If no imported class has this name.
+        If no imported class has this name, or the class refuses the fields.
     """
     values = dict(described)
     name = values.pop("type")
@@ -98,7 +107,10 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
 
 
 def seed_of(described: Any) -> int | np.random.SeedSequence:
-    """Restore a seed from the result of `physics.seeds.describe_seed`."""
+    """Restore a seed from what `physics.seeds.describe_seed` has returned: an int, or a mapping.
+
+    A mapping of "entropy", "spawn_key" and perhaps "pool_size" gives a `numpy.random.SeedSequence`.
+    """
     if isinstance(described, Mapping):
         given = {"pool_size": described["pool_size"]} if "pool_size" in described else {}
         return np.random.SeedSequence(described["entropy"], spawn_key=described["spawn_key"], **given)
@@ -114,7 +126,17 @@ def _digest(value: Any) -> str:
 def ensemble_of(trajectory: Trajectory) -> Ensemble:
     """Return the ensemble of a trajectory as it was before training.
 
-    It is restored from the stored arrays, or drawn again from the seed.
+    It is restored from the stored arrays, or drawn again from the seed if the trajectory stores none.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Result of `nets.train`.
+
+    Returns
+    -------
+    Ensemble
+        All members. If it is restored from arrays, it has no `noise`, so it can be evaluated but not trained.
 
     Raises
     ------

@@ -145,7 +145,15 @@ class Recorder:
             self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Save the state of the objects now, without waiting for the next half minute."""
+        """Save the state of the objects now, without waiting for the next half minute.
+
+        At least one `step` must have been reported before.
+
+        Raises
+        ------
+        OutputError
+            If a frame or the checkpoint cannot be written.
+        """
         assert self._frames is not None
         self._frames.flush()
         kept = {

@@ -28,13 +28,14 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
 
     Returns
     -------
-    ndarray of int64
+    ndarray of int64, shape (n,)
         Steps from 0 to `steps`, without repetition.
 
     Raises
     ------
     InputError
-        If `record` is none of these, or names a step beyond the last.
+        If `steps` is not a whole number of at least 1, or `record` has none of these forms, names a step
+        beyond the last, or names parts that do not increase.
 
     Examples
     --------

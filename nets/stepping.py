@@ -32,12 +32,46 @@ class Training:
     ----------
     model : Model, optional
         Model to train, by default `ConstantAttention()`.
+    runs : int, default 1
+        Number of members R, at least 1.
+    seed : int or numpy.random.SeedSequence, default 0
+        Member k is drawn from the k-th child of the seed, whatever the number of runs.
+    first_run : int, default 0
+        Number of the first member in the seed.
+    run_numbers : sequence of int (runs,), optional
+        Number of each member in the seed, in place of ``first_run, first_run + 1, …``.
     learning_rate, weight_decay : float or sequence (runs,), default 0.01 and 1.0
         Initial learning rate and decoupled weight decay, both at least 0: one number, or one for each member.
     embedding_learning_rate, embedding_weight_decay : float or sequence (runs,), optional
         The same for the embedding, if they differ from those of the layers.
-    runs, seed, and all others
-        Number, initialization and training of the members; see `train`, which has the same arguments.
+    freeze_embedding : bool, default False
+        Whether to keep the initial embedding. Its rates must be left out then.
+    betas : pair of float, default (0.9, 0.999)
+        Decay rates of the moments of AdamW, at least 0 and less than 1.
+    epsilon : float, default 1e-8
+        Constant ε of AdamW, greater than 0.
+    optimizer : {"adamw", "sgd"}, default "adamw"
+        Optimizer; "sgd" is gradient descent without moments.
+    batch_size : int, optional
+        Number of examples in each step; by default each step uses all training examples.
+    train_fraction : float, default 0.8
+        Fraction of all examples to train on, greater than 0; the others are the validation set.
+    train_examples, validation_examples : sequence of int, optional
+        Indices of the examples on which all members train or validate instead.
+    shared : sequence of str, default ()
+        Random streams that all members have in common: "embedding", "layers", "split", "targets", "noise".
+    initial : mapping of str to array, optional
+        Initial parameters by name, to use instead of drawn ones.
+    layer_scale, embedding_scale : float or sequence (runs,), default 1.0
+        Factors by which the drawn layers and the drawn embedding are multiplied, greater than 0.
+    dtype : {"float32", "float64"}, default "float32"
+        Number type of the training.
+    engine : {"auto", "fused", "torch"}, default "auto"
+        Engine that trains; "auto" is "fused" if possible.
+    device : str, default "auto"
+        "cpu", "cuda", or "auto", which is CUDA if it is available.
+    chunk : int, optional
+        Number of members whose activations PyTorch holds at the same time, by default as many as fit.
 
     Attributes
     ----------
@@ -45,13 +79,16 @@ class Training:
         Initial parameters of the members, and the training examples of each.
     machine : nets.engines.choice.Engine
         Engine that trains them.
+    batch_size : int or None
+        Number of examples in each step; None for all.
     step : int
         Number of optimizer steps taken so far.
 
     Raises
     ------
     InputError
-        If an argument has the wrong type or shape, or is out of its range.
+        If an argument has the wrong type or shape, or is out of its range, or the engine cannot train the
+        model on the device.
 
     Examples
     --------

@@ -184,19 +184,27 @@ def modular_addition(tokens: int, *, ordered: bool = False, whole: bool = False)
     Returns
     -------
     Task
+        Inputs (examples, 2) and labels (examples,) of int64, and as many classes as tokens.
     """
     inputs = _pairs(tokens, ordered)
     return Task(inputs, inputs.sum(axis=1) % tokens, tokens, whole=whole)
 
 
 def addition(tokens: int) -> Task:
-    """Return the task of plain addition (Liu §2): pairs a ≤ b, labeled by one of 2 tokens - 1 sums a + b."""
+    """Return the task of plain addition (Liu §2): pairs a ≤ b with the label a + b.
+
+    For `tokens` tokens p, the task has p (p + 1)/2 examples, (examples, 2) of int64, and 2p - 1 classes, one
+    for each sum.
+    """
     inputs = _pairs(tokens, ordered=False)
     return Task(inputs, inputs.sum(axis=1), 2 * tokens - 1)
 
 
 def group_products(group: FiniteGroup) -> Task:
-    """Return the task of a group (Liu, Appendix H): all ordered pairs with the label a ∘ b."""
+    """Return the task of a group (Liu, Appendix H): all ordered pairs with the label a ∘ b.
+
+    A `group` of order n gives n² examples, (examples, 2) of int64, and n classes, one for each element.
+    """
     inputs = _pairs(group.order, ordered=True)
     return Task(inputs, group.table[inputs[:, 0], inputs[:, 1]].astype(np.int64), group.order)
 

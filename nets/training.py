@@ -187,6 +187,8 @@ def train(
         If an argument is invalid. Nothing is written then.
     OutputError
         If `out` exists or cannot be written.
+    FileFormatError
+        If a run is resumed and its checkpoint is damaged, or images of the model cannot be read.
 
     Warns
     -----

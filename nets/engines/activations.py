@@ -36,13 +36,13 @@ LAST_LOGARITHM, ROOT_HALF = F(7.0376836292e-2), F(0.707106781186547524)
 
 @primitive
 def float_of(typing_context: Any, bits: Any) -> Any:
-    """Reinterpret the bits of an int32 as a float32."""
+    """Return the float32 whose bits are those of the int32 `bits`; kernels leave out the first argument."""
     return types.float32(types.int32), _same_bits(ir.FloatType())
 
 
 @primitive
 def bits_of(typing_context: Any, number: Any) -> Any:
-    """Reinterpret the bits of a float32 as an int32."""
+    """Return the int32 whose bits are those of the float32 `number`; kernels leave out the first argument."""
     return types.int32(types.float32), _same_bits(ir.IntType(32))
 
 
@@ -55,7 +55,10 @@ def _same_bits(kind: Any) -> Any:
 
 @kernel()
 def relu(states: Array, slopes: Array, exp: int) -> None:
-    """Apply max(x, 0) to `states` in place, and write its derivative to `slopes`; `exp` is not used."""
+    """Apply max(x, 0) to `states` (n,) in place, and write its derivative, 0 at 0, to `slopes` (n,).
+
+    `exp` is not used. NaN stays NaN.
+    """
     one, zero = states.dtype.type(1), states.dtype.type(0)
     for i in range(len(states)):
         x = states[i]
@@ -65,7 +68,7 @@ def relu(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def silu(states: Array, slopes: Array, exp: int) -> None:
-    """Apply x / (1 + exp(-x)) to `states` in place, and write its derivative to `slopes`.
+    """Apply x / (1 + exp(-x)) to `states` (n,) in place, and write its derivative to `slopes` (n,).
 
     `exp` is the address of the kernel `exponential`.
     """
@@ -81,7 +84,7 @@ def silu(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def tanh(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the hyperbolic tangent to `states` in place, and write its derivative to `slopes`.
+    """Apply the hyperbolic tangent to `states` (n,) in place, and write its derivative to `slopes` (n,).
 
     `exp` is the address of the kernel `exponential`.
     """
@@ -93,7 +96,10 @@ def tanh(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def asinh(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the inverse hyperbolic sine to `states` in place, and write its derivative to `slopes`."""
+    """Apply the inverse hyperbolic sine to `states` (n,) in place, and write its derivative to `slopes` (n,).
+
+    `exp` is not used.
+    """
     one = states.dtype.type(1)
     for i in range(len(states)):
         slopes[i] = one / np.sqrt(states[i] * states[i] + one)
@@ -102,7 +108,7 @@ def asinh(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def quadratic(states: Array, slopes: Array, exp: int) -> None:
-    """Apply x² to `states` in place, and write its derivative to `slopes`; `exp` is not used."""
+    """Apply x² to `states` (n,) in place, and write its derivative to `slopes` (n,); `exp` is not used."""
     for i in range(len(states)):
         slopes[i] = states[i] + states[i]
         states[i] *= states[i]
@@ -110,7 +116,10 @@ def quadratic(states: Array, slopes: Array, exp: int) -> None:
 
 @kernel()
 def absolute(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the absolute value to `states` in place, and write its derivative, 0 at 0, to `slopes`."""
+    """Apply the absolute value to `states` (n,) in place, and write its derivative, 0 at 0, to `slopes` (n,).
+
+    `exp` is not used.
+    """
     for i in range(len(states)):
         slopes[i] = np.sign(states[i])
         states[i] = abs(states[i])
@@ -163,9 +172,9 @@ def with_even_part(
 
 @kernel()
 def exponential(x: Array) -> None:
-    """Apply the exponential to `x` in place; in float32 by Cephes' polynomial, which is vectorized.
+    """Apply the exponential to `x` (n,) in place; in float32 by Cephes' polynomial, which is vectorized.
 
-    x = n ln 2 + r with r between ± ln 2 / 2. Arguments are clipped to the range of float32, from -87 to 88,
+    x = n ln 2 + r with r between ± ln 2 / 2. Arguments in float32 are clipped to the range from -87 to 88,
     and the relative error stays below 2e-7. No sum is reordered; ln 2 is split into two parts to keep digits.
     """
     if x.itemsize != 4:
@@ -185,7 +194,7 @@ def exponential(x: Array) -> None:
 
 @kernel()
 def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
-    """Apply the hyperbolic tangent to `x` in place, with a relative error below 3e-7 in float32.
+    """Apply the hyperbolic tangent to `x` (n,) in place, with a relative error below 3e-7 in float32.
 
     This holds for small arguments too. `room` is working memory of the same length, and `exp` the address of
     the kernel `exponential`.

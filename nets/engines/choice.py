@@ -96,6 +96,7 @@ def optimiser(
     Returns
     -------
     Optimizer
+        Rates as arrays (runs,) of float64, and the other settings.
 
     Raises
     ------
@@ -142,6 +143,7 @@ def choose_engine(
     Returns
     -------
     Engine
+        A `FusedEngine` or a `BatchedEngine`, before its first step.
 
     Raises
     ------

@@ -54,7 +54,10 @@ class Optimizer:
         return np.array([*self.betas, self.epsilon if self.kind == "adamw" else 0.0])
 
     def rates(self, encoder: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the learning rates and the weight decays (runs,) of the encoder or of the decoder."""
+        """Return the learning rates and the weight decays, (runs,) each.
+
+        They are those of the encoder (the embedding) if `encoder` is true, otherwise those of the decoder.
+        """
         if encoder:
             return self.embedding_learning_rate, self.embedding_weight_decay
         return self.learning_rate, self.weight_decay
@@ -98,9 +101,11 @@ class Ensemble:
         return [len(np.setdiff1d(present, task.labels[train])) for train in self.train]
 
     def start(self, dtype: str) -> dict[str, NDArray[Any]]:
-        """Return the initial arrays of the members, by name.
+        """Return the initial arrays of the members, (runs, ...) each, by name.
 
-        They are stored because other versions of NumPy may draw other numbers from the same seed.
+        Parameters, in the number type `dtype`, are called "parameter.NAME". There are also "train_examples"
+        and, unless they are empty or missing, "validation_examples" and "targets". They are stored because
+        other versions of NumPy may draw other numbers from the same seed.
         """
         start: dict[str, NDArray[Any]] = {
             f"{PARAMETER}{name}": value.astype(dtype) for name, value in self.parameters.items()
@@ -132,9 +137,24 @@ def draw(
     ----------
     model : Model
         Model of all members.
-    runs, seed, first_run, run_numbers, train_fraction, train_examples, validation_examples, shared, initial,
-    layer_scale, embedding_scale
-        As in `nets.train`.
+    runs : int
+        Number of members, at least 1.
+    seed : int or numpy.random.SeedSequence
+        Seed of the ensemble; each member is drawn from one of its children.
+    first_run : int, default 0
+        Number of the child of the first member.
+    run_numbers : sequence of int, optional
+        Number of the child of each member, in place of ``first_run, first_run + 1, …``.
+    train_fraction : float, default 0.8
+        Fraction of the examples to train on, greater than 0 and at most 1.
+    train_examples, validation_examples : sequence of int, optional
+        Indices of the examples of all members, in place of random ones.
+    shared : sequence of str, default ()
+        Names among `STREAMS` that all members draw from the first child of the seed.
+    initial : mapping of str to array_like, optional
+        Parameters (...) or (runs, ...) by name, in place of drawn ones.
+    layer_scale, embedding_scale : float or array_like, shape (runs,), default 1.0
+        Factors of the drawn layers and of the drawn embedding, greater than 0.
 
     Returns
     -------
@@ -192,12 +212,15 @@ def draw(
 def per_member(
     name: str, value: Any, runs: int, minimum: float = -np.inf, *, above: float = -np.inf
 ) -> NDArray[np.float64]:
-    """Return one number for each member, from a single number or from a sequence with one for each.
+    """Return one number for each member, given a single number or one for each.
+
+    The result has the type float64 and the shape (runs,). `name` is that of the argument, for the message.
+    Each number must be at least `minimum` and greater than `above`.
 
     Raises
     ------
     InputError
-        If their count differs from the number of members, or a number is out of range.
+        If the count of numbers is not `runs`, or a number is not finite or out of its range.
     """
     if np.ndim(value) == 0:
         return np.full(runs, number(name, value, minimum, above=above))
@@ -246,7 +269,10 @@ def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -
 
 
 def dropout_seed(noise: np.random.SeedSequence, step: int) -> int:
-    """Return the seed of the dropout of one member at one step."""
+    """Return the seed, an int of 64 bits, of the dropout of one member at the optimizer step `step`.
+
+    `noise` is the random stream of the member, which does not change.
+    """
     return int(_numbered(noise, 1, step).generate_state(1, np.uint64)[0])
 
 
@@ -347,7 +373,10 @@ def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]])
 
 
 def batch_size_of(value: int | None, size: int) -> int | None:
-    """Return a checked batch size for a training set of `size` examples; None stands for all of them."""
+    """Return a checked batch size for a training set of `size` examples; None stands for all of them.
+
+    An `InputError` refuses a `value` that is not a whole number from 1 to `size`, or None.
+    """
     if value is None:
         return None
     value = whole_number("batch_size", value, 1)

@@ -49,14 +49,14 @@ class Examples(NamedTuple):
 
     Attributes
     ----------
-    inputs : ndarray of int64, shape (runs, n, 2) or (runs, n, 1)
+    inputs : ndarray of int32, shape (runs, n, 2) or (runs, n, 1)
         Pairs of tokens, or numbers of rows of `data`.
+    labels : ndarray of int32, shape (runs, n)
+        Class of each example.
     data : ndarray, shape (rows, features)
         Data such as images, which all members share; empty if inputs are tokens.
-    labels : ndarray of int64, shape (runs, n)
-        Class of each example.
     targets : ndarray, shape (runs, classes, outputs)
-        Target of each class under the squared error.
+        Target of each class under the squared error; empty under cross-entropy.
     """
 
     inputs: Integers
@@ -218,7 +218,7 @@ def copy(
         Widths of the layers; not used here.
     examples : Examples
         Training data. The rows of `data` that belong to the member's inputs are copied.
-    batch : ndarray of int64, shape (size,)
+    batch : ndarray of int32, shape (size,)
         Examples of a mini-batch; an empty one stands for all examples.
     start : int
         Place in the batch of the first example to copy.

@@ -24,7 +24,7 @@ def cross_entropy(
     ----------
     logits : ndarray, shape (rows, classes)
         Outputs of the network.
-    labels : ndarray of int64, shape (rows,)
+    labels : ndarray of int32, shape (rows,)
         Classes of the examples.
     targets : ndarray
         Not used.
@@ -71,7 +71,7 @@ def squared_error(
     ----------
     outputs : ndarray, shape (rows, width)
         Outputs of the network.
-    labels : ndarray of int64, shape (rows,)
+    labels : ndarray of int32, shape (rows,)
         Classes of the examples.
     targets : ndarray, shape (classes, width)
         Target of each class.
@@ -115,11 +115,11 @@ def squared_error_gradient(
     ----------
     outputs : ndarray, shape (rows, width)
         Outputs of the network.
-    labels : ndarray of int64, shape (n,)
+    labels : ndarray of int32, shape (n,)
         Classes of all training examples.
     targets : ndarray, shape (classes, width)
         Target of each class.
-    batch : ndarray of int64, shape (size,)
+    batch : ndarray of int32, shape (size,)
         Examples of a mini-batch; an empty one stands for all examples.
     start : int
         Place in the batch of the first example of the block.
@@ -152,8 +152,8 @@ def cross_entropy_gradient(
 ) -> None:
     """Write the gradient of the mean cross-entropy with respect to a block of logits to an array.
 
-    The arguments are those of `squared_error_gradient`, with logits (rows, classes) as outputs. The targets
-    are not used, and `exp` is the address of the kernel `exponential`.
+    The arguments are those of `squared_error_gradient`, with `logits` (rows, classes) in place of the
+    outputs. `targets` are not used, and `exp` is the address of the kernel `exponential`.
     """
     rows, width = logits.shape
     for n in range(rows):

@@ -86,6 +86,7 @@ def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
     Returns
     -------
     Pairs
+        All examples as given, and the distinct ones with their multiplicities.
     """
     found = []
     for pairs, classes in zip(np.sort(inputs, axis=2), labels, strict=True):
@@ -115,6 +116,7 @@ def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch
     Returns
     -------
     Scratch
+        New arrays, whose padding is zero.
     """
     lanes = VECTOR_BYTES // np.dtype(dtype).itemsize
     chunks = max(1, round(sizes[0] / CHUNK))

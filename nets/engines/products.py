@@ -189,9 +189,10 @@ _add_narrow_turned, _add_wide_turned = tile(1, turned=True), tile(2, turned=True
 
 @kernel()
 def add_product(A: Array, turned: bool, B: Array, out: Array, column: int) -> None:
-    """Add A @ B, or Aᵀ @ B if A is `turned`, to the columns of `out` from `column` on.
+    """Add A @ B, or Aᵀ @ B if `turned`, to the columns of `out` (rows, columns) from `column` on.
 
-    The rows of all arrays are contiguous.
+    `A` is (rows, inner), or (inner, rows) if `turned`, and `B` is (inner, columns). All arrays have the same
+    number type and contiguous rows.
     """
     rows, columns = out.shape
     lanes = VECTOR_BYTES // out.itemsize
@@ -229,6 +230,6 @@ def add_rows(rows: Array, out: Array) -> None:
 
 @kernel()
 def multiply(numbers: Array, factors: Array) -> None:
-    """Multiply the first numbers of an array by the factors (n,), element by element and in place."""
+    """Multiply the first n entries of the array `numbers` by `factors` (n,), in place."""
     for i in range(len(factors)):
         numbers[i] *= factors[i]

@@ -38,7 +38,7 @@ Integers = NDArray[Any]
 
 
 def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch:
-    """Allocate the working memory of one task, for members with this many `numbers` as parameters."""
+    """Allocate the working memory of one task, for members with `numbers` parameters of the type `dtype`."""
     tabulated = shape.tokens * sizes[1] if shape.combine < PRODUCT else 0
     return Scratch(
         room(BLOCK * sum(sizes[1:]), dtype),
@@ -103,7 +103,7 @@ def functions_for(
         A matrix in the number type of the training.
     row : ndarray, shape (n,)
         A row of parameters in the same type.
-    labels : ndarray of int64, shape (n,)
+    labels : ndarray of int32, shape (n,)
         Labels of examples.
     betas : ndarray of float64, shape (3,)
         Decay rates of the moments, and epsilon.
@@ -238,7 +238,7 @@ def evaluate(
     members, parameters, shape, sizes, scratch, calls
         As in `gradients`.
     examples : Examples
-        Examples to evaluate on.
+        Examples to evaluate on; without any, loss and accuracy are NaN.
     loss, accuracy : ndarray of float64, shape (runs,)
         Arrays whose entries of these members are filled: nats or mean squares, and fractions.
     sums : ndarray of float64, shape (2,)

@@ -346,7 +346,10 @@ class GroupDecoder(DenseModel):
 
 
 def checked_widths(value: Sequence[int]) -> tuple[int, ...]:
-    """Return the widths of the hidden layers as a tuple, or raise an `InputError` if there are none."""
+    """Return the widths of hidden layers as a tuple of int, each of at least 1.
+
+    An `InputError` names `hidden` if `value` is not a sequence, is empty, or holds something else.
+    """
     widths = tuple(whole_number("hidden", width, 1) for width in value) if isinstance(value, Sequence) else ()
     if not widths:
         raise InputError(f"hidden must be a non-empty sequence of widths, got {value!r}")
