@@ -202,6 +202,11 @@ class PrincipalComponents:
         -------
         int
             Frequency, from 1 to ⌊p/2⌋.
+
+        Raises
+        ------
+        InputError
+            If there is no such component.
         """
         return int(fourier_signals(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
 

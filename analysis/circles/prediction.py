@@ -48,7 +48,7 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
 
     Parameters
     ----------
-    values : array_like
+    values : array_like of float, any shape
         Initial value of every circle of every run, finite.
     survived : array_like of bool, the shape of `values`
         Whether each circle survived.
@@ -68,7 +68,7 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
     Raises
     ------
     InputError
-        If shapes do not agree or a value is not finite.
+        If shapes do not agree, a value is not finite, or `bins` is not a whole number of at least 1.
 
     Examples
     --------

@@ -152,7 +152,8 @@ def circles_of(
     Raises
     ------
     InputError
-        If the window holds fewer than two frames, or a limit is not greater than 0.
+        If the window holds fewer than two frames, an embedding is not finite, or a limit is not greater
+        than 0.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def circles_of(
 def signals_of(
     trajectory: Trajectory, first: int = 0, last: int | None = None, **limits: Any
 ) -> list[Signals]:
-    """Return the signals of each run separately, in the form that fits accept.
+    """Return the signals of each run of a trajectory separately, as `fit_batch` accepts them.
 
     Parameters
     ----------
@@ -200,7 +201,8 @@ def signals_of(
     Raises
     ------
     InputError
-        If the window holds fewer than two frames, or a limit is not greater than 0.
+        If the window holds fewer than two frames, an embedding is not finite, or a limit is not greater
+        than 0.
 
     Examples
     --------

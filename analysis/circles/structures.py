@@ -46,11 +46,11 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
 
     Parameters
     ----------
-    final : array_like, shape (runs, tokens, dim)
-        Final embeddings or positions.
+    final : array_like of float, shape (runs, tokens, dim)
+        Final embeddings or positions, finite.
     modulus : int, optional
-        Modulus of the classes of pair sums; by default the number of tokens.
-    group : FiniteGroup or array_like of int, optional
+        Modulus of the classes of pair sums, at least 2; by default the number of tokens.
+    group : FiniteGroup or array_like of int, shape (tokens, tokens), optional
         Group whose products are the classes, or its Cayley table, instead of a modulus.
 
     Returns
@@ -79,18 +79,24 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
 
 
 def structures_by(operation: Operation, final: Any) -> Structures:
-    """Return circles and imperfections of embeddings for the classes of an operation.
+    """Return which embeddings are circles, and their imperfections for the classes of an operation.
 
     Parameters
     ----------
     operation : Operation
-        Operation whose classes of pairs are counted.
-    final : array_like, shape (runs, tokens, dim)
+        Operation whose classes of pairs are counted; it must commute.
+    final : array_like of float, shape (runs, tokens, dim)
         Embeddings.
 
     Returns
     -------
     Structures
+        Values of each run, and their averages, as `structures` returns them.
+
+    Raises
+    ------
+    InputError
+        If the embeddings are invalid, or the operation does not commute.
     """
     return structures(final, **class_options(operation))
 
@@ -107,8 +113,8 @@ def class_options(operation: Operation) -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        Either a `group` or a `modulus`.
+    dict of str to object
+        Either a "group" or a "modulus".
     """
     if operation.group is not None:
         return {"group": operation.group}
@@ -116,17 +122,17 @@ def class_options(operation: Operation) -> dict[str, Any]:
 
 
 def class_names(operation: Operation) -> str:
-    """Describe the classes of pairs of an operation in words.
+    """Describe the classes of pairs of an operation in words, for tables and figures.
 
     Parameters
     ----------
     operation : Operation
-        Operation.
+        Operation whose classes are described.
 
     Returns
     -------
     str
-        Such as "i + j mod 17" or "products in S_3".
+        "i + j", "i + j mod 17" or "products in S_3", for example.
     """
     if operation.group is not None:
         return f"products in {operation.group.name}"
@@ -148,6 +154,7 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
     Returns
     -------
     Operation or None
+        None if there is neither an entry nor a type that tells an operation.
 
     Raises
     ------

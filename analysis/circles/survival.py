@@ -19,11 +19,11 @@ Booleans = NDArray[np.bool_]
 
 
 def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = None) -> NDArray[np.bool_]:
-    """Return which frequencies have survived the training.
+    """Return which frequencies have survived the training (Ding et al. 2024, §3).
 
     Parameters
     ----------
-    signals : array_like, shape (..., K)
+    signals : array_like of float, shape (..., K)
         Final signals (norms) of the frequencies 1 … K.
     factor : float, default 2.0
         A circle survives if its signal exceeds `factor` times the mean signal, which is the rule of the
@@ -35,12 +35,13 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     Returns
     -------
     ndarray of bool, the shape of `signals`
-        Whether each frequency survives.
+        Whether each frequency survives. A signal of NaN does not survive, nor does any other signal next to
+        it by the rule of the mean.
 
     Raises
     ------
     InputError
-        If a limit is not greater than 0.
+        If a limit is not a finite number greater than 0.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def surviving_frequencies(
 
     Returns
     -------
-    ndarray of int64
+    ndarray of int64, shape (n,)
         Frequencies between 1 and ⌊p/2⌋, increasing; empty if none survives.
 
     Raises

@@ -210,9 +210,10 @@ def compare(
     Raises
     ------
     InputError
-        If no run of an ensemble is finite, or `paired` runs differ in number. If `align` or `thresholds` name
-        something that one ensemble lacks, or `accuracies` do not have one value for each trained run. If an
-        argument asks to compare shapes of different numbers of tokens.
+        If no run of an ensemble is finite, `paired` runs differ in number, or a value is out of its range. It
+        is also raised if `align` or `thresholds` name something that one ensemble lacks, if `accuracies` do
+        not have one value for each trained run, or if an argument asks to compare shapes of different numbers
+        of tokens.
 
     Examples
     --------

@@ -148,7 +148,10 @@ class EnsembleOf:
         return first - first[0] if same and len(first) > 1 else None
 
     def positions(self, runs: NDArray[np.int64]) -> NDArray[Any]:
-        """Return all frames of some of the runs that count, (n, frames, tokens, dim)."""
+        """Return all frames of some of the runs that count, (n, frames, tokens, dim).
+
+        `runs` (n,) are their indices among these runs. The number type is that of the trajectories.
+        """
         return self._chosen([one.positions for one in self.parts], runs)
 
     @cached_property
@@ -159,14 +162,31 @@ class EnsembleOf:
         return [name for name in found if all(one.observables[name].ndim == 2 for one in self.parts)]
 
     def last(self, name: str) -> Array:
-        """Return the final value (runs,) of a measure or an observable."""
+        """Return the final value of a quantity in each run that counts, as float64 (runs,).
+
+        `name` is one of `MEASURES`, or a scalar observable that all parts hold.
+        """
         if name in MEASURES:
             return np.asarray(MEASURES[name](self.final, self.operation, self.delta), np.float64)
         values = np.concatenate([one.observables[name][:, -1] for one in self.parts])
         return values[self.sound].astype(np.float64)
 
     def series(self, name: str, runs: NDArray[np.int64]) -> tuple[Array, Array] | None:
-        """Return values (runs, n) and times (n,) of a measure or observable; None without a common series."""
+        """Return a measure or an observable of some runs over time.
+
+        Parameters
+        ----------
+        name : str
+            One of `MEASURES`, or a scalar observable that all parts hold.
+        runs : ndarray of int64, shape (n,)
+            Indices of the runs among those that count.
+
+        Returns
+        -------
+        tuple of ndarray of float64, or None
+            Values (n, frames) and times (frames,) since the first frame. None if the parts measured the
+            quantity at different times, or only once.
+        """
         clock = [self._clock(one, name) for one in self.parts]
         if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
             return None
@@ -178,11 +198,24 @@ class EnsembleOf:
     def onsets(
         self, name: str, limit: float, *, falling: bool = False, lasting: bool = False
     ) -> Onsets | None:
-        """Return when a quantity is first at or above a limit; None if it was measured only once.
+        """Return when a quantity is first at or above a limit in each run that counts.
 
-        With `falling`, it is when the quantity is first at or below the limit; with `lasting`, when it stays
-        there. Every part has its own clock and its own end. The end of a run that was stopped is the time at
-        which it was stopped.
+        Parameters
+        ----------
+        name : str
+            One of `MEASURES`, or a scalar observable that all parts hold.
+        limit : float
+            Value that the quantity must reach.
+        falling : bool, default False
+            Whether the quantity must be at or below the limit instead.
+        lasting : bool, default False
+            Whether it must stay there in all later frames.
+
+        Returns
+        -------
+        Onsets or None
+            Times since the first frame, by the clock of each part. A run that does not reach the limit is
+            censored at its end, or at the time at which it was stopped. None if a part measured it only once.
         """
         sign = -1.0 if falling else 1.0
         found = []
@@ -200,7 +233,11 @@ class EnsembleOf:
         return self._counted(found)
 
     def tracked(self, name: str) -> Onsets:
-        """Return onsets that were recorded as steps, as times on the clock of each part."""
+        """Return onsets that were recorded as steps, as times since the first frame of each part.
+
+        `name` is the observable that holds the step at which each run reached a threshold, NaN for never. A
+        run that never reached it is censored at its end.
+        """
         found = []
         for one in self.parts:
             steps = one.observables[name][:, -1].astype(np.float64)

@@ -84,7 +84,8 @@ class Motion:
     error : ndarray of float64, shape (n, frames)
         Procrustes disparity, or relative squared error of states. NaN if the first ensemble has no such time.
     chance : ndarray of float64, shape (m, frames)
-        Error that the same search gives by chance; NaN if the first ensemble has a single run.
+        Error that the same search gives by chance, for the n pairs of paired runs or for m runs of the first
+        ensemble; NaN if the first ensemble has a single run.
     mean_error, chance_error : Interval
         Means of `error` and `chance` over frames and then over pairs, without the start if runs are paired.
 
@@ -187,6 +188,11 @@ def compare_motion(
     -------
     Motion
         Corresponding times, and the error over time.
+
+    Raises
+    ------
+    InputError
+        If the observable in `progress` takes no common values in the two ensembles.
     """
     many = max(first.positions.shape[-1], second.positions.shape[-1]) <= 2
     count = min(MANY_FRAMES if many else FRAMES, len(second.times))

@@ -284,9 +284,19 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
 def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
     """Return the log-rank statistic of two ensembles, which is positive if the first is earlier.
 
-    It is standard normal for equal distributions, and NaN if no onset occurred. `scale` multiplies the times
-    of the first. It equals that of `scipy.stats.logrank` and takes a thirteenth of the time, which matters
-    because a ratio needs hundreds of them.
+    Parameters
+    ----------
+    first, second : Onsets
+        Onsets of both ensembles, in the same unit of time.
+    scale : float, default 1.0
+        Factor by which the times of the first are multiplied, greater than 0.
+
+    Returns
+    -------
+    float
+        Standard normal for equal distributions; NaN if no onset occurred. It equals that of
+        `scipy.stats.logrank` and takes a thirteenth of the time, which matters because a ratio needs hundreds
+        of them.
     """
     x, y = first.scaled(scale).times, second.times
     events = np.unique(np.concatenate([x[first.reached], y[second.reached]]))
@@ -299,7 +309,21 @@ def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
 
 
 def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (1.0, 1.0)) -> Interval:
-    """Return the ratio of onset times, second over first, by inverting the log-rank test."""
+    """Return the ratio of onset times, second over first, by inverting the log-rank test.
+
+    Parameters
+    ----------
+    first, second : Onsets
+        Onsets of both ensembles, in the same unit of time.
+    clock : pair of float, default (1.0, 1.0)
+        95 % interval of the factor that converted the times of the first, as in `compare_onsets`.
+
+    Returns
+    -------
+    Interval
+        Ratio with its 95 % interval; an end is 0 or infinite if the data do not limit it. It is NaN if no run
+        of one ensemble reaches the threshold, and a single run has no interval.
+    """
     count = len(first.times) + len(second.times)
     least = _half_of_the_least(first, second)
     x, y = first.after(least), second.after(least)

@@ -62,7 +62,10 @@ class Shapes:
     symmetry: Symmetry
 
     def distances(self, names: tuple[str, str]) -> dict[str, Array]:
-        """Return the distances of each trained shape to the nearest shape of three ensembles, by name."""
+        """Return the distances (trained runs,) to the nearest of three kinds of shapes, by name for a legend.
+
+        `names` are those of the two ensembles.
+        """
         return {
             f"{names[0]}, final": self.nearest,
             f"{names[0]}, start": self.nearest_start,
@@ -125,19 +128,8 @@ class Parts:
     def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
         """Note that shapes of different numbers of tokens are not compared.
 
-        Parameters
-        ----------
-        paired : bool or None
-            What was asked for; only False or None is possible.
-        align : str
-            What was asked for; only "auto" or "none" is possible.
-        symmetry : Symmetry or None
-            What was asked for; only None is possible.
-
-        Raises
-        ------
-        InputError
-            If something else was asked for.
+        The arguments are those of `compare`, and an `InputError` says which of them asks for a comparison:
+        `paired` must be False or None, `align` "auto" or "none", and `symmetry` None.
         """
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
         for name, asked, allowed in (
@@ -184,7 +176,10 @@ class Parts:
         return structures_by(one.operation, one.final)
 
     def shapes(self) -> Shapes | None:
-        """Return the disparities of all pairs of final shapes, by chance, and among the trained runs."""
+        """Return the disparities of all pairs of final shapes, by chance, and among the trained runs.
+
+        The result is None if positions are compared as states.
+        """
         if self.states:
             return None
         disparity, relabelling = procrustes_disparity(self.first.final, self.second.final, self.symmetry)
@@ -202,7 +197,10 @@ class Parts:
         )
 
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
-        """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number."""
+        """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.
+
+        `paired` is as in `compare`, and `shapes` are the distances that decide otherwise, if there are any.
+        """
         first, second = self.first, self.second
         same = np.array_equal(first.sound, second.sound)
         if paired and not same:
@@ -281,7 +279,10 @@ class Parts:
     def motion(
         self, pairs: NDArray[np.int64], together: bool, align: str, shapes: Shapes | None
     ) -> Motion | None:
-        """Return the error over time of pairs of runs; None if an ensemble has no common times."""
+        """Return the error over time of pairs of runs; None if an ensemble has no common times.
+
+        `pairs` (n, 2) and `together` are what the method `pairs` returns, and `align` is as in `compare`.
+        """
         times = self.first.times, self.second.times
         common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
         align = ("scaling" if together else "ends") if align == "auto" else align

@@ -32,10 +32,23 @@ def monotone(values: Array) -> Array:
 
 
 def same_progress(first: Array, second: Array, first_times: Array, times: Array) -> Array:
-    """Return the times (n,) at which the first curve has the values that the second has at `times` (n,).
+    """Return the times at which the first curve has the values that the second has at `times`.
 
-    While both stay at one level, equal fractions of their stays correspond. The result is NaN where the first
-    never has the value.
+    Parameters
+    ----------
+    first : ndarray of float64, shape (m,)
+        First curve, at `first_times`; both curves are made monotone.
+    second : ndarray of float64, shape (n,)
+        Second curve, at `times`.
+    first_times, times : ndarray of float64, shapes (m,) and (n,)
+        Increasing times of both curves.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Times of the first curve. While both stay at one level, equal fractions of their stays correspond. A
+        time is NaN where the first curve never has the value, and all are if a curve is constant or they have
+        opposite directions.
     """
     a, b = monotone(first), monotone(second)
     if (a[-1] >= a[0]) != (b[-1] >= b[0]) or np.ptp(a) == 0 or np.ptp(b) == 0:
@@ -63,7 +76,23 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
 def by_progress(
     first: Array, second: Array, clock: Array, times: Array, paired: bool
 ) -> tuple[Array, Interval]:
-    """Return times of the first (pairs or 1, frames) at equal progress, and the mean time factor.
+    """Return times of the first ensemble at equal progress, and the mean time factor.
+
+    Parameters
+    ----------
+    first, second : ndarray of float64, shapes (runs, m) and (runs, n)
+        An observable of both ensembles, at `clock` and at `times`.
+    clock, times : ndarray of float64, shapes (m,) and (n,)
+        Increasing times of the frames of both ensembles.
+    paired : bool
+        Whether row k of one belongs to row k of the other; otherwise the means over the runs are matched.
+
+    Returns
+    -------
+    matched : ndarray of float64, shape (runs, n) or (1, n)
+        Time of the first ensemble for each of `times`, in one row for each pair if runs are paired.
+    scale : Interval
+        Geometric mean of the ratio of these times, first over second.
 
     Raises
     ------

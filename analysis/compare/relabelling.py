@@ -72,10 +72,22 @@ def procrustes_disparity(
 
 
 def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDArray[np.int64]]:
-    """Return the one relabeling of all frames (…, frames, N, D) with the smallest mean disparity.
+    """Return the one relabeling of all frames with the smallest mean disparity.
 
-    `a` and `b` are as `standard_pair` returns them and broadcast against each other; frames that are NaN in
-    either do not count. Returns that mean (…) and the index of the relabeling (…).
+    Parameters
+    ----------
+    a, b : ndarray of float64, shape (..., frames, N, D)
+        Shapes as `standard_pair` returns them; leading axes broadcast. Frames that are NaN in either do not
+        count.
+    symmetry : Symmetry
+        Relabelings to try.
+
+    Returns
+    -------
+    disparity : ndarray of float64, shape (...)
+        Smallest mean disparity over the frames that count, from 0 to 1.
+    relabelling : ndarray of int64, shape (...)
+        Index of the relabeling, the first of several that are equally good up to rounding.
     """
     counts = np.asarray(np.isfinite(a).all(axis=(-2, -1)) & np.isfinite(b).all(axis=(-2, -1)))
     total = np.maximum(counts.sum(axis=-1), 1)[..., None]

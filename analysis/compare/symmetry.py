@@ -224,6 +224,7 @@ def _stabiliser(symmetry: Symmetry, operation: Operation, pairs: Any) -> Symmetr
     Returns
     -------
     Symmetry
+        These relabelings, or `symmetry` itself if all samples are trained.
     """
     mask = operation.mask(pairs)
     if mask.all():

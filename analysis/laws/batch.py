@@ -46,7 +46,7 @@ class Recipe:
     Raises
     ------
     InputError
-        If a value is not allowed.
+        If a value is not allowed; `penalty` is checked when the law is fitted.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Recipe:
 
     @property
     def label(self) -> str:
-        """Name of the fit in tables and titles."""
+        """Short description of the fit for tables and titles, such as "Lasso, α = 0.01"."""
         if self.law == "mean-field":
             return "mean field, nine terms"
         how = "least squares" if self.penalty is None else f"{self.penalty}, α = {self.alpha}"
@@ -89,8 +89,9 @@ class Recipe:
 
         Parameters
         ----------
-        signals, times : array_like
-            Signals (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
+        signals, times : array_like of float
+            Signals (runs, frames, K) and their times (frames,), by default 0, 1, 2, …; see
+            `fit_trajectories` for all accepted forms.
 
         Returns
         -------
@@ -100,7 +101,7 @@ class Recipe:
         Raises
         ------
         InputError
-            If the trajectories are invalid; see `fit_trajectories`.
+            If the trajectories or the penalty are invalid; see `fit_trajectories`.
         """
         if self.law == "mean-field":
             return fit_law(MeanFieldRegressor(), signals, times, kind=self.kind)
@@ -152,7 +153,7 @@ class Recipe:
         Raises
         ------
         InputError
-            If the law is not linear, or alpha is not a number.
+            If the law is not linear, alpha is not a number, or the batch or another argument is invalid.
         """
         self.check_resamples(resamples)
         runs = batch_signals(batch, **window)
@@ -174,7 +175,7 @@ def fit_batch(
 
     Parameters
     ----------
-    batch : Trajectory, sequence of Trajectory, or sequence of Signals
+    batch : Trajectory, Signals, or sequence of these
         Runs to fit. All are assumed to obey the same law.
     recipe : Recipe, optional
         Law and fit; by default the Lasso of Ding et al., `Recipe()`.

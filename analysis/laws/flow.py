@@ -300,7 +300,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     ----------
     A : array_like, shape (K, K)
         Matrix of a law; A_ij is the effect of component j on the change of component i.
-    names : sequence, optional
+    names : sequence, length K, optional
         Names of the components, by default 1 … K as for frequencies.
 
     Returns
@@ -351,6 +351,7 @@ def augmented(A: Array, b: Array) -> Array:
     Returns
     -------
     ndarray of float64, shape (K + 1, K + 1)
+        A new matrix, whose last row is zero.
     """
     matrix = np.zeros((len(b) + 1, len(b) + 1))
     matrix[:-1, :-1], matrix[:-1, -1] = A, b

@@ -66,7 +66,7 @@ class HonestScores:
         Returns
         -------
         float
-            Median; NaN for a single run.
+            Median; NaN for a single run, or if a value is NaN.
         """
         return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
 
@@ -80,8 +80,9 @@ def honest_scores(
     ----------
     fit : callable
         Function ``fit(signals, times)`` of two lists with one array for each run, which returns a law.
-    signals, times : array_like
-        Trajectories (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
+    signals, times : array_like of float
+        Trajectories (runs, frames, K) and their times (frames,), by default 0, 1, 2, …; see
+        `fit_trajectories` for all accepted forms.
     split : float, default 0.5
         Fraction of the frames of each run that the forward fit sees, greater than 0 and less than 1.
 

@@ -42,9 +42,10 @@ class Moments:
 
     @classmethod
     def of(cls, problems: Sequence[tuple[Array, Array]]) -> "Moments":
-        """Return the moments of regressions (X (n_i, K), Y (n_i, T)).
+        """Return the moments of regressions, which must agree in the numbers of features and targets.
 
-        The data are centered before they are squared, so that no digits are lost.
+        `problems` are m pairs of features X (n_i, K) and targets Y (n_i, T), float64. The data are centered
+        before they are squared, so that no digits are lost.
         """
         parts = []
         for X, Y in problems:
@@ -54,7 +55,10 @@ class Moments:
         return cls(*(np.stack(part) for part in zip(*parts, strict=True)))
 
     def pooled(self, weights: Array) -> "Moments":
-        """Return the moments of R mixtures: row r of `weights` (R, m) weights the samples of mixture r."""
+        """Return the moments of R mixtures of the samples of these m regressions.
+
+        Row r of `weights` (R, m), at least 0, holds the weight of each regression's samples in mixture r.
+        """
         share = weights / weights.sum(axis=1, keepdims=True)
         x, y = share @ self.feature_mean, share @ self.target_mean
         # About the mean of the mixture: the variance within the parts plus that of their means.
@@ -116,6 +120,7 @@ def solve(
     Returns
     -------
     LassoSolution
+        Coefficients (m, T, P, K), constants, and how far each problem has converged.
     """
     m, targets, features = moments.cross.shape
     alpha = np.ascontiguousarray(np.broadcast_to(alpha, (targets, alpha.shape[1])))
@@ -211,11 +216,12 @@ def ratio(l1_ratio: float) -> float:
     Parameters
     ----------
     l1_ratio : float
-        What was given.
+        Proposed share, greater than 0 and at most 1.
 
     Returns
     -------
     float
+        The same number.
 
     Raises
     ------

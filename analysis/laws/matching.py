@@ -131,6 +131,7 @@ def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
     Returns
     -------
     ODEFit
+        Law of the kind "generator", without a penalty.
     """
     pairs = differences(pieces, "generator")
     states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
@@ -194,6 +195,7 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
     Returns
     -------
     ndarray of float64, shape (values,)
+        Differences of all trajectories, one after the other, each frame by frame.
     """
     size = len(weights)
     A, b, starts = _unpack(theta, size)

@@ -46,6 +46,10 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Coefficients in the units of the data.
     scale_ : float
         Root mean square of the data, which is the unit in which the terms are formed.
+    targets_ : int
+        Number of targets T of the fit.
+    vector_ : bool
+        Whether `y` was one-dimensional, so that `predict` returns one dimension too.
 
     Notes
     -----
@@ -84,6 +88,8 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ------
         InputError
             If `terms` are invalid, or there are more targets than components.
+        ValueError
+            If shapes do not agree or a value is not finite; this is scikit-learn's own check.
         """
         self.terms_ = mean_field_terms(self.terms)
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
@@ -114,6 +120,13 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         ndarray of float64, shape (samples, T) or (samples,)
             Changes, in the shape of `y` in `fit`.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of components, or a value is not finite.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
@@ -142,12 +155,23 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
-    """Return the terms of `MeanFieldRegressor`; a number means all terms up to that degree.
+    """Return the terms of `MeanFieldRegressor`, given as such or by their largest degree.
+
+    Parameters
+    ----------
+    terms : sequence of tuple of int, or int
+        Powers of x, m₁, m₂, … of each term; a number means all terms up to that degree, in which m_p counts
+        p times.
+
+    Returns
+    -------
+    list of tuple of int
+        The terms, without repetition.
 
     Raises
     ------
     InputError
-        If a term is not a tuple of whole numbers of at least 0.
+        If a term is not a tuple of whole numbers of at least 0, or there is none.
     """
     if not isinstance(terms, Sequence):
         degree = whole_number("terms", terms, 1)

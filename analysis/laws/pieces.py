@@ -17,7 +17,21 @@ KINDS = ("increment", "generator")
 
 
 def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
-    """Convert the signals and times of `fit_trajectories` to pieces of at least `minimum` frames.
+    """Convert signals and times, as `fit_trajectories` takes them, to a list of checked trajectories.
+
+    Parameters
+    ----------
+    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
+        Trajectories of the K components.
+    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
+        Increasing times of the frames, by default 0, 1, 2, ….
+    minimum : int, default 2
+        Smallest number of frames of a trajectory.
+
+    Returns
+    -------
+    list of tuple of ndarray of float64
+        Times (frames_i,) and states (frames_i, K) of each trajectory.
 
     Raises
     ------
@@ -66,10 +80,20 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
 
 
 def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
-    """Return states and their changes, (n - 1, K) each, within each piece.
+    """Return states and their changes within each trajectory.
 
-    "increment" gives the states at the frames, and first differences. "generator" gives midpoints and
-    difference quotients, which are of second order in the spacing.
+    Parameters
+    ----------
+    pieces : list of tuple
+        Times (n,) and states (n, K) of each trajectory, as `as_pieces` returns them.
+    kind : {"increment", "generator"}
+        "increment" gives the states at the frames, and first differences. "generator" gives midpoints and
+        difference quotients, which are of second order in the spacing.
+
+    Returns
+    -------
+    list of tuple of ndarray of float64
+        States and changes of each trajectory, (n - 1, K) each.
 
     Raises
     ------
@@ -94,6 +118,7 @@ def unit(pieces: Pieces) -> float:
     Returns
     -------
     float
+        Time from one frame to the next, rounded to nine digits.
 
     Raises
     ------
@@ -128,6 +153,7 @@ def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
     Returns
     -------
     ndarray of float64, shape (frames,)
+        Numbers of steps, or differences of times, from 0.
     """
     t, x = piece
     return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
@@ -144,6 +170,7 @@ def whole_steps(clock: Array) -> NDArray[np.int64]:
     Returns
     -------
     ndarray of int64, shape (n,)
+        The same numbers.
 
     Raises
     ------

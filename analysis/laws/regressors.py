@@ -108,7 +108,9 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If a parameter is invalid.
+            If a parameter is invalid, or there are too few samples for the criterion that chooses `alpha`.
+        ValueError
+            If shapes do not agree or a value is not finite; this is scikit-learn's own check.
         """
         alpha = self.check()
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
@@ -145,6 +147,13 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         ndarray of float64, shape (samples, targets) or (samples,)
             Changes, in the shape of `y` in `fit`.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If `X` has another number of features, or a value is not finite.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)

@@ -106,13 +106,20 @@ class Law(ABC):
 
         Parameters
         ----------
-        x0, times : array_like, shape (K,) and (n,)
-            State at time 0, and times counted from it; see `rollout`.
+        x0 : array_like of float, shape (K,)
+            State at time 0.
+        times : array_like of float, shape (n,)
+            Increasing times, counted from `x0`; whole numbers of steps for an increment map.
 
         Returns
         -------
         ndarray of float64, shape (n, K)
             State at each time; infinite where it has diverged.
+
+        Raises
+        ------
+        InputError
+            If a value is not finite, or a time is not allowed, as in `rollout`.
         """
         return self.rollout(x0, times)[0]
 
@@ -156,13 +163,19 @@ class Law(ABC):
 
         Parameters
         ----------
-        signals, times : array_like
-            Trajectories (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
+        signals, times : array_like of float
+            Trajectories (runs, frames, K) and their times (frames,), by default 0, 1, 2, …; see
+            `fit_trajectories` for all accepted forms.
 
         Returns
         -------
         Score
             R² of the changes over all steps, and of the rollouts from the first frames over all frames.
+
+        Raises
+        ------
+        InputError
+            If the trajectories are invalid, or their frames are not equally spaced for an increment map.
         """
         return self._score(as_pieces(signals, times))
 
@@ -305,8 +318,9 @@ def fit_law(
     ----------
     estimator : estimator
         Estimator such as `MeanFieldRegressor`, or the result of `lotka_volterra`. A clone of it is fitted.
-    signals, times : array_like
-        Trajectories (runs, frames, K) and their times; see `fit_trajectories` for all accepted forms.
+    signals, times : array_like of float
+        Trajectories (runs, frames, K) and their times (frames,), by default 0, 1, 2, …; see
+        `fit_trajectories` for all accepted forms.
     kind : {"increment", "generator"}, default "increment"
         Whether to fit the change per step, or the rate of change.
 
@@ -318,7 +332,7 @@ def fit_law(
     Raises
     ------
     InputError
-        If the trajectories are invalid; see `fit_trajectories`.
+        If `kind` is unknown, or the trajectories are invalid; see `fit_trajectories`.
 
     Examples
     --------

@@ -228,12 +228,14 @@ class Refinement:
     Raises
     ------
     InputError
-        If a value is out of its range.
+        If a value is out of its range; `phase_diagram` checks `most_runs`, which depends on the grid.
 
     Examples
     --------
     >>> import analysis
     >>> quick = analysis.Refinement(seeds=1, most_seeds=1, levels=0)  # the coarse grid, one run in each cell
+    >>> quick.certain, quick.most_runs is None
+    (0.9, True)
     """
 
     seeds: int = 3

@@ -177,7 +177,18 @@ def show_calibration(found: Calibration, ax: Axes | None = None, *, title: str =
 
 
 def show_quantities(comparison: Comparison) -> Panels:
-    """Draw the effect sizes of all quantities of a comparison, and the distributions of the first."""
+    """Draw the effect sizes of all quantities of a comparison, and the first few distributions.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Comparison to draw. Distributions of its proportions are not drawn, as they have only two values.
+
+    Returns
+    -------
+    ndarray of Axes, shape (rows, columns)
+        The axes, with the effect sizes first; axes that are not needed are off.
+    """
     drawn = [one for one in comparison.distributions.values() if "Cohen's h" not in one.effects][:SHOWN]
     columns = min(1 + len(drawn), 2)
     axes = panels(-(-(1 + len(drawn)) // columns), columns, 4.7, 3.3)
@@ -191,7 +202,18 @@ def show_quantities(comparison: Comparison) -> Panels:
 
 
 def show_motion(comparison: Comparison) -> Panels:
-    """Draw the error of the pairs of runs over time, and the times that correspond to each other."""
+    """Draw the error of the pairs of runs over time, and the times that correspond to each other.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Comparison with a `motion`.
+
+    Returns
+    -------
+    ndarray of Axes, shape (1, 2)
+        The axes of the error, and of the times.
+    """
     motion = comparison.motion
     assert motion is not None
     axes = panels(1, 2, 5.25, 3.4)
@@ -271,7 +293,10 @@ def show_typical_pair(comparison: Comparison, first: Trajectories, second: Traje
 
 
 def typical_pair(motion: Motion) -> int:
-    """Return the index of the pair of runs whose mean error over the frames is the median of all pairs."""
+    """Return the index of the pair whose mean error over the frames is the median of all pairs.
+
+    For an even number of pairs it is the lower one of the two in the middle.
+    """
     means = frame_mean(motion.error)
     return int(np.argsort(means, kind="stable")[(len(means) - 1) // 2])
 

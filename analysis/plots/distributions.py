@@ -20,7 +20,7 @@ def show_distributions(
 
     Parameters
     ----------
-    samples : mapping of str to array_like
+    samples : mapping of str to array_like (n,)
         Values of each sample by its name. Values that are not finite are ignored, and a sample without others
         is only named in the legend.
     ax : Axes, optional

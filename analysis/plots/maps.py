@@ -32,7 +32,12 @@ def plane(points: Any, *, resolution: int = 300, margin: float = 0.08) -> tuple[
     grid : ndarray of float64, shape (resolution², 2)
         Points of the grid, row by row from the bottom.
     bounds : tuple of float
-        Left, right, bottom and top of the grid.
+        Left, right, bottom and top of the grid, in the unit of `points`.
+
+    Raises
+    ------
+    InputError
+        If `points` are not finite, have another shape, or there is none.
     """
     given = _planar("points", points)
     low, high = given.min(axis=0), given.max(axis=0)

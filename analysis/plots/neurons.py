@@ -16,7 +16,8 @@ from physics.neurons.spectrum import NeuronSpectrum
 def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bool = False) -> Axes:
     """Draw the Fourier magnitudes of one layer, a row for each neuron, sorted by frequency.
 
-    Neurons whose weights are all zero are last. Each row is relative to its largest magnitude.
+    Dead neurons, whose weights hardly depend on the token, are last. Each row is relative to its largest
+    magnitude.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bo
     Raises
     ------
     InputError
-        If the spectrum holds several layers.
+        If the spectrum holds several layers, or `output` is true and it has no output weights.
     """
     ax = axes_of(ax)
     _one_layer(spectrum)
@@ -78,7 +79,7 @@ def show_phases(spectrum: NeuronSpectrum, ax: Axes | None = None) -> Axes:
     Raises
     ------
     InputError
-        If the spectrum holds several layers.
+        If the spectrum holds several layers or has no output weights.
     """
     ax = axes_of(ax)
     _one_layer(spectrum)

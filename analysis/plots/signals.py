@@ -33,13 +33,13 @@ def show_signals(
     ----------
     times : array_like, shape (frames,)
         Step of each frame.
-    signals : array_like, shape (frames, K)
+    signals : array_like of float, shape (frames, K)
         Signals of the frequencies 1 … K.
     ax : Axes, optional
         Axes to draw on; new ones by default.
     marked : sequence of int, default ()
         Frequencies to draw in color, such as the survivors; the others are gray.
-    rollout : array_like, shape (frames, K), optional
+    rollout : array_like of float, shape (frames, K), optional
         Prediction of the signals, drawn dashed in the same colors. The signals are then pale.
     title : str, default ""
         Title of the axes.

@@ -64,13 +64,17 @@ def points(size: float) -> float:
     Returns
     -------
     float
-        Size in points, which is larger if the figure will be reduced in print.
+        Size in points, which is larger than `size` within a `style` of a wide figure, because that figure
+        will be reduced in print.
     """
     return size * _enlarged.get()
 
 
 def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Decorate a function so that it draws in the style of the library."""
+    """Decorate a function so that it draws in the style of the library.
+
+    If one of the function's arguments is an Axes object, letters have the size that suits its figure.
+    """
 
     @wraps(draw)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -94,19 +98,32 @@ def axes_of(ax: Axes | None) -> Axes:
     Parameters
     ----------
     ax : Axes or None
-        Axes that were given; None makes a new figure.
+        Given axes, which are returned themselves; None makes a new figure.
 
     Returns
     -------
     Axes
+        Axes on which to draw.
     """
     return plt.subplots()[1] if ax is None else ax
 
 
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> Panels:
-    """Return the axes (rows, columns) of a new figure in the style of the library.
+    """Return the axes of a new figure in the style of the library.
 
-    Each panel is `width` × `height` inches. `options` are those of `matplotlib.figure.Figure.subplots`.
+    Parameters
+    ----------
+    rows, columns : int
+        Numbers of rows and columns of panels.
+    width, height : float
+        Size of each panel in inches.
+    **options
+        Options of `matplotlib.figure.Figure.subplots`.
+
+    Returns
+    -------
+    ndarray of Axes, shape (rows, columns)
+        The axes.
     """
     with style(width * columns):
         figure = Figure(figsize=(width * columns, height * rows))
@@ -114,7 +131,7 @@ def panels(rows: int, columns: int, width: float, height: float, **options: Any)
 
 
 def framed(ax: Axes) -> Axes:
-    """Remove the ticks and draw a thin frame, for planes whose axes have no meaning; return the axes."""
+    """Remove the ticks of `ax` and draw a thin frame, for planes whose axes have no meaning; return `ax`."""
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(True)
     ax.spines[:].set_color(FRAME)

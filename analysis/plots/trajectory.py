@@ -50,7 +50,8 @@ def show_trajectory(
     Raises
     ------
     InputError
-        If there is no such run, frame or observable, or the observable is a table at every frame.
+        If there is no such run, frame or observable, the observable is a table at every frame, or the points
+        to draw are not finite.
     """
     choice("what", what, ("positions", "signals", *trajectory.observables))
     if whole_number("run", run, -trajectory.runs) >= trajectory.runs:

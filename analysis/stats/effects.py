@@ -30,8 +30,8 @@ class Difference:
     ----------
     name : str
         Name of the quantity.
-    samples : tuple of ndarray of float64
-        Values of each ensemble, without NaN.
+    samples : tuple of ndarray of float64, shapes (m,) and (n,)
+        Values of each ensemble, without those that are not finite.
     first, second : Interval
         Proportions with Wilson's interval, or means with Student's.
     difference : Interval

@@ -114,7 +114,17 @@ class Interval:
 def readable(value: float, digits: int = 3) -> str:
     """Return a number as text with some significant digits.
 
-    Numbers between 0.0001 and a million have no exponent. Infinity is "∞", and NaN is "-".
+    Parameters
+    ----------
+    value : float
+        Number to write; NaN and infinity are allowed.
+    digits : int, default 3
+        Number of significant digits, at least 1.
+
+    Returns
+    -------
+    str
+        Numbers from 0.0001 to below a million have no exponent. Infinity is "∞", and NaN is "-".
     """
     if not math.isfinite(value):
         return "-" if math.isnan(value) else ("∞" if value > 0 else "-∞")
@@ -139,6 +149,7 @@ def plain(value: float) -> str:
     Returns
     -------
     str
+        Text such as "0.5", "1200" or "3 × 10⁸"; see `readable`.
     """
     text, times, power = readable(value).partition(" × ")
     return (text.rstrip("0").rstrip(".") if "." in text else text) + times + power
@@ -215,8 +226,16 @@ def clustered_proportion(successes: Any, counts: Any, level: float = CONFIDENCE)
 def difference(first: Interval, second: Interval) -> Interval:
     """Return the difference of two independent estimates, first minus second, with its interval.
 
-    The interval combines the distances of both estimates from the ends of their intervals (Newcombe 1998, Zou
-    2007).
+    Parameters
+    ----------
+    first, second : Interval
+        Estimates with their 95 % intervals.
+
+    Returns
+    -------
+    Interval
+        The difference; its `count` is the sum of both. The interval combines the distances of both estimates
+        from the ends of their intervals (Newcombe 1998, Zou 2007), and is NaN if one of them is.
     """
     estimate = first.estimate - second.estimate
     low = math.hypot(first.estimate - first.low, second.high - second.estimate)
@@ -285,11 +304,12 @@ def is_shown(adjusted_p_value: float, p_value: float) -> bool:
     adjusted_p_value : float
         Holm's p-value; NaN if there is none.
     p_value : float
-        P-value of the test itself, which decides if there is no other.
+        P-value of the test itself, which decides if there is no adjusted one.
 
     Returns
     -------
     bool
+        Whether the deciding p-value is below 0.05; False if both are NaN.
     """
     decisive = p_value if math.isnan(adjusted_p_value) else adjusted_p_value
     return decisive < 1 - CONFIDENCE

@@ -72,8 +72,8 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
 
     Parameters
     ----------
-    values : array_like, shape (n,)
-        Control parameter, such as the training fraction, greater than 0.
+    values : array_like of float, shape (n,)
+        Control parameter, such as the training fraction, greater than 0; values below 1e-12 count as 1e-12.
     successes, trials : array_like of int, shape (n,)
         Numbers of successes and of trials at each value.
 
@@ -127,10 +127,10 @@ def fit_critical_values(values: Any, step: float) -> Transition:
 
     Parameters
     ----------
-    values : array_like, shape (n,)
+    values : array_like of float, shape (n,)
         First value of the control parameter at which each sample had passed; at ``value - step`` it had not.
     step : float
-        Spacing of the values, greater than 0.
+        Spacing of the values, greater than 0, in the same unit.
 
     Returns
     -------
@@ -176,10 +176,11 @@ def median_crossing(values: Any, step: float) -> Interval:
 
     Parameters
     ----------
-    values : array_like, shape (n,)
+    values : array_like of float, shape (n,)
         First value of the control parameter at which each sample had passed; at ``value - step`` it had not.
+        There is at least one.
     step : float
-        Spacing of the values, greater than 0.
+        Spacing of the values, greater than 0, in the same unit.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def median_crossing(values: Any, step: float) -> Interval:
     Raises
     ------
     InputError
-        If a value is not finite.
+        If a value is not a finite number.
 
     Examples
     --------
