@@ -82,6 +82,7 @@ def model_of(described: Mapping[str, Any]) -> Model:
     Returns
     -------
     Model
+        The model, with an equal description.
 
     Raises
     ------
@@ -107,9 +108,10 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
 
 
 def seed_of(described: Any) -> int | np.random.SeedSequence:
-    """Restore a seed from what `physics.seeds.describe_seed` has returned: an int, or a mapping.
+    """Restore a seed from `described`, which `physics.seeds.describe_seed` has returned.
 
-    A mapping of "entropy", "spawn_key" and perhaps "pool_size" gives a `numpy.random.SeedSequence`.
+    An int is returned as an int. A mapping of "entropy", "spawn_key" and perhaps "pool_size" gives a
+    `numpy.random.SeedSequence`.
     """
     if isinstance(described, Mapping):
         given = {"pool_size": described["pool_size"]} if "pool_size" in described else {}

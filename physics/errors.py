@@ -17,6 +17,18 @@ class FileFormatError(ValueError):
     """A file is not a readable trajectory; the message names the file and what is wrong with it.
 
     Functions that read a file, such as `physics.load` and `Trajectory.open`, raise it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import physics
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "run.h5")
+    >>> _ = path.write_text("no trajectory")
+    >>> try:
+    ...     physics.load(path)
+    ... except physics.FileFormatError as error:
+    ...     print(str(error).replace(str(path), "run.h5"))
+    run.h5 is not an HDF5 file
     """
 
 
@@ -25,6 +37,15 @@ class OutputError(OSError):
 
     The file may exist already, its folder may be missing, or the disk may be full. `simulate` and all
     functions that write a file raise it.
+
+    Examples
+    --------
+    >>> import physics
+    >>> try:
+    ...     physics.simulate(steps=1, out="missing/run.h5")
+    ... except physics.OutputError as error:
+    ...     print(str(error).partition(": the directory")[0])
+    cannot write missing/run.h5
     """
 
 
@@ -37,4 +58,14 @@ class SimulationError(ArithmeticError):
 
     With a file they are in ``out.partial``. Without one, the attribute `recorded` of the error is a
     `Trajectory` of the frames. The message names the step at which the simulation ended.
+
+    Examples
+    --------
+    >>> import physics
+    >>> growth = physics.AffineFlow([[1.0]], [0.0])
+    >>> try:
+    ...     physics.simulate(growth, steps=3, step_size=400.0, initial=[[1.0]])
+    ... except physics.SimulationError as error:
+    ...     print(error.recorded.steps.tolist())
+    [0, 1]
     """

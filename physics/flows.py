@@ -83,6 +83,7 @@ class AffineFlow(Value):
         Returns
         -------
         ndarray of float64, shape (tokens, dim)
+            State of one run.
         """
         return generator.standard_normal((self.tokens, self.dim))
 

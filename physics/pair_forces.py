@@ -133,6 +133,7 @@ class PairForces(Value):
         Returns
         -------
         ndarray of float64, shape (tokens, dim)
+            Positions of one run.
         """
         return generator.standard_normal((self.tokens, self.dim))
 
@@ -236,6 +237,7 @@ class PairForces(Value):
         Returns
         -------
         ndarray of float64, shape (runs,)
+            Mean over the points, in units of position per time.
         """
         return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
 

@@ -78,6 +78,14 @@ class Plane:
     axes : ndarray of float64, shape (2, d)
         Orthonormal axes of the plane; the first is the longer one of the ellipse. The second is 0 if d = 1,
         and for the last frequency of an even p, whose plane is a line.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> angle = 2 * np.pi * 2 * np.arange(7) / 7
+    >>> circle = np.stack([np.cos(angle), np.sin(angle), np.ones(7)], axis=1)
+    >>> np.hypot(*analysis.frequency_plane(circle, 2).points.T).round(6).tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
 
     points: Array
@@ -184,6 +192,15 @@ class PrincipalComponents:
         Orthonormal directions of the components.
     fractions : ndarray of float64, shape (n,)
         Fraction of the variance along each component; all 0 if the tokens coincide.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> angle = 2 * np.pi * 2 * np.arange(7) / 7
+    >>> circle = np.stack([np.cos(angle), np.sin(angle), np.ones(7)], axis=1)
+    >>> found = analysis.principal_components(circle)
+    >>> found.fractions.round(6).tolist(), found.frequency(0)
+    ([0.5, 0.5, 0.0], 2)
     """
 
     points: Array

@@ -34,6 +34,14 @@ class Diversification:
         Effective number of frequencies (the exponential of the entropy of `counts`) divided by K. It is 1 if
         all frequencies have equally many neurons, 1/K if one frequency has all of them, and NaN if no neuron
         counts.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> waves = np.cos(2 * np.pi * np.outer(np.arange(11), [1, 2, 3, 4, 5]) / 11)
+    >>> found = analysis.diversification(analysis.neuron_spectrum(waves))
+    >>> found.counts.tolist(), found.diversity.round(6).item()  # one neuron for each frequency
+    ([1, 1, 1, 1, 1], 1.0)
     """
 
     counts: NDArray[np.int64]

@@ -32,6 +32,13 @@ class Signals:
         Signals ‖F_k‖ of the frequencies k = 1 … K.
     survivors : list of int
         Frequencies that survive in the last frame of the whole run.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> run = analysis.signals_of(physics.example("ding"))[0]
+    >>> run.values[-1].argmax() + 1 in run.survivors, run.survivors
+    (True, [7, 8, 11, 13, 25])
     """
 
     steps: NDArray[np.int64]
@@ -54,6 +61,13 @@ class Circles:
         Signals ‖F_k‖ of the frequencies k = 1 … K.
     survived : ndarray of bool, shape (runs, K)
         Which circles survive in the last frame of the whole run.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> circles = analysis.circles_of(physics.example("ding"), 0, 1000)
+    >>> circles.signals.shape, circles.counts.tolist()
+    ((1, 1001, 29), [5])
     """
 
     steps: NDArray[np.int64]

@@ -33,6 +33,15 @@ class Structures:
         Fraction of circles, with Wilson's 95 % interval.
     grid_imperfections : Interval
         Mean number over the runs that are not circles, with its 95 % interval.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> angle = 2 * np.pi * np.arange(7) / 7
+    >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    >>> found = analysis.structures(np.stack([circle, circle * [2, 1]]))  # a circle and an ellipse
+    >>> found.circles.format(2), found.grid_imperfections.count
+    ('0.50 [0.09, 0.91]', 1)
     """
 
     circle: NDArray[np.bool_]

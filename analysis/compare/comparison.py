@@ -57,6 +57,14 @@ class Comparison:
     -----
     All tests in ``distributions`` and ``onsets`` form one family. In addition to its own p-value, each has
     Holm's p-value in this family, and ``differs`` uses the latter.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> first, second = np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2))  # five runs of three frames
+    >>> found = analysis.compare(first, second)
+    >>> found.runs, found.shapes.nearest.shape, found.distributions["circles"].differs
+    ((5, 5), (5,), False)
     """
 
     names: tuple[str, str]
@@ -210,10 +218,9 @@ def compare(
     Raises
     ------
     InputError
-        If no run of an ensemble is finite, `paired` runs differ in number, or a value is out of its range. It
-        is also raised if `align` or `thresholds` name something that one ensemble lacks, if `accuracies` do
-        not have one value for each trained run, or if an argument asks to compare shapes of different numbers
-        of tokens.
+        If no run of an ensemble is finite, `paired` runs differ in number, or a value is out of its range. If
+        `align` or `thresholds` name something that one ensemble lacks, or `accuracies` do not have one value
+        for each trained run. If an argument asks to compare shapes of different numbers of tokens.
 
     Examples
     --------

@@ -166,9 +166,18 @@ class OnsetDifference:
     Notes
     -----
     The estimate of `ratio` is the factor on the times of the first ensemble at which the log-rank statistic
-    vanishes, and its interval holds the factors at which it is not significant (Wei and Gail 1983). If the
-    unit of time of the first ensemble was estimated, tests and intervals allow for its uncertainty: the
+    vanishes. Its interval holds the factors at which the statistic is not significant (Wei and Gail 1983). If
+    the unit of time of the first ensemble was estimated, tests and intervals allow for its uncertainty: the
     standard error of the log-rank statistic then includes that of the unit.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> times = np.arange(1.0, 21.0)
+    >>> early, late = (analysis.Onsets(one, np.ones(20, bool)) for one in (times, 9 * times))
+    >>> found = analysis.compare_onsets("loss", early, late)
+    >>> round(found.ratio.estimate), found.differs
+    (9, True)
     """
 
     name: str

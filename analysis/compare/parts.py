@@ -170,7 +170,7 @@ class Parts:
         return found
 
     def structures(self, one: EnsembleOf) -> Structures | None:
-        """Return circles and imperfections of an ensemble; None if they have no meaning or take too long."""
+        """Return circles and imperfections of ensemble `one`; None if they mean nothing or take too long."""
         if self.states or not self.planar or not one.operation.commutes:
             return None
         return structures_by(one.operation, one.final)

@@ -53,7 +53,7 @@ class Symmetry:
         return len(self.permutations)
 
     def __and__(self, other: "Symmetry") -> "Symmetry":
-        """Return the relabelings that both problems allow."""
+        """Return the relabelings that both this problem and the problem of `other` allow."""
         if len(self) == len(other) and np.array_equal(self.permutations, other.permutations):
             return self
         allowed = {tuple(row) for row in other.permutations.tolist()}
@@ -140,8 +140,8 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
     Raises
     ------
     InputError
-        If `theory` is none of these, `pairs` is not a training set, the problem has more than 2^20
-        relabelings, or it adds modulo a number that some sums exceed and that is not the number of tokens.
+        If `theory` is none of these, `pairs` is not a training set, or the problem has more than 2^20
+        relabelings. Also if it adds modulo a number that some sums exceed, other than the number of tokens.
 
     Examples
     --------

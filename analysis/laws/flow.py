@@ -195,6 +195,13 @@ class FixedPoints:
         Fixed point nearest to 0, or None if there is none because b is not in the range of A.
     directions : ndarray of float64, shape (K, n)
         Orthonormal directions of further fixed points, if A is singular; otherwise n is 0.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.fixed_points([[-1.0, 1.0], [1.0, -1.0]], [0.0, 0.0])  # at rest wherever x_1 = x_2
+    >>> found.point.tolist(), found.directions.shape
+    ([0.0, 0.0], (2, 1))
     """
 
     point: Array | None
@@ -248,6 +255,12 @@ class Stability:
         step.
     stable : bool
         Whether all modes decay.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> analysis.stability([[-0.5, 0.0], [0.0, 0.1]]).growth.round(3).tolist()  # log 1.1 and log 0.5
+    [0.095, -0.693]
     """
 
     eigenvalues: NDArray[np.complex128]

@@ -31,6 +31,13 @@ class HonestScores:
     across : tuple of Score
         Score of each run by a law that was fitted to other runs: to all others if there are at most ten runs,
         and otherwise to about nine tenths of them. Empty for a single run.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> scores = analysis.fit_batch(physics.example("ding"))
+    >>> scores.in_sample.derivative > 0, scores.forward.rollout < 0, scores.across
+    (True, True, ())
     """
 
     law: Law

@@ -89,6 +89,14 @@ class LassoSolution:
         Duality gap, an upper bound of the excess of the objective over its minimum.
     converged : ndarray of bool, shape (m, T, P)
         Whether the gap is at most `tol` times the variance of the target.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> found = analysis.batch_lasso([(X, X[:, :1] + 2)], alpha=0.1)
+    >>> found.coef.shape, bool(found.converged.all())
+    ((1, 1, 1, 3), True)
     """
 
     coef: Array

@@ -210,8 +210,9 @@ def lasso_paths(
 
     `gram` (m, K, K), `q` (m, T, K) and `power` (m, T) are the second moments of m problems: of the features,
     of features and targets, and of the targets. `l1` and `l2` are (T, P). Each of their rows is a path from
-    strong to weak penalties, on which a solution starts from the previous one. The kernel writes
-    `coefficients` (m, T, P, K), `sweeps` and `gaps` (m, T, P).
+    strong to weak penalties, on which a solution starts from the previous one. A solution takes at most
+    `limit` sweeps, and ends early at a duality gap of `tol` times the power of its target. The kernel writes
+    `coefficients` (m, T, P, K), and `sweeps` and `gaps` (m, T, P).
 
     This is fast because a sweep costs K² for each target instead of K times the number of samples, and
     because a few sweeps replace thousands. Each (problem, target) owns its rows, so the results do not depend

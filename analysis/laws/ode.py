@@ -70,6 +70,14 @@ class ODEFit(Law):
         prediction diverges.
     transitions : int
         Number of pairs of consecutive frames fitted.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> x = analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20)
+    >>> fit = analysis.fit_trajectories(x, penalty=None)
+    >>> fit.predict([4.0], [0, 1, 2])[:, 0].round(6).tolist(), round(fit.r2_rollout, 6)
+    ([4.0, 3.0, 2.5], 1.0)
     """
 
     kind: str

@@ -32,6 +32,14 @@ class Resampled:
         Number of resamples.
     unit : str
         What was drawn: "trajectories", or "blocks of L changes".
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(100, 2)).cumsum(axis=0)
+    >>> found = analysis.resample_coefficients(x, penalty=None, resamples=50)
+    >>> bool((found.A_low <= found.A_high).all()), found.inclusion.tolist()
+    (True, [[1.0, 1.0], [1.0, 1.0]])
     """
 
     A_low: Array

@@ -36,6 +36,14 @@ class Score:
         Agreement on the components that survive, which exceed twice the mean in the last frame. It is the
         number that survive in both the data and the rollout, over the number that survive in either, averaged
         over trajectories. NaN if none survives.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> x = analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20)
+    >>> score = analysis.fit_trajectories(x, penalty=None).score(x)
+    >>> round(score.derivative, 6), round(score.rollout, 6), score.reached
+    (1.0, 1.0, 1.0)
     """
 
     derivative: float
@@ -251,6 +259,14 @@ class RegressorLaw(Law):
         Whether it predicts the change per step, or the rate of change.
     in_sample : Score
         Scores on the data of the fit.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> law = analysis.fit_law(LinearRegression(), analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20))
+    >>> law.changes(np.array([[4.0]])).round(6).tolist()
+    [[-1.0]]
     """
 
     def __init__(self, regressor: Any, kind: str, pieces: Pieces) -> None:

@@ -47,6 +47,13 @@ class Cell:
         How often the cell was halved; 0 for a coarse cell.
     runs : list of Run
         Number, steps to both thresholds (NaN for never), and phase of each run.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> cell = analysis.Cell((0.0, 0.5), (0.0, 0.5), point=(0.1, 0.01), level=0)
+    >>> cell.covered()
+    0.25
     """
 
     x: Span

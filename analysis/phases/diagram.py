@@ -263,8 +263,8 @@ def phase_diagram(
     """Map the phases of learning over two hyperparameters, with finer cells where phases meet.
 
     The coarse grid is computed first. Then, level by level, cells whose runs disagree get more runs, and
-    cells that border on a cell of another phase are cut into four, until no border can be refined or the
-    budget is used up. A phase that is smaller than a coarse cell may be missed.
+    cells that border on a cell of another phase are cut into four. This ends when no border can be refined or
+    the budget is used up. A phase that is smaller than a coarse cell may be missed.
 
     Parameters
     ----------

@@ -293,9 +293,9 @@ def show_typical_pair(comparison: Comparison, first: Trajectories, second: Traje
 
 
 def typical_pair(motion: Motion) -> int:
-    """Return the index of the pair whose mean error over the frames is the median of all pairs.
+    """Return the index of the pair of runs whose mean error over the frames is the median of all pairs.
 
-    For an even number of pairs it is the lower one of the two in the middle.
+    The errors are those of `motion`. For an even number of pairs, the lower of the two middle ones counts.
     """
     means = frame_mean(motion.error)
     return int(np.argsort(means, kind="stable")[(len(means) - 1) // 2])

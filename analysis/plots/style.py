@@ -71,7 +71,7 @@ def points(size: float) -> float:
 
 
 def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Decorate a function so that it draws in the style of the library.
+    """Decorate the function `draw` so that it draws in the style of the library.
 
     If one of the function's arguments is an Axes object, letters have the size that suits its figure.
     """

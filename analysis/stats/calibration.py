@@ -33,6 +33,13 @@ class Calibration:
     slope : Interval
         Slope of measured on predicted values, by least squares, with Student's interval; 1 if well
         calibrated.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.calibrate([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])  # always 0.1 too low
+    >>> round(found.bias.estimate, 6), round(found.error.estimate, 6)
+    (0.1, 0.1)
     """
 
     predicted: Array

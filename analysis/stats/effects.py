@@ -44,6 +44,13 @@ class Difference:
         Name of the test: Fisher's exact test, or a permutation test of the means.
     adjusted_p_value : float
         p-value after Holm's correction for all tests of a comparison; NaN outside of a comparison.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.compare_values("quality", [0.8, 0.9, 0.7, 0.8], [0.2, 0.1, 0.3, 0.2])
+    >>> found.first.format(2), found.second.format(2), found.differs
+    ('0.80 [0.67, 0.93]', '0.20 [0.07, 0.33]', True)
     """
 
     name: str

@@ -44,6 +44,13 @@ class Transition:
         Distance of the data from the curve. For independent trials it is the deviance per degree of freedom;
         if it exceeds 1, the interval is widened by its square root. For single samples it is the largest
         distance between their distribution and the curve.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> found = analysis.fit_transition([0.2, 0.3, 0.4, 0.5, 0.6], [0, 3, 10, 17, 20], 5 * [20])
+    >>> found.critical.format(2), found.probability([0.1, found.critical.estimate, 1.0]).round(2).tolist()
+    ('0.40 [0.35, 0.45]', [0.0, 0.5, 1.0])
     """
 
     critical: Interval

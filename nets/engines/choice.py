@@ -42,7 +42,7 @@ class Engine(Protocol):
         """
 
     def set_rates(self, optimiser: Optimizer) -> None:
-        """Change the rates of all further steps, and keep the moments of the optimizer."""
+        """Use the rates of `optimiser` in all further steps, and keep the moments of the optimizer."""
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean loss and the accuracy, (runs,) each, on the set `part`: "train" or "validation"."""

@@ -212,7 +212,7 @@ def draw(
 def per_member(
     name: str, value: Any, runs: int, minimum: float = -np.inf, *, above: float = -np.inf
 ) -> NDArray[np.float64]:
-    """Return one number for each member, given a single number or one for each.
+    """Return one number for each member, given as `value` (runs,) or as a single number.
 
     The result has the type float64 and the shape (runs,). `name` is that of the argument, for the message.
     Each number must be at least `minimum` and greater than `above`.
@@ -386,5 +386,5 @@ def batch_size_of(value: int | None, size: int) -> int | None:
 
 
 def part_of(part: str) -> str:
-    """Return the name of a set of examples, or refuse one that is neither "train" nor "validation"."""
+    """Return `part` itself if it is "train" or "validation"; an `InputError` refuses any other name."""
     return choice("part", part, ("train", "validation"))

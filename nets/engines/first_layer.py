@@ -144,8 +144,27 @@ def gather(
 ) -> None:
     """Write the first layer of some examples to an array, as a sum of tabulated rows.
 
-    The arguments are those of `copy`. `tabulate` has multiplied the embedding of each token by the weights,
-    so row n of `out` (rows, width) becomes the table's rows of both tokens plus the bias in `row`.
+    `tabulate` has multiplied the embedding of each token by the weights, so a sum of two rows replaces a
+    product.
+
+    Parameters
+    ----------
+    member : int
+        Number of the member in the ensemble.
+    row : ndarray, shape (numbers,)
+        Parameters of this member, of which the bias is read.
+    shape, sizes : Shape, and ndarray of int64, shape (layers + 1,)
+        Sizes and options of the network, and widths of the layers.
+    examples : Examples
+        Training data, of which the tokens are read.
+    batch : ndarray of int32, shape (size,)
+        Examples of a mini-batch; an empty one stands for all examples.
+    start : int
+        Place in the batch of the first example.
+    scratch : Scratch
+        Working memory, whose `tables` are read.
+    out : ndarray, shape (rows, width)
+        Array that is filled, with one row for each example from `start` on.
     """
     rows, width = out.shape
     bias = piece(row, shape.tokens * shape.dim + sizes[0] * width, width)
@@ -173,8 +192,27 @@ def multiply(
 ) -> None:
     """Write the products of the embedding matrices of both tokens of some examples to an array.
 
-    The arguments are those of `copy`. The embedding of a token in `row` is a square matrix, and row n of
-    `out` (rows, sizes[0]) becomes the product of the matrices of the first and the second token, flattened.
+    The embedding of a token is a square matrix, and a row of the result is the product of the matrices of the
+    first and of the second token, row by row.
+
+    Parameters
+    ----------
+    member : int
+        Number of the member in the ensemble.
+    row : ndarray, shape (numbers,)
+        Parameters of this member, which begin with the embedding.
+    shape : Shape
+        Sizes and options of the network; `dim` is the square of the side of a matrix.
+    sizes, scratch
+        Not used.
+    examples : Examples
+        Training data, of which the tokens are read.
+    batch : ndarray of int32, shape (size,)
+        Examples of a mini-batch; an empty one stands for all examples.
+    start : int
+        Place in the batch of the first example.
+    out : ndarray, shape (rows, sizes[0])
+        Array that is filled, with one row for each example from `start` on.
     """
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)
@@ -204,7 +242,8 @@ def copy(
 ) -> None:
     """Write the first layer's input of some examples, which are rows of data such as images, to an array.
 
-    Every kernel of the first layer has these arguments, so that the step can call any of them by its address.
+    All kernels that begin the first layer have these arguments, so that a step can call any of them by its
+    address.
 
     Parameters
     ----------
@@ -250,8 +289,26 @@ def scatter(
 ) -> None:
     """Add the gradient of a block with respect to the first layer to the gradients of the tables.
 
-    The arguments are those of `by_factors`; `flow` (rows, width) is the gradient, and `scratch.drifts`
-    receives it. `untabulate` then makes the gradients of the weights and the embedding from them.
+    From these, `untabulate` makes the gradients of the weights and of the embedding.
+
+    Parameters
+    ----------
+    member : int
+        Number of the member in the ensemble.
+    shape : Shape
+        Sizes and options of the network.
+    examples : Examples
+        Training data, of which the tokens are read.
+    batch : ndarray of int32, shape (size,)
+        Examples of a mini-batch; an empty one stands for all examples.
+    start : int
+        Place in the batch of the first example of the block.
+    flow : ndarray, shape (rows, width)
+        Gradient of the block with respect to the output of the first layer.
+    scratch : Scratch
+        Working memory, to whose `drifts` the gradient is added.
+    row, gradient, sizes, product
+        Not used.
     """
     rows, width = flow.shape
     left = matrix(scratch.drifts[0], 0, shape.tokens, width)
@@ -273,7 +330,20 @@ def untabulate(
 ) -> None:
     """Convert the gradients of the tables to those of the weights of the first layer and of the embedding.
 
-    The arguments are those of `tabulate`, and `gradient` is the row of the gradient, to which they are added.
+    Parameters
+    ----------
+    row : ndarray, shape (numbers,)
+        Parameters of one member: its embedding, then its weights.
+    gradient : ndarray, shape (numbers,)
+        Gradient of this member, to which the results are added at the same places.
+    shape : Shape
+        Sizes and options of the network.
+    sizes : ndarray of int64, shape (layers + 1,)
+        Widths of the layers.
+    scratch : Scratch
+        Working memory: `drifts` are the gradients of the tables, and `turned` the transposed weights.
+    product : int
+        Address of the kernel that adds a product of matrices.
     """
     tokens, dim, width = shape.tokens, shape.dim, sizes[1]
     embedding, by_embedding = matrix(row, 0, tokens, dim), matrix(gradient, 0, tokens, dim)

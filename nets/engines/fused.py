@@ -124,7 +124,7 @@ class FusedEngine:
         )
 
     def set_rates(self, optimiser: Optimizer) -> None:
-        """Change the rates of all further steps, and keep the moments of the optimizer."""
+        """Use the rates of `optimiser` in all further steps, and keep the moments of the optimizer."""
         rates = [*optimiser.rates(encoder=True), *optimiser.rates(encoder=False)]
         self._rates = np.stack(rates, axis=1)
         self._betas = optimiser.betas_and_epsilon

@@ -152,8 +152,24 @@ def cross_entropy_gradient(
 ) -> None:
     """Write the gradient of the mean cross-entropy with respect to a block of logits to an array.
 
-    The arguments are those of `squared_error_gradient`, with `logits` (rows, classes) in place of the
-    outputs. `targets` are not used, and `exp` is the address of the kernel `exponential`.
+    Parameters
+    ----------
+    logits : ndarray, shape (rows, classes)
+        Outputs of the network.
+    labels : ndarray of int32, shape (n,)
+        Classes of all training examples.
+    targets : ndarray
+        Not used.
+    batch : ndarray of int32, shape (size,)
+        Examples of a mini-batch; an empty one stands for all examples.
+    start : int
+        Place in the batch of the first example of the block.
+    total : int
+        Number of examples over which the loss is averaged.
+    exp : int
+        Address of the kernel `exponential`.
+    out : ndarray, shape (rows, classes)
+        Array that receives the gradient.
     """
     rows, width = logits.shape
     for n in range(rows):

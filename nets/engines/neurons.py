@@ -153,7 +153,9 @@ def calls_for(
 ) -> Calls:
     """Compile the kernels of a step that are not compiled yet, and return their addresses.
 
-    The kernels are compiled for the types of the arguments, which are those of a step of `activation`.
+    They are compiled for the types of the arguments. `shape` and `sizes` (2,) describe the network, `pairs`
+    are its training data, `scratch` is what `room_for` returns, and `betas` (3,) are the decay rates of the
+    moments and epsilon. `activation` is the name of the function of the neurons.
     """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     calls = Calls()
@@ -182,7 +184,26 @@ def evaluate(
 ) -> None:
     """Write the mean loss and the accuracy of some members on a set of pairs to arrays; NaN if it is empty.
 
-    The arguments are those of `nets.engines.step.evaluate`, with `pairs` in place of the examples.
+    Parameters
+    ----------
+    members : ndarray of int64, shape (n,)
+        Numbers of the members.
+    parameters : ndarray, shape (runs, numbers)
+        Parameters of all members.
+    shape : Shape
+        Sizes and options of the network.
+    sizes : ndarray of int64, shape (2,)
+        Numbers of neurons and of outputs.
+    pairs : Pairs
+        Examples to evaluate on.
+    loss, accuracy : ndarray of float64, shape (runs,)
+        Arrays whose entries of these members are filled: nats and fractions.
+    sums : ndarray of float64, shape (2,)
+        Working memory for the sums over examples.
+    scratch : Scratch
+        Working memory for one block of examples.
+    calls : Calls
+        Addresses of the kernels of a step.
     """
     size = pairs.labels.shape[1]
     for member in members:

@@ -58,7 +58,7 @@ def calls_for(
 ) -> Calls:
     """Compile the kernels of a step that are not compiled yet, and return their addresses.
 
-    The kernels are compiled for the types of the arguments, which are those of a step of `activation`.
+    `shape` and `sizes` are as in `gradients`, and `betas` as in `train_members`; arrays only give types.
     """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     net, where, calls = (shape, sizes, examples, batch), (0, row), Calls()

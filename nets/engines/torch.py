@@ -107,7 +107,7 @@ class BatchedEngine:
             self._update(self._gradients(step + offset, batch))
 
     def set_rates(self, optimiser: Optimizer) -> None:
-        """Change the rates of all further steps, and keep the moments of the optimizer."""
+        """Use the rates of `optimiser` in all further steps, and keep the moments of the optimizer."""
         self._optimiser = optimiser
         self._rates = {  # of encoder and decoder; in float64, as PyTorch computes its scalars
             encoder: tuple(torch.as_tensor(part, device=self.device) for part in optimiser.rates(encoder))

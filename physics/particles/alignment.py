@@ -22,10 +22,10 @@ MARGIN = 1e-14
 def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> None:
     """Add up, for pair sums a from `begin` to before `end`, the unit vectors of all b with s_a·s_b > 0.
 
-    The pair sum a itself is among these b. The sums overwrite the columns `begin` to before `end` of `out`
-    (dim, P). Each source b is added to a block of targets that stays in the nearest cache, without a
-    vectorized reduction or a fused product. The sign of s_a·s_b is therefore the sign of the plain sum of
-    rounded products.
+    The pair sums are `sums`, and `units` are their unit vectors. The pair sum a itself is among the b. The
+    results overwrite the columns `begin` to before `end` of `out` (dim, P). Each source b is added to a block
+    of targets that stays in the nearest cache, without a vectorized reduction or a fused product. The sign of
+    s_a·s_b is therefore the sign of the plain sum of rounded products.
     """
     dim, pairs = sums.shape
     size = end - begin
@@ -197,8 +197,9 @@ def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: in
 def align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
     """Subtract `alignment` times the half-space sums `aligned` (dim, P) from the forces `out` (dim, P).
 
-    Each of these sums contains the direction of the pair sum itself, which is left out. `alignment` is the
-    constant of the alignment between classes, weight included.
+    Each of these contains the direction of the pair sum itself, a column of `units` (dim, P), which is left
+    out unless the pair sum, in `sums` (dim, P), is at the origin. `alignment` is the constant of the
+    alignment between classes, weight included.
     """
     dim, count = sums.shape
     own = np.empty(count)

@@ -372,7 +372,7 @@ def advance_rows(
     repel: bool,
     calls: Calls,
 ) -> None:
-    """Advance all runs as `advance_runs` does, one after the other, each on all cores.
+    """Advance all runs as `advance_runs` does, with the same arguments, one run after the other on all cores.
 
     The work of a step is cut into `tasks` parts, whose number depends only on the number of pair sums. Each
     part writes its forces to a row of `partial` (tasks, dim, P), and these rows are added in a fixed order.

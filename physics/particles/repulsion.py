@@ -31,7 +31,9 @@ def repel_rectangle(
 ) -> None:
     """Add the repulsion d/(d² + ε²) between two ranges of pair sums in the plane, to the forces on both.
 
-    The ranges are `a0` to before `a1` and `b0` to before `b1`; they must not overlap. Two rows are processed
+    Of the pair sums `sums` (2, P), those from `a0` to before `a1` interact with those from `b0` to before
+    `b1`; the ranges must not overlap. The forces are added to `out` (2, P). `repulsion` is the constant,
+    weight included, and `softening_squared` is ε². Two rows are processed
     at once, which halves the memory traffic of the columns; the loop then runs at the speed of the divider.
     Without the slices Numba would test every index for being negative, and nothing would be vectorized. The
     error of each term is at most 3 units in the last place (ulp), and that of a row of n terms at most n ulp
@@ -107,7 +109,8 @@ def repel_apart(
     """Add the repulsion between pair sums a < b of different classes, in any dimension.
 
     Of the pair sums `sums` (dim, P) with the classes `label` (P,), those from `a0` to before `a1` interact
-    with those from `b0` to before `b1`. The forces on both are added to `out` (dim, P). If the softening is
+    with those from `b0` to before `b1`. The forces on both are added to `out` (dim, P). `repulsion` is the
+    constant, weight included, and `softening_squared` is ε². If the softening is
     tiny, the repulsion between neighbors of the same class is so large that adding and subtracting it again
     would lose all digits. Therefore the class is tested here. Two pair sums at the same place have no
     direction, so without softening they exert no force on each other.
@@ -154,8 +157,9 @@ def share_of_repulsion(
 
     Groups of sixteen rows interact with all later rows, `CHUNK` columns at a time, which stay in the
     second-level cache. The groups are assigned to tasks in alternating order, so that all tasks have nearly
-    the same number of pairs. The arguments `repel_group` and `repel_rectangle` are the addresses of these
-    kernels.
+    the same number of pairs. The forces on the pair sums `sums` (2, P) are added to `out` (2, P). `repulsion`
+    is the constant, weight included, and `softening_squared` is ε². The arguments `repel_group` and
+    `repel_rectangle` are the addresses of these kernels.
     """
     count = sums.shape[1]
     turn = 0
@@ -188,7 +192,9 @@ def repulsion_apart(
     """Add the part of the repulsion between different classes that belongs to `task`, in any dimension.
 
     `task` is a number from 0 to `tasks` - 1, and the tasks share the pairs as in `share_of_repulsion`.
-    `label` (P,) holds the classes, and the argument `repel_apart` is the address of this kernel.
+    The forces on the pair sums `sums` (dim, P), of the classes `label` (P,), are added to `out` (dim, P).
+    `repulsion` is the constant, weight included, and `softening_squared` is ε². The argument `repel_apart` is
+    the address of this kernel.
     """
     count = label.size
     turn = 0

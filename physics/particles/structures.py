@@ -138,8 +138,8 @@ def grid_imperfections(
     Raises
     ------
     InputError
-        If `E` is not as described, `modulus` is below 2, `group` is not a commutative group of this order, a
-        modulus and a group are given, or `pairs` is empty, repeats a pair or names a missing token.
+        If `E` is not as described, `modulus` is below 2, `group` is not a commutative group of this order, or
+        a modulus and a group are given. Also if `pairs` is empty, repeats a pair or names a missing token.
 
     Notes
     -----

@@ -82,8 +82,8 @@ class ParticleSystem(Value):
     Raises
     ------
     InputError
-        If a value is out of its range, `tokens` is not the order of the group, a modulus and a group are
-        given, a pair is repeated or names a missing token, or all classes are equal, or all differ.
+        If a value is out of its range, `tokens` is not the order of the group, or a modulus and a group are
+        given. Also if a pair is repeated or names a missing token, or all classes are equal, or all differ.
 
     Notes
     -----

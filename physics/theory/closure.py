@@ -55,6 +55,14 @@ class Closures:
     groups : ndarray of int32, shape (sets, |D_0|), or None
         Partition of the samples: two samples of a class form an implied parallelogram if and only if their
         numbers are equal. It is None unless it was requested.
+
+    Examples
+    --------
+    >>> import physics
+    >>> theory = physics.EffectiveTheory(4, pairs=[[0, 2], [1, 1], [0, 3], [1, 2]])
+    >>> found = physics.closures(theory, theory.mask[None])
+    >>> found.implied.tolist(), found.quality.tolist(), found.complete.tolist()
+    ([3], [1.0], [True])
     """
 
     kind: str

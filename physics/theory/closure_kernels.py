@@ -195,10 +195,12 @@ def closures(
 ) -> None:
     """Find what each training set of `masks` (sets, samples) implies: its closure.
 
-    The results are `nullity` n_0 (sets,), the number `implied` of parallelograms (sets,), and the `augmented`
-    training sets (sets, samples). Unless `groups` (sets, samples) has no row, two samples of a class get the
-    same number there if their sums agree in every solution. The other arguments are as in `nullities`. The
-    caller ensures that the product of the `primes` exceeds every minor that decides a rank.
+    `samples` (samples, 2) are pairs of tokens, `members` their numbers sorted by class, and ``starts[c]`` is
+    where class c begins among them. `floor` is a lower bound of the nullities. The results are `nullity` n_0
+    (sets,), the number `implied` of parallelograms (sets,), and the `augmented` training sets (sets,
+    samples). Unless `groups` (sets, samples) has no row, two samples of a class get the same number there if
+    their sums agree in every solution. The caller ensures that the product of the `primes` exceeds every
+    minor that decides a rank.
     """
     count = masks.shape[1]
     tokens = 0

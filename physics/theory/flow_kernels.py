@@ -50,10 +50,11 @@ def _descend(x: Float, samples: Int, starts: Int, scale: float, g: Float) -> flo
 def loss_and_gradient(
     first: int, last: int, x: Float, samples: Int, starts: Int, scale: float, loss: Float, g: Float
 ) -> None:
-    """Write ℓ_0 (rows,) and its gradient `g` (rows, tokens) of the embeddings `x` (rows, tokens).
+    """Write ℓ_0 and its gradient for the rows from `first` to before `last` of `x` (rows, tokens).
 
-    Each row is one axis of one run. `samples` (n, 2) are the training samples sorted by class, class c begins
-    at ``starts[c]``, and `scale` is 1/|P_0(D)|.
+    The results are written to `loss` (rows,) and `g` (rows, tokens). Each row is one axis of one run.
+    `samples` (n, 2) are the training samples sorted by class, class c begins at ``starts[c]``, and `scale` is
+    1/|P_0(D)|.
     """
     for row in range(first, last):
         loss[row] = _descend(x[row], samples, starts, scale, g[row])
@@ -70,12 +71,13 @@ def quadratic_forms(
     Q: Float,
     count: NDArray[np.int64],
 ) -> None:
-    """Write the matrices Q |P_0(D)| (sets, tokens, tokens) and the numbers |P_0(D)| (sets,) of training sets.
+    """Write Q |P_0(D)| to the matrices `Q` (sets, tokens, tokens), and |P_0(D)| to `count` (sets,).
 
-    Q is the matrix of the loss, ℓ_0 = tr(Eᵀ Q E). `masks` (sets, samples) mark the training sets, `members`
-    are the numbers of the `samples` (samples, 2) sorted by class, and ``starts[c]`` is where class c begins
-    among them. The entries of the result are whole numbers: with v_a = e_i + e_j for sample a, a class of m
-    samples adds m Σ_a v_a v_aᵀ - u uᵀ, where u = Σ_a v_a.
+    P_0(D) are the parallelograms that a training set permits, and Q is the matrix of the loss, ℓ_0 = tr(Eᵀ Q
+    E). `masks` (sets, samples) mark the training sets, `members` are the numbers of the `samples` (samples,
+    2) sorted by class, and ``starts[c]`` is where class c begins among them. The entries of the result are
+    whole numbers: with v_a = e_i + e_j for sample a, a class of m samples adds m Σ_a v_a v_aᵀ - u uᵀ, where u
+    = Σ_a v_a.
     """
     tokens = Q.shape[1]
     for s in range(first, last):

@@ -228,6 +228,7 @@ class LinearNetwork(Value):
         Returns
         -------
         ndarray of float64, shape (...)
+            Loss of each state, with the weight decay.
 
         Raises
         ------
@@ -253,6 +254,7 @@ class LinearNetwork(Value):
         Returns
         -------
         ndarray of float64, shape (..., tokens, dim)
+            Derivatives, in the layout of `pack`.
 
         Raises
         ------
@@ -280,6 +282,7 @@ class LinearNetwork(Value):
         Returns
         -------
         ndarray of float64, shape (...)
+            Energy of each state, in the unit of the loss.
 
         Raises
         ------

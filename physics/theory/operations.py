@@ -215,6 +215,7 @@ def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: 
     Returns
     -------
     int
+        Number of tokens, at least `minimum` if it was given.
 
     Raises
     ------
@@ -240,11 +241,12 @@ def operation_of(theory: Any) -> Operation:
     Returns
     -------
     Operation
+        The operation itself, without a training set.
 
     Raises
     ------
     InputError
-        If `theory` is neither.
+        If `theory` has no operation.
     """
     found = theory if isinstance(theory, Operation) else getattr(theory, "operation", None)
     if not isinstance(found, Operation):
@@ -267,6 +269,7 @@ def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Op
     Returns
     -------
     Operation
+        Addition modulo a number, or multiplication in the group.
 
     Raises
     ------

@@ -151,7 +151,7 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
     """Mark the samples that a network can answer: training samples, and those that follow by a parallelogram.
 
     A sample (i, j) follows from a training sample (m, n) of the same class if E_i + E_j = E_m + E_n up to a
-    tolerance, since both then give the decoder the same input (Eq. 12).
+    tolerance. Both samples then give the decoder the same input (Eq. 12).
 
     Parameters
     ----------

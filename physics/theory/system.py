@@ -53,8 +53,8 @@ class EffectiveTheory(Value):
     Raises
     ------
     InputError
-        If a value is out of its range, a pair is repeated or names a symbol that does not exist, `group` is
-        not a group, `tokens` is not its order, or a modulus and a group are given.
+        If a value is out of its range, or a pair is repeated or names a symbol that does not exist. Also if
+        `group` is not a group, `tokens` is not its order, or a modulus and a group are given.
 
     Notes
     -----

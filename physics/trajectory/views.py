@@ -140,9 +140,10 @@ def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Return whether two trajectories have equal frames, observables, initial arrays and parameters.
+    """Return whether the trajectories `first` and `second` have equal frames, observables and parameters.
 
-    Types must agree too, and NaN equals NaN. Versions of the code that made them do not count.
+    Their initial arrays (`Trajectory.start`) must be equal too. Types must agree too, and NaN equals NaN.
+    Versions of the code that made them do not count.
     """
     return (
         first._shape == second._shape
@@ -193,7 +194,10 @@ def headline(trajectory: Any) -> str:
 
 
 def observables(trajectory: Any) -> list[tuple[str, str]]:
-    """Return (name, text) for each observable; the text is its shape, type and any steps of its own."""
+    """Return (name, text) for each observable of a trajectory.
+
+    The text is its shape and type, and the range of its steps if these differ from those of the frames.
+    """
     found = []
     for name, (dtype, shape) in trajectory._kinds().items():
         steps = trajectory.clock(name)[0]

@@ -194,7 +194,7 @@ class FileRecorder:
         self._call("flush")
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions (runs, tokens, dim) of a frame that a resumed run had kept."""
+        """Return a copy of the positions (runs, tokens, dim) of frame `index` of a run that is resumed."""
         assert self._found is not None
         return self._found.frame(index)
 
