@@ -86,7 +86,8 @@ def phases(
     from analysis.phases.diagram import Refinement
     from analysis.plots.phases import show_phases
     from analysis.plots.style import style
-    from grokphys.phases import axis, phase_diagram_of_networks, summary, write_diagrams
+    from grokphys.phases import axis, phase_diagram_of_networks
+    from grokphys.report.phases import summary, write_diagrams
 
     model = model_name(model)
     network, settings = _settings(model, options)

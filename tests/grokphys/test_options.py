@@ -110,8 +110,8 @@ def test_every_help_says_what_the_default_is(table):
 
 
 UNITS = re.compile(
-    r"\b(number|steps?|from 0 to 1|at most 1|probability|factor|width|rate|length|seed|constant|pixels|per|second|bins|"
-    r"part|signal|address|port|accuracy|dimensions?|decay|modulus|times|error|rank|weight|pull|push|tolerance|norm|"
+    r"\b(number|steps?|from 0 to 1|at most 1|probability|factor|width|rate|length|seed|constant|pixels|per|"
+    r"second|bins|part|signal|address|port|accuracy|dimensions?|decay|modulus|times|error|rank|weight|pull|push|tolerance|norm|"
     r"that varies)\b",
     re.IGNORECASE,
 )
