@@ -138,9 +138,7 @@ class Training:
         return found
 
     def _ensemble(self, settings: Sequence[Mapping[str, float]], first: int) -> NDArray[np.float64]:
-        """Train networks that differ only in rates and scales; return their steps (runs, 2) to both
-        thresholds.
-        """
+        """Train networks that differ only in rates and scales; return their steps (runs, 2) to thresholds."""
         own = {name: [setting[name] for setting in settings] for name in settings[0] if name in PER_MEMBER}
         common = {name: value for name, value in settings[0].items() if name not in own}
         model = _changed(self.model, common)
