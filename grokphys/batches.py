@@ -25,11 +25,12 @@ def read_each(
     Parameters
     ----------
     patterns : sequence of str
-        Names of files, examples and patterns; see `resolve`.
+        Names of files, examples and glob patterns; see `grokphys.files.resolve`.
     read : callable
-        Function of a trajectory that returns what is needed of it.
+        Function of a `Trajectory` that returns what the caller needs from it. If it raises a ValueError or an
+        OSError, the file counts as one that cannot be read.
     failed : list of Path
-        Files that cannot be read are added to it.
+        List to which the files that cannot be read are added.
 
     Yields
     ------
@@ -38,8 +39,10 @@ def read_each(
 
     Raises
     ------
-    InputError, FileNotFoundError
-        If a pattern matches no file, or a file does not exist.
+    InputError
+        If a pattern matches no file, an example does not exist, or no pattern is given.
+    FileNotFoundError
+        If a file does not exist.
     """
     for path in progress(resolve(patterns), "read", "file"):
         try:

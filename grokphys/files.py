@@ -13,19 +13,49 @@ EXAMPLE = "example:"
 
 
 def natural_order(path: Path) -> list[str | int]:
-    """Return a sort key under which ``step_9`` comes before ``step_10``."""
+    """Return a sort key by which the numbers in paths are compared as numbers.
+
+    With it ``step_9`` comes before ``step_10``, which the order of characters would reverse.
+
+    Parameters
+    ----------
+    path : Path
+        Path to sort.
+
+    Returns
+    -------
+    list of str and int
+        Parts of the path: text and whole numbers in turn, beginning with text.
+    """
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def named(name: str) -> Path:
-    """Return the path that a name denotes: the name itself, or an example such as ``example:ding``."""
+    """Return the path that a name denotes.
+
+    Parameters
+    ----------
+    name : str
+        Name of a file, or ``example:NAME`` for a trajectory that comes with the package. A file of that name,
+        if there is one, takes precedence over the example.
+
+    Returns
+    -------
+    Path
+        The path, which need not exist.
+
+    Raises
+    ------
+    InputError
+        If there is no example of this name.
+    """
     if name.startswith(EXAMPLE) and not Path(name).exists():
         return example_path(name.removeprefix(EXAMPLE))
     return Path(name)
 
 
 def resolve(patterns: Sequence[str]) -> list[Path]:
-    """Return the files that names, examples and patterns stand for, in natural order, each once.
+    """Return the files that names, examples and patterns stand for, each once.
 
     Parameters
     ----------
@@ -35,6 +65,7 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     Returns
     -------
     list of Path
+        Files in the order of `patterns`; those of one pattern in the order of `natural_order`.
 
     Raises
     ------
@@ -62,5 +93,12 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
 
 
 def embedded_trajectory() -> Path:
-    """Return the path of the trained network that comes with the package, ``physics.example("ding")``."""
+    """Return the path of the trained network that comes with the package.
+
+    Returns
+    -------
+    Path
+        HDF5 file of one embedding MLP of 59 tokens that learns addition, as ``physics.example("ding")`` opens
+        it.
+    """
     return example_path("ding")

@@ -125,7 +125,7 @@ class _Array:
 
     @classmethod
     def begin(cls, start: Callable[[], Any], size: int) -> "_Array":
-        """Read the header of an array; `start` opens its file, which can hold `size` bytes at most."""
+        """Read the header of an array whose file `start` opens and which has at most `size` bytes."""
         with start() as file:
             first = np.lib.format.read_magic(file) == (1, 0)
             read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
@@ -133,7 +133,10 @@ class _Array:
             return cls(start, shape, kind, size - file.tell())
 
     def read(self, where: str) -> NDArray[Any]:
-        """Read the numbers, or raise a `FileFormatError` if the file holds fewer than the header states."""
+        """Return the numbers of the array, or raise a `FileFormatError` that begins with the name `where`.
+
+        It refuses Python objects, and a header that states more numbers than the file holds.
+        """
         if self.kind.hasobject:
             raise FileFormatError(
                 f"{where} holds Python objects, and reading these could run code; store it as numbers"
@@ -145,7 +148,7 @@ class _Array:
 
 
 def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> Found:
-    """Read a NumPy file; of an archive, only the requested array and its steps are read."""
+    """Read the positions and the steps of a NumPy file; other arrays of an archive are not read."""
     with contextlib.ExitStack() as opened, _reading(source, ".npy or .npz file"):
         size = source.stat().st_size
         parts: dict[str, tuple[Callable[[], Any], int]] = {source.stem: (partial(source.open, "rb"), size)}
@@ -236,7 +239,7 @@ def _step(path: Path) -> int | None:
 
 
 def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -> tuple[str, NDArray[Any]]:
-    """Read the parameter `key` of a checkpoint, or its only embedding; return its name and its values."""
+    """Return the name and the values of the parameter `key` of a checkpoint, or of its only embedding."""
     import torch  # importing takes a second, and only checkpoints need it
 
     state = _safetensors(path) if path.suffix == ".safetensors" else _state_dict(path)
@@ -313,7 +316,7 @@ def _safetensors(path: Path) -> Mapping[Any, Any]:
 
 @contextlib.contextmanager
 def _reading(path: Path, what: str) -> Iterator[None]:
-    """Turn any error that the libraries raise for a file in another format into a sentence."""
+    """Raise any error of a library in this block as a `FileFormatError` that says `path` is not a `what`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -341,7 +344,7 @@ def _check_shape(where: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> N
 def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Return numbers as `dtype`, or refuse numbers that are not finite or too large for it.
 
-    `where` names the array in messages.
+    The messages begin with `where`, which names the array.
     """
     bad = values.size - int(np.count_nonzero(np.isfinite(values)))
     if bad:
@@ -383,7 +386,7 @@ def _only(
     none: str,
     where: Path | None = None,
 ) -> str:
-    """Return the requested name, or the only one among `shapes`; refuse any other number of them."""
+    """Return the name `wanted`, or the only one of `shapes` if none is wanted; refuse any other case."""
     listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if wanted is not None:
         if wanted not in shapes:

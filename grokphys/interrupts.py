@@ -11,14 +11,23 @@ AGAIN_AFTER = 0.05  # seconds
 
 
 class Terminated(KeyboardInterrupt):
-    """An exception that SIGTERM raises while a command runs, so that it ends as cleanly as after Ctrl-C."""
+    """An exception that SIGTERM raises while a command runs, so that the command cleans up as after Ctrl-C.
+
+    It is a `KeyboardInterrupt`, so that code which handles Ctrl-C handles SIGTERM as well.
+    """
 
 
 @contextlib.contextmanager
 def terminates() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated` in the main thread, unless other code already handles it.
+    """Let SIGTERM raise `Terminated` in the main thread while a block of code runs.
 
-    It does nothing in another thread, because only the main thread can set a handler.
+    The context manager does nothing if other code already handles the signal, or in another thread, because
+    only the main thread can set a handler.
+
+    Raises
+    ------
+    Terminated
+        If the signal arrives within the block.
     """
 
     def end(*_: Any) -> None:
@@ -37,10 +46,10 @@ def terminates() -> Iterator[None]:
 
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
-    """Interrupt the main thread again if Python has lost the interrupt.
+    """Interrupt the main thread again if Python has lost an interrupt while a block of code runs.
 
-    A signal may arrive while a destructor or a callback from C runs (of which there are thousands while Numba
-    compiles). Python reports such an exception as unraisable and continues, so that Ctrl-C would have no
+    A signal may arrive while a destructor or a callback from C runs, and Numba makes thousands of these while
+    it compiles. Python reports an exception in them as unraisable and continues, so that Ctrl-C would have no
     effect.
     """
     before = sys.unraisablehook

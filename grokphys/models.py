@@ -96,7 +96,18 @@ GROUPS = {
 
 
 def kebab(name: str) -> str:
-    """Return the name of a class as the command line spells it: EmbeddingMLP becomes embedding-mlp."""
+    """Return the name of a class as the command line spells it.
+
+    Parameters
+    ----------
+    name : str
+        Name of a class, such as EmbeddingMLP.
+
+    Returns
+    -------
+    str
+        Name in lowercase with hyphens, such as embedding-mlp.
+    """
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
@@ -106,7 +117,8 @@ def model_name(word: str) -> str:
     Parameters
     ----------
     word : str
-        Name of its class, such as EmbeddingMLP, or in lowercase with hyphens.
+        Name of its class, such as EmbeddingMLP; that name in lowercase with hyphens; or one of the
+        `OLD_NAMES`.
 
     Returns
     -------
@@ -134,13 +146,15 @@ def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
     Parameters
     ----------
     model : str
-        Name of the model.
+        Name of the model, as `model_name` accepts it.
     frozen : bool, default False
         Whether the embedding is frozen. It then has no learning rate and no weight decay.
 
     Returns
     -------
     dict of str to float or int
+        Learning rates, weight decays, and number of steps; and for some models the fraction of examples to
+        train on.
 
     Raises
     ------
@@ -157,13 +171,15 @@ def build(name: str, options: dict[str, Any]) -> Any:
     Parameters
     ----------
     name : str
-        Name of the model.
-    options : dict
-        Its fields as on the command line: a group is given by its short name, and widths as a tuple.
+        Name of the model, as `model_name` accepts it.
+    options : dict of str to object
+        Fields of the model as on the command line: a group is given by its short name, and the widths of
+        hidden layers as a tuple.
 
     Returns
     -------
     Model
+        A model of `nets`, such as `nets.EmbeddingMLP`.
 
     Raises
     ------
@@ -189,7 +205,18 @@ def build(name: str, options: dict[str, Any]) -> Any:
 
 
 def named_group(name: str) -> groups.FiniteGroup:
-    """Return the finite group with a short name such as Z5, S3, A4, D4 or Q8.
+    """Return the finite group with a short name.
+
+    Parameters
+    ----------
+    name : str
+        Z, S, A or D with a number n, or Q8: Z5 is cyclic of order 5, S3 symmetric and A4 alternating on so
+        many symbols, D4 the symmetries of a square, and Q8 the quaternions.
+
+    Returns
+    -------
+    physics.FiniteGroup
+        The group.
 
     Raises
     ------
@@ -207,6 +234,18 @@ def named_group(name: str) -> groups.FiniteGroup:
 
 def named_value(text: str) -> tuple[str, float]:
     """Return the name and the number of an option of the form NAME=VALUE.
+
+    Parameters
+    ----------
+    text : str
+        Word of the command line, such as ``train_accuracy=0.9``.
+
+    Returns
+    -------
+    str
+        The name.
+    float
+        The number.
 
     Raises
     ------

@@ -18,7 +18,10 @@ Built = TypeVar("Built")
 
 
 class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as an error of ours
-    """An exception for a value from the command line that the constructor of an object refuses."""
+    """An exception for a value of the command line that the constructor of an object refuses.
+
+    Its message is the sentence of the `InputError` that the constructor has raised.
+    """
 
 
 def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -> Callable[..., Built]:
@@ -30,13 +33,14 @@ def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -
     ----------
     kind : callable
         Class or function that makes the object.
-    said : mapping, optional
-        Metadata of tyro for some arguments, which take precedence over the docstring.
+    said : mapping of str to object, optional
+        Metadata of tyro (`tyro.conf.arg`) by the names of arguments. It takes precedence over the docstring.
 
     Returns
     -------
     callable
-        Function with the same arguments, which raises a `ValueNotAllowed` instead of an `InputError`.
+        Function with the same arguments, which raises a `ValueNotAllowed` where `kind` raises an
+        `InputError`.
     """
 
     @wraps(kind)
@@ -58,9 +62,20 @@ def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -
 
 
 def unwrapped(documentation: str) -> str:
-    """Return a docstring with each paragraph and each argument on one line, because tyro keeps breaks.
+    """Return a docstring with each paragraph and each argument on one line.
 
-    Examples keep their lines. The parser breaks the text to the width of the terminal.
+    The parser breaks the text to the width of the terminal, but would keep the line breaks of the source.
+    Examples keep their lines.
+
+    Parameters
+    ----------
+    documentation : str
+        Docstring in the style of NumPy or of Google.
+
+    Returns
+    -------
+    str
+        The text without indentation of its first level.
     """
     numpy = "\nParameters\n" in (text := inspect.cleandoc(documentation))
     least = 4 if numpy else 8
@@ -76,7 +91,22 @@ def unwrapped(documentation: str) -> str:
 
 
 def given_otherwise(default: str, metavar: str, text: str | None = None) -> Any:
-    """Return metadata of an option: its default in words, the placeholder of its value, and its help."""
+    """Return metadata of an option whose default the help states in words.
+
+    Parameters
+    ----------
+    default : str
+        The default in words, such as "the number of tokens".
+    metavar : str
+        Placeholder of the value in the help, such as "INT".
+    text : str, optional
+        Help of the option; by default that of the docstring.
+
+    Returns
+    -------
+    object
+        Metadata for `typing.Annotated`, as `tyro.conf.arg` makes it.
+    """
     return tyro.conf.arg(metavar=metavar, help=text, help_behavior_hint=f"(default: {default})")
 
 
@@ -98,14 +128,40 @@ Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...", help_behavi
 
 
 def check_names(names: Sequence[str], known: Collection[str], budget: str) -> None:
-    """Raise an `InputError` if one of the `names` is not `known`, or a budget does not exist."""
+    """Refuse names that are not known, and a budget that does not exist.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names from the command line.
+    known : collection of str
+        Names that are allowed.
+    budget : str
+        Budget from the command line, which must be "quick", "default" or "paper".
+
+    Raises
+    ------
+    InputError
+        If a name is not known, or there is no such budget.
+    """
     for name in names:
         choice("names", name, tuple(known))
     choice("budget", budget, get_args(Budget))
 
 
 def refuse_special(out: Path | None) -> None:
-    """Raise an `OutputError` if an output file exists and is not a regular file, but a device for example."""
+    """Refuse an output file that exists and is not a regular file, such as a device.
+
+    Parameters
+    ----------
+    out : Path or None
+        File to write; None is allowed.
+
+    Raises
+    ------
+    OutputError
+        If the file exists and is not regular.
+    """
     if out is not None and out.exists() and not out.is_file():
         raise OutputError(f"cannot write {out}: it exists and is not a regular file")
 
@@ -118,17 +174,17 @@ def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
     Parameters
     ----------
     trajectory : Trajectory
-        Trajectory whose parameters tell the operation.
+        Trajectory whose parameters state the operation.
     final : array_like, shape (runs, tokens, dim)
         Final embeddings.
 
     Returns
     -------
     Structures or None
-        None where classes of pair sums have no meaning: if the model has none, or its operation does not
-        commute.
+        Circles and grid imperfections of each run; None where classes of pair sums have no meaning, because
+        the model has none or its operation does not commute.
     str
-        The line, which is then empty.
+        A line of text about the structures, which is empty if these are None.
     """
     from analysis.circles.structures import UNPAIRED, class_names, recorded_operation, structures_by
     from physics.theory.operations import Operation
@@ -145,18 +201,20 @@ def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
 
 
 def structure_line(found: Any, classes: str) -> str:
-    """Return circles and grid imperfections of an ensemble in one line.
+    """Return the circles and the grid imperfections of an ensemble in one line of text.
 
     Parameters
     ----------
     found : Structures
         Structures of the runs.
     classes : str
-        Words for the classes of pairs, by which imperfections are counted.
+        Words for the classes of pairs, such as "classes i + j mod 17", by which imperfections are counted.
 
     Returns
     -------
     str
+        Number and percentage of circles, and unless all runs are circles, the mean number of grid
+        imperfections of the others; both with 95 % intervals.
     """
     circles = int(found.circle.sum())
     text = f"{circles} of {len(found.circle)} runs are circles ({found.circles.format(1, 100)} %)"
@@ -173,7 +231,7 @@ def summarise(trajectory: Trajectory, out: Path | None) -> int:
     trajectory : Trajectory
         The ensemble.
     out : Path or None
-        File in which it is stored, which is named.
+        File in which the ensemble is stored, which the output names; None if it is not stored.
 
     Returns
     -------
@@ -212,7 +270,18 @@ LONGEST_NAME = 200
 
 
 def sentence(error: Exception) -> str:
-    """Return the message of an error on one line, without the error number of the system."""
+    """Return the message of an error on one line, without the error number of the system.
+
+    Parameters
+    ----------
+    error : Exception
+        The error. Of an `OSError` the reason and the first 200 characters of the file name are told.
+
+    Returns
+    -------
+    str
+        The message, in which each line break is replaced by a space, because a file name may hold one.
+    """
     return " ".join(_said(error).split("\n"))  # a name may hold a line break
 
 

@@ -23,13 +23,13 @@ FigureFormat = Literal["png", "svg", "pdf"]
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as CSV, with columns in the order in which they first occur, and return the path.
+    """Write rows as CSV, with columns in the order in which they first occur.
 
     Parameters
     ----------
     path : Path
         File to write, which is replaced.
-    rows : sequence of mapping
+    rows : sequence of mapping of str to object
         Values by the name of the column; a missing one is an empty cell.
 
     Returns
@@ -51,16 +51,16 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as CSV or Parquet, by the ending of the name, and return the path.
+    """Write rows as CSV or Parquet, by the ending of the name.
 
-    Call `refuse_table` before the work, so that a wrong name is refused at once.
+    Call `refuse_table` before a long computation, so that a wrong name is refused at once.
 
     Parameters
     ----------
     path : Path
-        File to write, which is replaced.
-    rows : sequence of mapping
-        Values by the name of the column.
+        File to write, which is replaced: NAME.csv or NAME.parquet.
+    rows : sequence of mapping of str to object
+        Values by the name of the column; a missing one is an empty cell.
 
     Returns
     -------
@@ -111,7 +111,25 @@ def refuse_table(path: Path, overwrite: bool) -> None:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write text to a file, ended by a line feed, in one atomic step, and return the path."""
+    """Write text to a file in one atomic step, so that no reader finds half of it.
+
+    Parameters
+    ----------
+    path : Path
+        File to write, which is replaced.
+    text : str
+        The text. In the file it ends in exactly one line feed.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
     return write_bytes(path, (text.rstrip("\n") + "\n").encode())
 
 
@@ -121,13 +139,14 @@ def json_text(content: Any, *, indent: int | None = 1) -> str:
     Parameters
     ----------
     content : object
-        Numbers, text, arrays, and lists and mappings of them.
+        Numbers, text, truth values, None, paths and arrays, or lists and mappings of them.
     indent : int or None, default 1
         Number of spaces for each level; None writes one line.
 
     Returns
     -------
     str
+        The text, in which letters outside ASCII stay as they are.
     """
     return json.dumps(_finite(plain(content)), indent=indent, ensure_ascii=False, allow_nan=False)
 
@@ -141,7 +160,25 @@ def _finite(value: Any) -> Any:
 
 
 def write_json(path: Path, content: Any) -> Path:
-    """Write content as JSON in one atomic step, and return the path; `json_text` says what it may be."""
+    """Write content as indented JSON in one atomic step.
+
+    Parameters
+    ----------
+    path : Path
+        File to write, which is replaced.
+    content : object
+        Content that `json_text` accepts. NaN and the infinities become null.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
     return write_text(path, json_text(content))
 
 
@@ -173,7 +210,25 @@ def save_figure(figure: "Figure", path: Path, *, dpi: float | None = None) -> Pa
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
-    """Write a file in one atomic step, and return the path; raise an `OutputError` if it is impossible."""
+    """Write a file in one atomic step, so that no reader finds half of it.
+
+    Parameters
+    ----------
+    path : Path
+        File to write, which is replaced.
+    content : bytes
+        The content.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
     replace_as_a_whole(path, lambda file: file.write(content))
     return path
 
@@ -206,7 +261,18 @@ def make_directory(*paths: Path) -> None:
 
 @contextlib.contextmanager
 def directory_to_fill(path: Path) -> Iterator[None]:
-    """Create a directory for a block of code, and remove it if the block fails without writing to it."""
+    """Create a directory for a block of code, and remove it if the block fails without writing to it.
+
+    Parameters
+    ----------
+    path : Path
+        The directory, which may exist. Parents that do not exist are created, and removed in the same case.
+
+    Raises
+    ------
+    OutputError
+        If the directory cannot be created.
+    """
     made = [one for one in (path, *path.parents) if not one.exists()]
     make_directory(path)
     try:
@@ -226,15 +292,15 @@ def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> No
     path : Path
         File to write.
     overwrite : bool
-        Whether to replace a file that exists. What is not a regular file, such as a device, is never
-        replaced.
+        Whether a regular file that exists may be replaced. Anything else that exists, such as a device, may
+        not.
     parents : bool, default False
         Whether directories that do not exist will be made.
 
     Raises
     ------
     OutputError
-        If the file exists, or its directory does not exist or cannot be written to.
+        If the file exists and may not be replaced, or its directory does not exist or cannot be written to.
     """
     if path.exists() and not path.is_file():
         raise OutputError(f"cannot write {path}: it exists and is not a regular file")

@@ -82,11 +82,11 @@ def parsed(
     words : sequence of str
         Words of the command line, without the name of the program.
     commands : mapping of str to callable
-        The commands by name.
+        The commands by name. Each is a function whose signature is its options.
     description : str
         Text at the head of the help of all commands.
     warn : callable
-        Function that receives a warning for each option with a former name.
+        Function that receives a sentence for each option with a former name.
 
     Returns
     -------
@@ -96,9 +96,9 @@ def parsed(
     Raises
     ------
     InputError
-        If the command line is invalid.
+        If there is no such command, or an option or its value is not understood.
     SystemExit
-        If it asks for help, after printing it.
+        If the command line asks for help, which has then been printed.
     """
     words = _today(_refuse_empty(words), warn)
     shown, said, named = _Shown(sys.stdout), io.StringIO(), "grokphys"
@@ -127,7 +127,11 @@ def parsed(
 
 
 class _Shown(io.StringIO):
-    """A help text before it is folded, in the characters and colors that its destination can show."""
+    """A text stream that keeps a help text until it is folded.
+
+    It claims the encoding of the stream `destination` and whether that is a terminal, so that the parser
+    chooses characters and colors which the terminal can show.
+    """
 
     encoding: str = ""
 
@@ -142,7 +146,8 @@ class _Shown(io.StringIO):
 def folded(text: str, width: int) -> str:
     """Return a help text with long lines outside its boxes broken between words, which tyro does not do.
 
-    An example that takes several lines can still be copied: all but the last of them end in a backslash.
+    An example that takes several lines can still be copied, because each of them except the last ends in a
+    backslash.
 
     Parameters
     ----------
@@ -154,6 +159,7 @@ def folded(text: str, width: int) -> str:
     Returns
     -------
     str
+        The text, whose lines have at most `width` characters where spaces allow it.
     """
     lines = []
     for line in re.sub(r"\n{3,}", "\n\n", text.rstrip()).splitlines():
@@ -172,12 +178,14 @@ def folded(text: str, width: int) -> str:
 
 
 class Commands(MutableMapping[str, Command]):
-    """The commands by their names. Each is imported on first use, because some import PyTorch or Numba.
+    """The commands by their names, as a mutable mapping that imports each command on its first use.
+
+    Some commands import PyTorch or Numba, for which the others would have to wait.
 
     Parameters
     ----------
     homes : mapping of str to str
-        Location of each command, as ``"module:function"``.
+        Location of each command by its name, as ``"module:function"``.
     """
 
     def __init__(self, homes: Mapping[str, str]) -> None:
@@ -203,7 +211,19 @@ class Commands(MutableMapping[str, Command]):
         return len(self._known)
 
     def documentation(self, name: str) -> str | None:
-        """Return the docstring of a command, from its source if it is not imported yet."""
+        """Return the docstring of a command without importing its module.
+
+        Parameters
+        ----------
+        name : str
+            Name of the command.
+
+        Returns
+        -------
+        str or None
+            The docstring, read from the source of the module unless that is already imported; None if the
+            command has none.
+        """
         found = self._known[name]
         if isinstance(found, str):
             module, _, function = found.partition(":")

@@ -15,9 +15,8 @@ from analysis.phases.axes import Axis
 from analysis.phases.cells import Point
 from analysis.phases.classification import DELAY
 from analysis.phases.diagram import PhaseDiagram, Refinement, phase_diagram
-from analysis.stats.intervals import Interval
 from grokphys.models import PER_MEMBER
-from grokphys.output import directory_to_fill, write_csv
+from grokphys.output import directory_to_fill
 from grokphys.papers.fingerprint import fingerprint
 from nets.provenance import RATES
 from physics.checks import number, whole_number
@@ -94,17 +93,35 @@ class Training:
                 raise InputError(f"{name} must be greater than 0 and at most 1, got {value:g}")
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
-        """Map the phases of the plane; `refinement` says where and how often networks are added."""
+        """Map the phases of the plane.
+
+        Parameters
+        ----------
+        refinement : analysis.Refinement, optional
+            Number of networks in a cell, levels of finer cells, and largest number of networks.
+
+        Returns
+        -------
+        analysis.PhaseDiagram
+            Diagram with its cells and their runs.
+        """
         return phase_diagram(self.x, self.y, self, refinement, delay=self.delay)
 
     def __call__(self, points: Sequence[Point], first: int) -> NDArray[np.float64]:
-        """Train a network at each point of the plane, the first of which has the number `first`.
+        """Train one network at each point of the plane.
+
+        Parameters
+        ----------
+        points : sequence of pair of float
+            Values of the hyperparameters on the horizontal and the vertical axis.
+        first : int
+            Number of the first network; the others follow.
 
         Returns
         -------
         ndarray of float64, shape (points, 3)
-            Number of each network, and its steps to the training and to the validation threshold, NaN if
-            never.
+            Number of each network, and the steps at which it reached the training and the validation
+            threshold; NaN if it never did.
         """
         settings = [{self.x.name: x, self.y.name: y} for x, y in points]
         keys = [
@@ -173,6 +190,18 @@ def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
 def is_whole(model: Any, name: str) -> bool:
     """Return whether a hyperparameter, such as `batch_size` or `dim`, takes whole numbers only.
 
+    Parameters
+    ----------
+    model : Model
+        A model of `nets`.
+    name : str
+        Name of an argument of `nets.train` in `SETTINGS`, or of a field of the model.
+
+    Returns
+    -------
+    bool
+        True for `batch_size`, for a field whose value is an int, and for the width "hidden".
+
     Raises
     ------
     InputError
@@ -205,7 +234,31 @@ def axis(
 ) -> Axis:
     """Return the axis of a hyperparameter, by default logarithmic if it spans a factor of 10.
 
-    The arguments are those of `analysis.Axis`. Whether it takes whole numbers follows from the model.
+    Parameters
+    ----------
+    model : Model
+        A model of `nets`, from whose fields it follows whether the axis takes whole numbers only.
+    name : str
+        Name of the hyperparameter, as for `is_whole`.
+    low, high : float
+        Ends of the range, in the unit of the hyperparameter.
+    cells : int, default 6
+        Number of coarse cells.
+    scale : {"linear", "log"}, optional
+        Scale of the axis. By default it is logarithmic if `low` is greater than 0 and `high` at least 10
+        times as large.
+    label : str, default ""
+        Label in figures; by default the name.
+
+    Returns
+    -------
+    analysis.Axis
+        The axis.
+
+    Raises
+    ------
+    InputError
+        If there is no such hyperparameter, or the range or the number of cells is not allowed.
     """
     if scale is None:
         scale = "log" if 0 < 10 * low <= high else "linear"
@@ -227,7 +280,7 @@ def phase_diagram_of_networks(
     progress: bool = False,
     **options: Any,
 ) -> PhaseDiagram:
-    """Train networks over a plane of two hyperparameters, and map their phases of learning.
+    """Train networks over a plane of two hyperparameters, and map their phases of learning (Liu, Table 1).
 
     The phases are comprehension, grokking, memorization and confusion. Cells where phases meet are divided in
     half, and cells without a clear majority get more networks.
@@ -236,27 +289,30 @@ def phase_diagram_of_networks(
     ----------
     model : Model
         A model of `nets`.
-    x, y : tuple of (name, low, high), or Axis
-        Hyper-parameters on the horizontal and the vertical axis: an argument of `nets.train` (a rate, decay
-        or scale, "batch_size", "train_fraction", "epsilon"), or a number among the fields of the model. An
-        axis that spans a decade is logarithmic unless an `analysis.Axis` says otherwise.
-    cells : tuple of int, default (6, 6)
-        Numbers of coarse cells along x and y, unless these are given by an `Axis`.
+    x, y : tuple of (str, float, float), or Axis
+        Name and range of the hyperparameters on the horizontal and the vertical axis. A name is an argument
+        of `nets.train` (a rate, decay or scale, "batch_size", "train_fraction", "epsilon"), or a number among
+        the fields of the model. An axis that spans a factor of 10 is logarithmic unless an `analysis.Axis`
+        says otherwise.
+    cells : pair of int, default (6, 6)
+        Numbers of coarse cells along x and y; an `Axis` has its own.
     steps : int, default 5000
-        Largest number of steps of a training.
+        Largest number of optimizer steps of a training. A network that has reached both thresholds stops
+        earlier.
     refinement : analysis.Refinement, optional
         Number of networks in a cell, levels of finer cells where phases meet, and limit on all networks.
     delay : float, default 1000
-        Number of steps between fitting and generalizing from which a run counts as grokking.
-    thresholds : mapping, optional
-        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized; 0.9
-        each by default.
+        Number of steps between fitting and generalizing from which a run counts as grokking, at least 0.
+    thresholds : mapping of str to float, optional
+        Values of "train_accuracy" and "validation_accuracy", greater than 0 and at most 1, that count as
+        fitted and as generalized; 0.9 each by default.
     seed : int, default 0
         Network k of the diagram is that of ``nets.train(..., seed=seed, first_run=k, runs=1)``.
     store : path, optional
-        Directory that keeps the networks, so that an interrupted diagram can continue.
+        Directory that keeps the networks, so that an interrupted diagram can continue. By default they are
+        not kept.
     progress : bool, default False
-        Show bars on stderr, if that is a terminal.
+        Whether to show bars on stderr, if that is a terminal.
     **options
         Other arguments of `nets.train`, for all networks.
 
@@ -269,10 +325,12 @@ def phase_diagram_of_networks(
     ------
     InputError
         If an argument is out of its range, or there is no such hyperparameter.
+    OutputError
+        If a network cannot be written to `store`.
 
     References
     ----------
-    Liu et al. 2022, Table 1 and Fig. 6.
+    Liu et al. 2022, *Towards Understanding Grokking: An Effective Theory*, Table 1 and Fig. 6.
 
     Examples
     --------
@@ -308,81 +366,3 @@ def phase_diagram_of_networks(
         progress,
     )
     return training.diagram(refinement)
-
-
-# -- output -------------------------------------------------------------------------------------
-
-
-def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -> list[Path]:
-    """Write cells, runs and shares of the phases of diagrams as CSV files.
-
-    Parameters
-    ----------
-    out : Path
-        Directory to write to.
-    name : str
-        First part of the names of the files.
-    diagrams : mapping of str to PhaseDiagram
-        Diagrams by title, which is a column of the tables if there are several.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
-    tables: dict[str, list[dict[str, Any]]] = {"": [], "-runs": [], "-shares": []}
-    for title, diagram in diagrams.items():
-        first = {"diagram": title} if len(diagrams) > 1 else {}
-        tables[""] += [first | row for row in diagram.rows()]
-        tables["-runs"] += [first | _said(row) for row in diagram.run_rows()]
-        tables["-shares"] += [
-            first
-            | {"phase": phase, "share": share.estimate, "share_low": share.low}
-            | {"share_high": share.high, "effective_runs": share.count}
-            for phase, share in diagram.shares().items()
-        ]
-    return [write_csv(out / f"{name}{part}.csv", rows) for part, rows in tables.items()]
-
-
-def _said(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a run for a table, with "never" where steps are NaN."""
-    steps = ("train_steps", "validation_steps")
-    return {**row, **{name: or_never(row[name]) for name in steps}}
-
-
-NEVER = "never"
-
-
-def or_never(steps: float) -> int | str:
-    """Return a number of steps for a table.
-
-    Parameters
-    ----------
-    steps : float
-        Number of steps; NaN for never.
-
-    Returns
-    -------
-    int or str
-        The number, or "never".
-    """
-    return NEVER if np.isnan(steps) else int(steps)
-
-
-def summary(diagram: PhaseDiagram) -> list[str]:
-    """Describe a diagram in sentences: its cells, its runs, and the share of each phase in the plane."""
-    cells = diagram.cells
-    unclear = sum(not diagram.decided(cell) for cell in cells)
-    each = [len(cell.runs) for cell in cells]
-    fine = 2 ** max(cell.level for cell in cells)
-    full = diagram.x.cells * diagram.y.cells * fine**2
-    lines = [
-        f"{len(cells)} cells ({full} of the smallest size would fill the plane), {unclear} undecided; "
-        f"{diagram.runs} networks, {min(each)} to {max(each)} a cell"
-        + ("" if diagram.complete else "; the budget of networks ended the refinement")
-    ]
-    return [*lines, "shares of the plane: " + ", ".join(_share(*item) for item in diagram.shares().items())]
-
-
-def _share(phase: str, share: Interval) -> str:
-    return f"{phase} {share.format(0, 100)} %"

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], what: str, unit: str, total: int | None = None) -> Iterator[Item]:
-    """Yield items under a progress bar; lines that are printed meanwhile appear above it.
+    """Yield items under a progress bar on stderr; lines that are printed meanwhile appear above the bar.
 
     Parameters
     ----------
@@ -20,14 +20,14 @@ def progress(items: Iterable[Item], what: str, unit: str, total: int | None = No
     what : str
         Name of the bar.
     unit : str
-        Name of one item.
+        Name of one item, such as "file".
     total : int, optional
         Number of items, if `items` has no length.
 
     Yields
     ------
     object
-        Each item.
+        Each item. No bar is shown if stderr is not a terminal.
     """
     with _bar(what, unit, len(items) if isinstance(items, Sized) else total) as bar:
         for item in items:

@@ -12,10 +12,10 @@ from grokphys.progress import progress
 def warm() -> int:
     """Compile all kernels now, for container images and the nodes of a cluster.
 
-    Kernels are compiled once for each processor and version, when they are first used, and are kept in the
-    cache of Numba: beside the source files, or in the folder that NUMBA_CACHE_DIR names. This command runs
-    the smallest simulations, trainings and analyses that use them all. It takes about two minutes with an
-    empty cache, and seconds with a full one.
+    Kernels are compiled once for each processor and version, when they are first used. They are kept in the
+    cache of Numba: next to the source files, or in the directory that NUMBA_CACHE_DIR names. This command
+    runs the smallest simulations, trainings and analyses that use them all. It takes about two minutes with
+    an empty cache, and seconds with a full one.
 
     Example: grokphys warm
     """

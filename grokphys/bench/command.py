@@ -16,7 +16,9 @@ def bench(
     *,
     directory: Directory = Path("results/bench"),
     budget: Budget = "default",
-    minutes: Annotated[float | None, given_otherwise("2, 10 or 60 by the budget", "MINUTES")] = None,
+    minutes: Annotated[
+        float | None, given_otherwise("2 if quick, 10 if default, 60 if paper", "MINUTES")
+    ] = None,
     overwrite: Overwrite = False,
 ) -> int:
     """Measure the speed of this package against references that do the same work in the same run.
@@ -31,10 +33,10 @@ def bench(
             simulation), nets (training), ode (laws of motion), start (first calls in new processes) and gpu
             (training and forces on a CUDA device). Without names all run except gpu.
         directory: Directory to write to. It will hold NAME.json for each benchmark.
-        budget: How much to compute. quick takes seconds to minutes, default computes what this package
-            reports, and paper lets the references run at the largest sizes.
-        minutes: Number of minutes that the benchmark gpu may take. It measures as much as it can in that
-            time.
+        budget: How much to compute. quick takes seconds to minutes, default measures what
+            docs/develop/benchmarks.md reports, and paper lets the references run at the largest sizes.
+        minutes: Number of minutes, greater than 0, that the benchmark gpu may take. It measures as much as it
+            can in that time.
         overwrite: Replace files that exist.
     """
     from grokphys.bench.registry import BENCHES

@@ -23,23 +23,25 @@ def analyze(
 ) -> int:
     """Report the final structures of the embeddings in trajectory files.
 
-    The command prints one summary for each file: circles, grid imperfections, surviving frequencies,
-    effective dimension and accuracies. A file that cannot be read is named on stderr and skipped; the exit
-    status is then 1.
+    The command prints one line for each file: how many runs are circles, and the mean number of grid
+    imperfections of the others. If these are not counted, it prints how many frequencies survive. --table
+    writes all results. A file that cannot be read is named on stderr and skipped; the exit status is then 1.
 
     Example: grokphys analyze 'runs/*.h5' --table runs.csv
 
     Args:
         files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
-        structures: Whether to count grid imperfections of the final embeddings. With auto they are counted
-            for up to 4 dimensions.
+        structures: Whether to find circles and count the grid imperfections of the final embeddings. With
+            auto this is done for up to 4 dimensions; otherwise the summary counts the surviving frequencies.
         neurons: Analyze the neurons instead of the embeddings. The networks must add modulo their number of
             tokens, and the file must hold their layers (`--observables layers` of `grokphys train`). The
-            summary says how many neurons have one frequency, two or more, or are dead, how pure they are, and
-            how their phases are related. The weights in a file of nets.Recorder are taken to be those into a
-            hidden layer.
-        logits: Analyze the logits of such networks instead of the embeddings: the fraction of their variance
-            that cos(2πk(a + b - c)/p) explains, the key frequencies, and restricted and excluded loss.
+            summary gives the shares of neurons that have one frequency, two or more, or are dead, and their
+            mean purity. The table adds how their phases are related. The weights in a file of nets.Recorder
+            are taken to be those into a hidden layer.
+        logits: Analyze the logits instead of the embeddings. The networks must add modulo their number of
+            tokens p, and the file must hold their layers. The summary gives the fraction of the variance of
+            the logits that waves cos(2πk(a + b - c)/p) explain. The table adds the key frequencies, and
+            restricted and excluded loss.
         table: Table to write, as CSV or Parquet. It has one row for each run: structures, surviving
             frequencies and the step at which they are decided, effective dimension, final losses and
             accuracies, or the results for neurons and logits.

@@ -38,16 +38,18 @@ def animate(
     Example: grokphys animate example:ding --frequency 7 --out circle.gif
 
     Args:
-        file: Trajectory file.
+        file: Trajectory file, or the name of an example such as example:ding.
         out: File to write. It is a film, NAME.gif or NAME.mp4 (which needs the program
             ffmpeg), or a picture, NAME.png.
-        view: What to show: tokens and their pair sums, or the circle of one frequency and all signals. With
-            auto, embeddings of up to 3 dimensions are shown as particles, and others as circles. Particles in
-            more than 2 dimensions are projected on their first two principal components.
-        frequency: Number of the frequency, from 1, whose circle is shown.
-        run: Number of the run in the file.
-        frames: Largest number of pictures of a film, evenly distributed from the first frame to the last.
-        fps: Number of pictures per second, up to 50.
+        view: What to show: particles draws the tokens and their pair sums, circles the circle of one
+            frequency and all signals. With auto, embeddings of up to 3 dimensions are shown as particles, and
+            others as circles. Particles in more than 2 dimensions are projected on their first two principal
+            components.
+        frequency: Number of the frequency, from 1, whose circle is shown. It chooses the view of circles.
+        run: Number of the run in the file, counted from 0.
+        frames: Largest number of pictures of a film, at least 1. They are evenly distributed from the first
+            frame to the last.
+        fps: Number of pictures per second of film, greater than 0 and at most 50.
         size: Width of the picture in pixels, from 200 to 4000.
         overwrite: Replace files that exist.
     """

@@ -29,12 +29,15 @@ def compare(
     Args:
         first: File or quoted pattern of the first ensemble, such as simulated particles.
         second: File or quoted pattern of the second ensemble, such as trained networks.
-        align: How the times of the two ensembles are matched: scaling (by the factor of least error, for runs
-            from the same initial positions), ends (both end at the same time), none, or the name of an
-            observable that both have, such as quality (at equal progress of it). With auto it is scaling if
-            the initial positions are the same, and ends otherwise.
-        delta: Tolerance of the representation quality, relative to the size of the embedding.
-        out: File to write. It is the report, NAME.html; the numbers go to NAME.json next to it.
+        align: How the times of the two ensembles are matched. scaling multiplies the times of one by the
+            factor of least error, for runs from the same initial positions; ends lets both end at the same
+            time; none leaves the times as they are. The name of an observable that both have, such as
+            quality, compares them at equal values of it. auto means scaling if the initial positions are the
+            same, and ends otherwise.
+        delta: Tolerance of the representation quality, greater than 0: the largest distance |E_i + E_j - E_m
+            - E_n| at which four tokens count as a parallelogram. The unit is the standard deviation of the
+            embedding on each axis, which is scaled to 1 first.
+        out: File to write. It is the report, NAME.html; all numbers are written to NAME.json next to it.
         overwrite: Replace files that exist.
     """
     from grokphys.report.comparing import write_file_comparison

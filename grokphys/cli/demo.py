@@ -23,8 +23,10 @@ def demo(
 
     Args:
         directory: Directory to write to. It will hold the trajectories and report.html.
-        runs: Number of runs: of the particles for each of three alignment constants, and of networks.
-        epochs: Number of epochs of training.
+        runs: Number of runs, at least 1: of the particles for each of three alignment constants, and of the
+            networks.
+        epochs: Number of epochs, at least 1, for which the networks are trained. An epoch is one step of the
+            optimizer, because each step uses all training examples.
         seed: Seed of the ensemble, a whole number of at least 0. All four ensembles have the same seed.
         overwrite: Replace files that exist.
     """

@@ -15,7 +15,7 @@ def import_(
     *,
     out: OutFile,
     array: Annotated[str | None, given_otherwise("the only one there is", "NAME")] = None,
-    steps_array: Annotated[str | None, given_otherwise("steps, else 0, 1, 2, ...", "NAME")] = None,
+    steps_array: Annotated[str | None, given_otherwise("the array steps, else 0, 1, 2, ...", "NAME")] = None,
     dtype: Literal["float32", "float64"] = "float32",
     overwrite: Overwrite = False,
 ) -> int:
@@ -31,9 +31,11 @@ def import_(
         source: File or directory to read: .npy, .npz, a PyTorch checkpoint (.pt, .pth, .ckpt, .safetensors),
             or a directory of checkpoints. The steps of checkpoints are the last numbers in their names.
         out: File to write. It is a trajectory, NAME.h5.
-        array: Name of the array, or of the parameter in the checkpoints, if there are several.
-        steps_array: Name of the array of steps in an .npz file.
-        dtype: Number type in which values are computed and stored.
+        array: Name of the array in an .npz file, or of the parameter in the checkpoints. It is needed if
+            there are several.
+        steps_array: Name of the array in an .npz file that holds the step of each frame, as whole numbers.
+        dtype: Number type of the stored values: float32, with about 7 significant digits, or float64, with
+            about 16.
         overwrite: Replace files that exist.
     """
     from grokphys.importing import foreign_trajectory

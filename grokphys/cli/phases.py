@@ -51,36 +51,43 @@ def phases(
     Example: grokphys phases --model toy-addition --x learning_rate 1e-4 1e-2 --y weight_decay 0 10
 
     Args:
-        model: Network to train, as in `grokphys train`.
-        x: Setting that varies from left to right, and its range. It is a learning rate, weight decay or scale
-            of `grokphys train`, batch_size, train_fraction, or a number of the model such as dim or dropout.
-        y: Setting that varies from bottom to top, and its range.
-        cells: Number of coarse cells along x and along y.
+        model: Network to train, by its name in `grokphys train`.
+        x: Setting that varies from left to right, and its range from the smallest to the largest value. It is
+            a learning rate, weight decay or scale of `grokphys train`, batch_size, train_fraction, or a
+            number of the model such as dim or dropout.
+        y: Setting that varies from bottom to top, and its range, as for --x.
+        cells: Number of coarse cells along x and along y, each at least 1.
         scales: Scale of x and of y: linear or log. With auto an axis is logarithmic if it spans a factor of
             10.
         options: Other settings of the model or of the training, such as kind=classification hidden=100,100
             embedding_learning_rate=0.001.
-        seeds: Number of networks in each cell.
-        most_seeds: Largest number of networks in a cell without a clear majority.
-        levels: Number of times that a coarse cell may be divided in half.
+        seeds: Number of networks in each cell, at least 1. They differ in their seeds.
+        most_seeds: Largest number of networks in a cell without a clear majority, at least as many as
+            --seeds.
+        levels: Number of times, at least 0, that a coarse cell may be divided in half along each axis.
         most_runs: Largest number of networks in all, which must suffice for the coarse cells.
-        certain: Probability, from 0 to 1, that most networks of a cell are in one phase, from which the phase
-            of the cell is decided.
-        steps: Number of steps. Training stops earlier when a network has reached both accuracies.
-        delay: Number of steps that separates grokking from comprehension. A network has grokked if it reaches
-            the validation accuracy at least this many steps after the training accuracy.
-        train_accuracy: Training accuracy, from 0 to 1, at which a network has fitted its training set.
-        validation_accuracy: Validation accuracy, from 0 to 1, at which a network has generalized.
+        certain: Probability, between 0 and 1, that most networks of a cell are in one phase. A cell is
+            decided, and gets no more networks, once this probability is reached.
+        steps: Number of steps, at least 1, of the optimizer. Training stops earlier when a network has
+            reached both accuracies.
+        delay: Number of steps that separates grokking from comprehension, at least 0. A network has grokked
+            if it reaches the validation accuracy at least this many steps after the training accuracy.
+        train_accuracy: Training accuracy, greater than 0 and at most 1, at which a network has fitted its
+            training set.
+        validation_accuracy: Validation accuracy, greater than 0 and at most 1, at which a network has
+            generalized.
         seed: Seed of the ensemble, a whole number of at least 0.
-        directory: Directory to write to. It will hold tables, the figure and the networks.
-        overwrite: Replace files that exist. Networks are kept in any case.
+        directory: Directory to write to. It will hold the tables, the figure, and the networks in a directory
+            of their own.
+        overwrite: Replace files that exist. The networks that are stored are kept and used again in any case.
     """
     from matplotlib.figure import Figure
 
     from analysis.phases.diagram import Refinement
     from analysis.plots.phases import show_phases
     from analysis.plots.style import style
-    from grokphys.phases import axis, phase_diagram_of_networks, summary, write_diagrams
+    from grokphys.phases import axis, phase_diagram_of_networks
+    from grokphys.report.phases import summary, write_diagrams
 
     model = model_name(model)
     network, settings = _settings(model, options)

@@ -34,7 +34,8 @@ def reproduce(
     Example: grokphys reproduce liu-4a --budget quick
 
     Args:
-        names: Recipes to run, such as liu-4a. They run even if they are complete.
+        names: Recipes to run, such as liu-4a; a recipe is the program that makes one figure or table. Recipes
+            that are named run even if they are complete.
         all_: Run all recipes that are not complete in DIRECTORY. A recipe is complete if it was run at this
             budget with the same code, libraries and rules.
         list_: Print the names of all recipes, what they show and how long they take, and run none.
@@ -42,16 +43,17 @@ def reproduce(
             run continues from there.
         budget: How much to compute. quick takes seconds at toy settings and gives no verdicts; paper takes
             the settings of the paper, and --list says how long that takes.
-        again: Run recipes again that are complete.
-        other_seeds: Repeat all random draws with other seeds, to see whether a verdict depends on chance. K
-            times a billion is added to every seed, and the results go to DIRECTORY/seeds-K. 0 keeps the
-            recipes' seeds.
-        publish: Directory of the documentation. The results at the settings of the papers are copied there
-            from DIRECTORY, and the rules, the scoreboard and the gallery are rewritten. Recipes that are
-            named, or --all, run before that.
-        redraw: Directory of the documentation. The pictures of the named recipes there are drawn again, and
-            nothing else changes. Most are drawn from the stored tables. If a picture shows more than these,
-            its recipe runs again with the same seeds, and is refused if its tables differ.
+        again: Let --all run complete recipes again. Recipes that are named run again in any case.
+        other_seeds: Number K, at least 0, that selects other random seeds, to see whether a verdict depends
+            on chance. K times a billion is added to every seed, and the results go to DIRECTORY/seeds-K. 0
+            keeps the seeds of the recipes.
+        publish: Directory of the documentation. Results at the settings of the papers are copied there from
+            DIRECTORY, and the rules, the scoreboard, the gallery and the findings are written again. Recipes
+            that are named, or all of them with --all, run first.
+        redraw: Directory of the documentation. The pictures of the named recipes are drawn there again, and
+            nothing else changes. Most are drawn from the stored tables. A recipe whose pictures show more
+            than its tables runs again with the same seeds; its pictures are replaced only if the tables come
+            out the same.
     """
     from grokphys.papers.catalogue import recipes
     from grokphys.papers.publish import publish as write_pages

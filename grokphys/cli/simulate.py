@@ -19,11 +19,23 @@ from physics.simulate import simulate as simulate_system
 SYSTEM_OPTIONS = {
     "tokens": given_otherwise("17", "INT", "Number of tokens, at least 3. Each of them is a particle."),
     "dim": given_otherwise("2", "INT", "Number of dimensions, at least 1, of the space of the particles."),
+    "attraction": given_otherwise(
+        "1.0",
+        "FLOAT",
+        "Constant g_a, without unit, of the attraction between pair sums of the same class. A negative value "
+        "repels.",
+    ),
+    "repulsion": given_otherwise(
+        "1.0",
+        "FLOAT",
+        "Constant g_r, without unit, of the repulsion between pair sums of different classes. A negative "
+        "value attracts.",
+    ),
     "alignment": given_otherwise(
         "1.0",
         "FLOAT",
-        "Constant f_a of the alignment. This force pushes each pair sum along the directions of the pair "
-        "sums of its own class, and against those of the other classes.",
+        "Constant f_a, without unit, of the alignment. This force pushes each pair sum along the directions "
+        "of the pair sums of its own class, and against those of the other classes.",
     ),
     "normalise": tyro.conf.arg(help_behavior_hint="(default: on)"),
     "modulus": given_otherwise(
@@ -33,8 +45,8 @@ SYSTEM_OPTIONS = {
     ),
     "integrator": tyro.conf.arg(
         help="Method of integration. euler takes the steps of the paper; adaptive follows the continuous "
-        "flow that they approximate, by a Runge-Kutta method of order 5 that chooses its own steps. The "
-        "step size is then only the unit of time."
+        "flow that they approximate, by a Runge-Kutta method of order 5 that chooses its own steps. "
+        "--step-size then only sets the time from one step of the trajectory to the next."
     ),
 }
 """Help texts of options that other commands share, or whose default is not a number."""
@@ -63,20 +75,21 @@ def simulate(
 
     Args:
         system: The particles and their forces.
-        steps: Number of steps. All particles move once in each step.
+        steps: Number of steps, at least 1. All particles move once in each step.
         step_size: Time that passes in one step, greater than 0. It has no unit: an Euler step adds this
             number times its force to the position of each particle.
-        runs: Number of runs. Run k has its own random stream, derived from the seed and k, so it does not
-            depend on the other runs.
-        record_every: Number of steps from one recorded frame to the next. The first and the last step are
-            always recorded.
-        observables: What to record in addition to the positions: circle_ratio, grid_imperfections, mean_force
-            or potential.
+        runs: Number of runs, at least 1. Run k has its own random stream, derived from the seed and k, so it
+            does not depend on the other runs.
+        record_every: Number of steps, at least 1, from one recorded frame to the next. The first and the last
+            step are always recorded.
+        observables: What to record in addition to the positions: circle_ratio (largest norm of a particle
+            over the smallest), grid_imperfections (their number), mean_force (mean length of the force) or
+            potential.
         seed: Seed of the ensemble, a whole number of at least 0.
-        first_run: Number of the first run. Use it to compute a large ensemble in several parts.
+        first_run: Number of the first run, at least 0. Use it to compute a large ensemble in several parts.
         out: File to write. The trajectory is written to OUT.partial until it is complete.
         overwrite: Replace files that exist.
-        resume: Continue the unfinished run in OUT.partial.
+        resume: Continue the unfinished run in OUT.partial. The options must be those with which it began.
     """
     refuse_special(out)
     trajectory = simulate_system(

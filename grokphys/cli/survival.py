@@ -30,15 +30,17 @@ def survival(
 
     Args:
         files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
-        at: Step, at least 1, up to which the initial gradient is measured: it is the change of the signal
-            from the start to this step. If the step is not recorded, the next recorded step is used.
-        factor: Factor that decides survival. A circle survives if its final signal exceeds this many times
-            the mean of all signals.
-        signal_threshold: Final signal above which a circle survives, instead of the factor. The paper takes
-            10 for its study of gradients.
+        at: Step, at least 1, at which the initial gradient is measured. This is the change of the signal per
+            step in the recorded interval that ends there. If the step is not recorded, the next recorded step
+            is used.
+        factor: Factor, greater than 0, that decides survival. A circle survives if its final signal exceeds
+            this many times the mean of all final signals.
+        signal_threshold: Final signal, greater than 0, above which a circle survives; it takes the place of
+            --factor. The paper takes 10 in its study of gradients.
         groups: Unit that is left out in turn to cross-validate predictions: a run, or a file if its runs
             start from the same embedding.
-        bins: Number of bins for the survival rates. All bins hold equally many circles.
+        bins: Number of bins, at least 1, for the survival rates by signal and by gradient. All bins hold
+            equally many circles.
         table: Table to write, as CSV or Parquet. It has one row for each circle: file, run, parameters,
             signals, gradient and survival.
         overwrite: Replace files that exist.
@@ -49,7 +51,7 @@ def survival(
     whole_number("bins", bins, 1)
     number("factor", factor, above=0.0)
     if signal_threshold is not None:
-        number("signal_threshold", signal_threshold, 0.0)
+        number("signal_threshold", signal_threshold, above=0.0)
     if table is not None:
         refuse_table(table, overwrite)
     failed: list[Path] = []

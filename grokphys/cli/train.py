@@ -112,18 +112,19 @@ def train(
             (He et al.).
         tokens: Number of tokens, at least 3. It is also the modulus if the task has one.
         dim: Number of dimensions, at least 1. Each token has an embedding of this dimension.
-        hidden: Numbers of units of the hidden layers.
+        hidden: Numbers of units of the hidden layers, from the input to the output.
         kind: Kind of task that toy-addition learns: regression or classification.
-        group: Group that the group-decoder learns: Zn, Sn, An, Dn or Q8, such as S3.
+        group: Group whose multiplication the group-decoder learns: Zn, Sn, An, Dn or Q8, such as S3.
         scale: Size of the initial weights. Toy-addition and group-decoder draw embeddings from an interval of
             this width around 0; two-layer multiplies all its weights by it.
         initialisation: Distribution of the initial weights: pytorch, kaiming_uniform, kaiming_normal,
             xavier_uniform or xavier_normal.
-        depth: Number of blocks of the transformer.
-        heads: Number of attention heads in each block.
-        width: Number of hidden units of the feed-forward layer in each block.
+        depth: Number of blocks of the transformer, at least 1.
+        heads: Number of attention heads in each block, at least 1.
+        width: Number of hidden units, at least 1, of the feed-forward layer in each block.
         causal: Whether the first token is kept from attending to the second, as in a language model.
-        dropout: Rate of dropout in the blocks of the transformer, at least 0 and less than 1.
+        dropout: Rate of dropout in the blocks of the transformer: the probability, at least 0 and less than
+            1, that a value is set to 0 during training.
         data: Images for image-mlp: digits, or the path of an npz archive or of the directory that holds the
             IDX files of MNIST.
         activation: Activation after the hidden layers of embedding-mlp: silu, relu, tanh or asinh; or of the
@@ -131,21 +132,26 @@ def train(
         even: Weight, at least 0, with which (x/2) tanh(x/2), the even part of SiLU, is added to the
             activation tanh or asinh.
         start: Initial weights of two-layer: random, or such that each neuron has a single frequency.
-        runs: Number of runs, each a network. Run k has its own random stream, derived from the seed and k.
-        steps: Number of steps. Each is one update of the optimizer, which is an epoch if the batch is full.
+        runs: Number of runs, at least 1, each a network. Run k has its own random stream, derived from the
+            seed and k.
+        steps: Number of steps, at least 1. Each is one update of the optimizer, which is an epoch if the
+            batch is full.
         seed: Seed of the ensemble, a whole number of at least 0.
-        first_run: Number of the first run. Use it to compute a large ensemble in several parts.
-        learning_rate: Learning rate of the optimizer. With several values, separated by spaces, one ensemble
-            is trained for each.
-        weight_decay: Weight decay, decoupled from the gradient as in AdamW. With several values, one ensemble
-            is trained for each.
-        embedding_learning_rate: Learning rate of the embedding, if it differs from that of the layers.
-        embedding_weight_decay: Weight decay of the embedding, if it differs from that of the layers.
+        first_run: Number of the first run, at least 0. Use it to compute a large ensemble in several parts.
+        learning_rate: Learning rate of the optimizer, at least 0. With several values, separated by spaces,
+            one ensemble is trained for each.
+        weight_decay: Weight decay λ, at least 0 and without unit. As in AdamW it is decoupled from the
+            gradient: a step at the learning rate η multiplies all parameters by 1 - ηλ. With several values,
+            one ensemble is trained for each.
+        embedding_learning_rate: Learning rate of the embedding, at least 0, if it differs from that of the
+            layers. With several values, one ensemble is trained for each.
+        embedding_weight_decay: Weight decay of the embedding, at least 0 and without unit, if it differs from
+            that of the layers. With several values, one ensemble is trained for each.
         freeze_embedding: Keep the initial embedding, and train only the layers.
         optimizer: Optimizer: adamw, or sgd, which is gradient descent without momentum.
-        batch_size: Number of examples in each step.
-        train_fraction: Fraction of all examples to train on, from 0 to 1. The others are the validation set.
-            Only two-layer may train on all.
+        batch_size: Number of examples in each step, at least 1.
+        train_fraction: Fraction of all examples to train on, greater than 0 and at most 1. The others are the
+            validation set. Only two-layer may train on all.
         shared: Random draws that all networks share: embedding, layers, split, targets or noise.
         layer_scale: Factor, greater than 0, by which the initial weights of the layers are multiplied. With
             several values, one ensemble is trained for each.
@@ -153,23 +159,25 @@ def train(
             values, one ensemble is trained for each.
         record: When to record: every K steps, 'log', 'log:N' (N frames in each decade), '1:1000,100' (every
             step to 1000, then every hundredth), or a list of steps such as 0,10,100.
-        observables: What to record in addition to the positions. Losses (in nats or mean squares) and
-            accuracies (from 0 to 1) are recorded by default. Others are recorded if they are named:
-            weight_norm, bias_norm, quality (the fraction of all parallelograms that the embedding has),
-            gradient (of the training loss with respect to the embedding), layers (all other parameters),
-            neuron_frequency, neuron_purity, restricted_loss and excluded_loss.
+        observables: What to record in addition to the positions. Losses (cross-entropy in nats, or mean
+            squared error) and accuracies (from 0 to 1) are recorded by default. Others are recorded if they
+            are named: weight_norm and bias_norm (mean absolute values in the first hidden layer), quality
+            (the fraction of all parallelograms that the embedding has), gradient (of the training loss with
+            respect to the embedding), layers (all other parameters), neuron_frequency and neuron_purity (of
+            each neuron of the first layer), restricted_loss and excluded_loss (of the key frequencies).
         threshold: Record the first step at which train_accuracy, validation_accuracy or quality reaches a
             value from 0 to 1, such as train_accuracy=0.9.
-        track: Number of steps from one check of the thresholds to the next.
-        stop_at_thresholds: Stop training a network when it has reached all thresholds.
-        dtype: Number type in which values are computed and stored.
+        track: Number of steps, at least 1, from one check of the thresholds to the next.
+        stop_at_thresholds: Stop training a network when it has reached all values of --threshold.
+        dtype: Number type of the stored values, in which the networks are also trained: float32, with about 7
+            significant digits, or float64, with about 16.
         engine: Engine that computes the steps: fused (compiled kernels, on a CPU, for models of dense layers)
             or torch (PyTorch, for all models). With auto it is fused where possible, and torch otherwise.
-        device: Device to compute on: cpu, or cuda (a graphics card of NVIDIA). With auto it is cuda if
-            PyTorch finds such a card, and cpu otherwise.
+        device: Device to compute on: cpu, or cuda (an NVIDIA graphics card). With auto it is cuda if PyTorch
+            finds such a card, and cpu otherwise.
         out: File to write. The trajectory is written to OUT.partial until it is complete.
         overwrite: Replace files that exist.
-        resume: Continue the unfinished run in OUT.partial.
+        resume: Continue the unfinished run in OUT.partial. The options must be those with which it began.
     """
     given = locals()
     from nets.training import train as train_model  # importing torch takes seconds

@@ -8,8 +8,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
+from analysis.stats.intervals import Interval
 from grokphys.papers.findings import FINDINGS
 from grokphys.papers.recipe import Number, Paper, Recipe, Rule
 from grokphys.papers.results import Stored
@@ -70,17 +72,15 @@ Every picture was made by the command below it, at the setting of the paper. The
 the number of its run or network, and then its structure: a *circle* with the ratio of its largest norm to its
 smallest, or the number of its grid *imperfections*. The validation accuracy of a network follows."""
 HOW_TO_READ = """\
-The column *here* gives our estimate, with its confidence interval in brackets. The interval has the level
-at which the claim was decided or left open, which is at least 95 %, because all claims of an item are
-decided together. *Undefined* stands for a number for which there are too few runs, and *at least* for an
-interval without an upper end. *Exact* marks a count or a proof, which has no error, and *all the same* a
-sample whose values are equal. The column *sample* counts what was drawn independently, such as networks.
-*Fitted* marks a claim whose setting the paper leaves open, so that we chose it to reproduce this number.
-The *rule* of a statement is the range in which its whole interval must lie for the statement to hold.
-Words in italics after it say what was corrected or made clear after the run. Words in quotation marks are
-those of a paper."""
-
-
+The column *here* gives our estimate, with its confidence interval in brackets. The interval has the level at
+which the claim was decided or left open, which is at least 95 %, because all claims of an item are decided
+together. It ends at what is possible, such as an accuracy of 100 %. *Undefined* stands for a number for which
+there are too few runs, and *at least* for an interval without an upper end. *Exact* marks a count or a proof,
+which has no error, and *all the same* a sample whose values are equal. The column *sample* counts what was
+drawn independently, such as networks. *Fitted* marks a claim whose setting the paper leaves open, so that we
+chose it to reproduce this number. The *rule* of a statement is the range in which its whole interval must lie
+for the statement to hold. Words in italics after it say what was corrected or made clear after the run. Words
+in quotation marks are those of a paper."""
 AGAIN = (
     "## Again with other seeds",
     "",
@@ -154,7 +154,7 @@ def scoreboard_page(
             missing = NOT_MADE.get(paper, {}).items()
             lines += [f"{item} is not reproduced: it is {why}.\n" for item, why in missing]
     if replicas:
-        lines += [*AGAIN, "", *_replica_table(results, replicas), ""]
+        lines += [*AGAIN, "", *_replica_table(recipes, results, replicas), ""]
     ran = [_run_row(one.about) for one in [*results.values(), *replicas.values()]]
     if ran:
         header = ("recipe", "seconds", "seeds", "date", "version", "processor")
@@ -282,11 +282,15 @@ def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str)
     return lines
 
 
-def _replica_table(results: Mapping[str, Stored], replicas: Mapping[str, Stored]) -> list[str]:
+def _replica_table(
+    recipes: Mapping[str, Recipe], results: Mapping[str, Stored], replicas: Mapping[str, Stored]
+) -> list[str]:
     """Return the lines of a table of the claims that were judged twice, and of how many verdicts agree.
 
     Parameters
     ----------
+    recipes : mapping of str to Recipe
+        All recipes, by name.
     results : mapping of str to Stored
         Results at the papers' settings, by the name of their recipe.
     replicas : mapping of str to Stored
@@ -304,7 +308,7 @@ def _replica_table(results: Mapping[str, Stored], replicas: Mapping[str, Stored]
             first = before.get(claim["name"])
             if first is not None:
                 same += first["verdict"] == claim["verdict"]
-                found = (f"{_ours(one)}: {one['verdict']}" for one in (first, claim))
+                found = (f"{_ours(one, recipes[name])}: {one['verdict']}" for one in (first, claim))
                 rows.append((f"`{name}`", claim["name"], f"+{shift:,}", *found))
     header = ("recipe", "claim", "seeds", "first", "again")
     return [f"{same} of {len(rows)} verdicts are the same.", "", *table(header, rows)]
@@ -347,7 +351,7 @@ def _rows(recipe: Recipe, stored: Stored) -> Iterable[Sequence[str]]:
             said, measured = claim["quote"], f"**{measured}**: {claim['effect']} (rule: {rule}{note})"
         of = f"{claim['count']:,} {claim['independent']}{'' if claim['count'] == 1 else 's'}"
         marks = f"**{claim['verdict']}**" + (", *fitted*" if claim["fitted"] else "")
-        yield name, measured, paper, _ours(claim), of, marks
+        yield name, measured, paper, _ours(claim, recipe), of, marks
         name = ""
 
 
@@ -355,10 +359,12 @@ def _bound(value: float | str) -> float:
     return float(value)
 
 
-def _ours(claim: Mapping[str, Any]) -> str:
-    """Return the estimate of a stored claim with its interval, with as many digits as that allows."""
+def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
+    """Return the estimate of a claim and the possible part of its interval, with suitable digits."""
     numbers = [claim[side] for side in ("estimate", "low", "high")]
-    value, low, high = (math.nan if number is None else float(number) for number in numbers)
+    stored = Interval(*(math.nan if number is None else float(number) for number in numbers), claim["count"])
+    possible = {rule.name: rule.possible for rule in recipe.rules}[claim["name"]]
+    value, low, high, _ = astuple(stored.within(*possible))
     digits = claim["digits"]
     if value == low == high:
         return f"{value:.{digits}f}, {'exact' if claim['count'] == 1 else 'all the same'}"

@@ -110,7 +110,7 @@ class Number:
     measure : callable
         Function of the tables and a confidence level that returns our number with its interval.
     margin : float
-        Largest half-width of our interval; a wider one is inconclusive.
+        Largest half-width of our interval, in the unit of the number; a wider one is inconclusive.
     independent : str, default "network"
         Unit that was drawn independently and that the interval resamples, such as "network" or "embedding".
     fitted : str, default ""
@@ -119,6 +119,8 @@ class Number:
         Number of decimals of our number that are shown.
     note : str, default ""
         What was corrected in the measurement, or said more clearly, after the run; the pages show it.
+    possible : tuple of float, default (-inf, inf)
+        Smallest and largest possible value, at which an interval ends where it is shown.
     """
 
     name: str
@@ -129,6 +131,7 @@ class Number:
     fitted: str = ""
     digits: int = 2
     note: str = ""
+    possible: tuple[float, float] = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,8 @@ class Statement:
         Number of decimals of the effect that are shown.
     note : str, default ""
         What was corrected in the measurement, or said more clearly, after the run; the pages show it.
+    possible : tuple of float, default (-inf, inf)
+        Smallest and largest possible value, at which an interval ends where it is shown.
 
     Raises
     ------
@@ -184,6 +189,7 @@ class Statement:
     fitted: str = ""
     digits: int = 2
     note: str = ""
+    possible: tuple[float, float] = (-np.inf, np.inf)
 
     def __post_init__(self) -> None:
         if not self.least < self.most or not np.isfinite([self.least, self.most]).any():

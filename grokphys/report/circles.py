@@ -33,13 +33,20 @@ def fit_and_score(signals: list[Signals], **recipe: Any) -> HonestScores:
     Parameters
     ----------
     signals : list of Signals
-        Signals of each run.
+        Fourier signals of each run.
     **recipe
-        Options of `analysis.laws.Recipe`.
+        Arguments of `analysis.laws.Recipe`, such as ``alpha=0.01``.
 
     Returns
     -------
     HonestScores
+        The fitted law and its scores.
+
+    Raises
+    ------
+    InputError
+        If an argument of the recipe is not allowed, there is no run, a signal is not finite, or the runs
+        differ in their number of frequencies.
     """
     return fit_batch(signals, Recipe(**recipe))
 
@@ -52,12 +59,12 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
     scores : mapping of str to HonestScores
         Scores by the name of the fit.
     window : str
-        Words for the caption about the steps and runs of the fits.
+        Words for the caption about the steps and runs of the fits, such as "steps 0 to 1000, one run".
 
     Returns
     -------
     Table
-        Columns without any number are left out.
+        R² in sample, forward in time and across runs. Columns without any number are left out.
     """
     rows = []
     for name, score in scores.items():
@@ -99,15 +106,16 @@ def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture
     Parameters
     ----------
     fit : ODEFit
-        The law.
+        The law, with a matrix of the shape (K, K) for K frequencies.
     survivors : list of int
-        Frequencies that survive, which are marked.
+        Frequencies that survive, counted from 1, which are marked.
     name : str
         Name of the fit, for the title.
 
     Returns
     -------
     Picture
+        The heat map with its caption.
     """
     ax = panels(1, 1, 7.2, 6.2)[0, 0]
     show_coefficients(fit.A, ax, marked=survivors, title=f"Increment map A, {name}")
@@ -126,11 +134,12 @@ def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
     signals : Signals
         Measured signals of one run.
     laws : mapping of str to Law
-        Laws by name.
+        Laws by name. Each law has one panel.
 
     Returns
     -------
     Picture
+        The curves with their caption.
     """
     figure = show_rollouts(signals, laws)[0, 0].figure
     return Picture(
@@ -150,11 +159,12 @@ def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Sectio
     source : str
         A sentence about the network, which opens the section.
     last : int, default 1000
-        Last step of the fit.
+        Last step of the fit, which begins at step 0.
 
     Returns
     -------
     Section
+        Text, the table of scores, and pictures of the coefficients and the predicted signals.
     """
     signals = signals_of(trajectory, 0, last)
     scores = {name: fit_and_score(signals, **recipe) for name, recipe in RECIPES.items()}
@@ -182,7 +192,10 @@ def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Sectio
 
 
 def forward_sentence(scores: Mapping[str, HonestScores], frames: int) -> str:
-    """Say in a sentence whether laws predict steps to which they were not fitted.
+    """Say in one or two sentences whether laws predict steps to which they were not fitted.
+
+    A law fails if its R² over the second half of the steps, when fitted to the first half, is negative: a
+    constant would then predict better.
 
     Parameters
     ----------
@@ -194,6 +207,7 @@ def forward_sentence(scores: Mapping[str, HonestScores], frames: int) -> str:
     Returns
     -------
     str
+        The text.
     """
     worse = [name for name, score in scores.items() if score.forward and score.forward.rollout < 0]
     if not worse:

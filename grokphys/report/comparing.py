@@ -38,7 +38,7 @@ def write_file_comparison(
     align : str
         How times are matched, as in `analysis.compare`.
     delta : float
-        Tolerance of the representation quality.
+        Tolerance of the representation quality, greater than 0; see `physics.representation_quality`.
     out : Path
         Name of the report, which ends in ``.html``. The numbers are written next to it as JSON.
     overwrite : bool
@@ -52,7 +52,9 @@ def write_file_comparison(
     Raises
     ------
     InputError
-        If `out` or `align` is not allowed, or a pattern matches no file.
+        If `out`, `align` or `delta` is not allowed, or a pattern matches no file.
+    FileNotFoundError
+        If a file does not exist.
     OutputError
         If a file exists and `overwrite` is False, or cannot be written.
     """
@@ -117,15 +119,16 @@ def predicted_and_measured(
     Parameters
     ----------
     trained : list of Trajectory
-        Networks.
+        Networks. If there are several trajectories, their runs are put one after the other.
     delta : float
-        Tolerance of the representation quality.
+        Tolerance of the representation quality, greater than 0; see `physics.representation_quality`.
 
     Returns
     -------
     pair of ndarray of float64, shape (runs,), or None
-        Accuracies on all samples, from 0 to 1. None unless all are networks that learn sums of pairs, with
-        embeddings of at most 4 dimensions.
+        Predicted and measured accuracies on all samples, from 0 to 1; a prediction is NaN if the run
+        diverged. None unless all are networks that learn sums of pairs, with embeddings of at most 4
+        dimensions.
     """
     pairs = [_accuracies(one, delta) for one in trained]
     found = [pair for pair in pairs if pair is not None]

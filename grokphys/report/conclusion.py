@@ -10,7 +10,7 @@ from grokphys.report.wording import listed
 
 
 def conclusion(comparison: Comparison) -> list[str]:
-    """Return the conclusion of a comparison: final states, motion, and times or accuracy.
+    """Return the conclusion of a comparison in three sentences.
 
     Parameters
     ----------
@@ -20,7 +20,8 @@ def conclusion(comparison: Comparison) -> list[str]:
     Returns
     -------
     list of str
-        One sentence for each of these.
+        A sentence about the final states, one about the motion or the shapes, and one about the times to
+        thresholds or the accuracy.
     """
     return [_states(comparison), _nearness(comparison), _onsets_or_accuracy(comparison)]
 
@@ -94,7 +95,19 @@ def _onsets_or_accuracy(comparison: Comparison) -> str:
 
 
 def by_chance(comparison: Comparison) -> str:
-    """Describe the chance level with which the pairs are compared; see `Motion.chance`."""
+    """Return words for the runs whose distance is the chance level of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Comparison whose motion was compared.
+
+    Returns
+    -------
+    str
+        "runs paired at random" if the runs are paired, and otherwise words for two runs of the first ensemble
+        that end alike; see `Motion.chance`.
+    """
     assert comparison.motion is not None
     if comparison.motion.paired:
         return "runs paired at random"

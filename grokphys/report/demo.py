@@ -32,17 +32,17 @@ def demonstrate(
     Parameters
     ----------
     out : Path
-        Directory to write to.
+        Directory to write to, which is created if it does not exist.
     runs : int
-        Number of runs of each ensemble.
+        Number of runs of each ensemble, at least 1.
     epochs : int
-        Number of epochs of training.
+        Number of epochs of training, at least 1.
     seed : int
-        Seed of all ensembles.
+        Seed of all ensembles, at least 0.
     overwrite : bool
         Whether to replace files that exist.
     progress : bool
-        Whether to show progress bars.
+        Whether to show progress bars on stderr.
 
     Returns
     -------
@@ -122,7 +122,18 @@ def demonstrate(
 
 
 def agreement(networks: Section, particles: Section) -> str:
-    """Say how many numbers of Tables 1 and 2 our intervals contain, by the verdicts in both sections."""
+    """Say how many numbers of Tables 1 and 2 of Musat our intervals contain.
+
+    Parameters
+    ----------
+    networks, particles : Section
+        Sections that `table_1` and `table_2` of `grokphys.report.musat` return; their verdicts are counted.
+
+    Returns
+    -------
+    str
+        Two sentences, one for each table.
+    """
     one, two = _reproduced(networks, "Table 1 of Musat's paper"), _reproduced(particles, "Table 2")
     return (
         f"The networks reproduce {one}. The particles reproduce {two}, to which their free parameters were "
@@ -131,10 +142,7 @@ def agreement(networks: Section, particles: Section) -> str:
 
 
 def _reproduced(section: Section, name: str) -> str:
-    """Say how many numbers of a paper's table our intervals contain, by the verdicts in a section.
-
-    `name` is that of the paper's table, for the sentence.
-    """
+    """Return words for how many numbers of the table `name` have which verdict in the tables of a section."""
     words = [cell for table in section.tables for row in table.rows for cell in row]
     verdicts = [word for word in words if word in ("covered", "intervals meet", "not covered")]
     covered, meet = verdicts.count("covered"), verdicts.count("intervals meet")

@@ -31,7 +31,18 @@ Run = tuple[Row, Signals]
 
 
 def names(figures: FigureFormat) -> tuple[str, ...]:
-    """Return the names of all files that `write` may write, with figures in a format such as "png"."""
+    """Return the names of all files that `write` may write.
+
+    Parameters
+    ----------
+    figures : {"png", "svg", "pdf"}
+        Format of the figures.
+
+    Returns
+    -------
+    tuple of str
+        Names of the tables, the scores, the figures and the intervals, without a directory.
+    """
     return COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS, f"coefficients.{figures}", f"rollout.{figures}"
 
 
@@ -47,19 +58,20 @@ def recipe_of(
     penalty : {"lasso", "elastic-net", "least-squares"}
         Penalty of its coefficients.
     alpha : str
-        Weight of the penalty: a number, or "aic", "bic" or "cv".
+        Weight of the penalty: a number of at least 0, or "aic", "bic" or "cv".
     l1_ratio : float
-        Fraction of the L1 norm in the elastic net.
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
     max_iter : int
-        Largest number of sweeps of coordinate descent.
+        Largest number of sweeps of coordinate descent, at least 1.
     form : {"increment", "generator"}
-        Whether the law describes changes from frame to frame, or rates of change.
+        Whether the law describes changes from frame to frame, or rates of change for each step.
     resamples : int
-        Number of times that the fit is repeated on resampled data; 0 for none.
+        Number of times that the fit is repeated on resampled data: 0 for none, otherwise at least 2.
 
     Returns
     -------
-    Recipe
+    analysis.laws.Recipe
+        The recipe, whose values have been checked.
 
     Raises
     ------
@@ -86,21 +98,23 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
     Parameters
     ----------
     files : sequence of str
-        File names or patterns.
+        File names, patterns, or names of examples.
     first, last : int
         First and last step of the window.
     failed : list of Path
-        Files that cannot be read are named on stderr and added to it.
+        List to which files that cannot be read are added; they are also named on stderr.
 
     Returns
     -------
     list of Run
-        Columns that name a run, and its signals.
+        For each run, the columns that name it in a table, and its signals.
 
     Raises
     ------
     InputError
-        If a signal is not finite, or the files differ in their number of tokens.
+        If a signal is not finite, the files differ in their number of tokens, or a pattern matches no file.
+    FileNotFoundError
+        If a file does not exist.
     """
     runs: list[Run] = []
     sizes: dict[int, str] = {}
@@ -120,8 +134,8 @@ def fit(runs: Sequence[Run], recipe: Recipe) -> HonestScores:
 
     Parameters
     ----------
-    runs : sequence of tuple
-        Each run as its description and its signals, of which the latter are fitted.
+    runs : sequence of Run
+        For each run, the columns that name it, and the signals to which the law is fitted.
     recipe : Recipe
         Law to fit, and how.
 
@@ -150,6 +164,7 @@ def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
     Returns
     -------
     str
+        A table of several lines, followed by the remarks.
     """
     lines = [score_table({recipe.label: scores}, window).text()]
     reached = scores.in_sample.reached
@@ -165,8 +180,8 @@ def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]
 
     Parameters
     ----------
-    runs : sequence of tuple
-        Each run as its description and its signals.
+    runs : sequence of Run
+        For each run, the columns that name it, and its signals.
     scores : HonestScores
         Scores of the fit.
     recipe : Recipe
@@ -174,7 +189,8 @@ def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]
 
     Returns
     -------
-    list of dict
+    list of dict of str to object
+        Values by the name of the column, for each run.
     """
     table = []
     for k, (columns, run) in enumerate(runs):
@@ -209,7 +225,7 @@ def write(
     Parameters
     ----------
     out : Path
-        Directory, which exists.
+        Existing directory.
     runs : sequence of Run
         Runs to which the law was fitted.
     scores : HonestScores
@@ -222,6 +238,11 @@ def write(
         Rows that `interval_rows` returns, if the fit was resampled.
     figures : {"png", "svg", "pdf"}, default "png"
         Format of the figures.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
     """
     law, first = scores.law, runs[0][1]
     written = [write_csv(out / COEFFICIENTS, law.table())]
@@ -253,13 +274,14 @@ def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int)
     Parameters
     ----------
     runs : sequence of Run
-        Runs to which the law was fitted.
+        Runs to which the law was fitted. They are resampled; if there is a single run, blocks of its steps
+        are.
     law : ODEFit
         The law.
     recipe : Recipe
         How it was fitted.
     resamples : int
-        Number of resampled fits.
+        Number of resampled fits, at least 2.
 
     Returns
     -------

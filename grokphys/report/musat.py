@@ -72,14 +72,15 @@ def verdict(ours: Interval, paper: Interval | float) -> str:
     Parameters
     ----------
     ours : Interval
-        Our number.
+        Our number with its 95 % interval.
     paper : Interval or float
-        The number of the paper, NaN if it has none.
+        The number of the paper, with its 95 % interval if it prints one; NaN if it has no such number.
 
     Returns
     -------
     str
-        "covered", "intervals meet", "not covered", "not in the paper", or "none here".
+        "covered" if our interval contains the number of the paper, "intervals meet" if the two intervals
+        overlap, and otherwise "not covered"; "not in the paper" or "none here" if a number is missing.
     """
     theirs = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
     if not np.isfinite(theirs.estimate):
@@ -94,7 +95,15 @@ def verdict(ours: Interval, paper: Interval | float) -> str:
 def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
     """Compare particles with Table 2 of Musat: circles, and grid imperfections of the other runs.
 
-    `ensembles` holds a trajectory for each alignment constant f_a.
+    Parameters
+    ----------
+    ensembles : mapping of float to Trajectory
+        Simulated particles by their alignment constant f_a, which must be one of the paper's table.
+
+    Returns
+    -------
+    Section
+        Text, a table with a row for each constant, and a picture of the estimates with 95 % intervals.
     """
     rows: list[list[str]] = []
     drawn: dict[str, list[Estimate]] = {"circles, % of runs": [], "grid imperfections of the rest": []}
@@ -144,7 +153,16 @@ def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
 def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
     """Compare networks with Table 1 of Musat: structures, validation accuracy and their correlation.
 
-    `ensembles` holds a trajectory for each weight decay.
+    Parameters
+    ----------
+    ensembles : mapping of float to Trajectory
+        Trained networks by their weight decay, which must be one of the paper's table.
+
+    Returns
+    -------
+    Section
+        Text, a table with a row for each quantity and weight decay, and a picture of the estimates. Intervals
+        of accuracies end at 0 and 100 %.
     """
     rows: list[list[str]] = []
     drawn: dict[str, list[Estimate]] = {}
@@ -163,7 +181,7 @@ def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
             number = theirs.estimate if isinstance(theirs, Interval) else theirs
             given = f"{number:.{digits}f}" if np.isfinite(number) else "-"
             rows.append([f"{weight_decay:g}", name, given, own.format(digits), verdict(own, theirs)])
-            drawn.setdefault(name, []).append((f"decay {weight_decay:g}", theirs, own))
+            drawn.setdefault(name, []).append((f"weight decay {weight_decay:g}", theirs, own))
     runs = ", ".join(sorted({str(t.runs) for t in ensembles.values()}))
     steps = ", ".join(sorted({f"{int(t.steps[-1])}" for t in ensembles.values()}))
     return Section(
@@ -226,7 +244,18 @@ def _estimates(
 
 
 def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
-    """Draw a circle, the best grid and a typical one, of particles above and of networks below."""
+    """Draw the final positions of typical runs: a circle, the best grid and a typical grid.
+
+    Parameters
+    ----------
+    particles, networks : Trajectory
+        Simulated particles, shown above, and trained networks, shown below.
+
+    Returns
+    -------
+    Picture
+        Two rows of three panels. A panel is empty if no run has its structure.
+    """
     axes = panels(2, 3, 9.5 / 3, 3.3)
     for row, (name, trajectory) in zip(axes, (("particles", particles), ("networks", networks)), strict=True):
         found = structures(trajectory.final)
@@ -252,9 +281,9 @@ def typical_runs(trajectory: Trajectory, found: Structures) -> dict[str, int]:
     Parameters
     ----------
     trajectory : Trajectory
-        Runs.
+        Runs of particles or networks.
     found : Structures
-        Their final structures.
+        Their final structures, in the same order.
 
     Returns
     -------

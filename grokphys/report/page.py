@@ -24,7 +24,7 @@ TERMINAL = 110
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header.
+    """A table of text under a header, with a caption above it.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Table:
     header : sequence of str
         Titles of the columns.
     rows : sequence of sequence of str
-        Cells of each row.
+        Cells of each row, as many as the header has.
     """
 
     caption: str
@@ -41,7 +41,7 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def text(self) -> str:
-        """Return the table as aligned columns for a terminal."""
+        """Return the table as text for a terminal: the caption, and columns that are aligned by spaces."""
         cells = [list(self.header), *map(list, self.rows)]
         widths = [max(len(row[k]) for row in cells) for k in range(len(self.header))]
         lines = [
@@ -56,19 +56,27 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of Matplotlib with a caption that says what it shows."""
+    """A figure of Matplotlib with a caption that says what it shows.
+
+    Attributes
+    ----------
+    caption : str
+        Words below the figure.
+    figure : matplotlib.figure.Figure
+        The figure.
+    """
 
     caption: str
     figure: Figure
 
     @property
     def width(self) -> float:
-        """Width on the page in rem: figures are shown in proportion to their width in inches."""
+        """Width of the figure on the page in rem, in proportion to its width in inches."""
         return round(5.9 * self.figure.get_figwidth(), 1)
 
     @property
     def png(self) -> str:
-        """The figure as a PNG file, encoded in base64."""
+        """The figure as a PNG file without transparency, encoded in base64 for the page."""
         self.figure.set_dpi(DPI)
         canvas, buffer = FigureCanvasAgg(self.figure), io.BytesIO()
         canvas.draw()  # `savefig` draws twice where panels are arranged, once for the arrangement alone
@@ -100,7 +108,7 @@ class Section:
     figures: Sequence[Picture] = field(default_factory=tuple)
 
     def words(self) -> Iterator[str]:
-        """Yield all texts of the section, in which terms may need an explanation."""
+        """Yield all texts of the section one after the other, so that the terms in them can be explained."""
         yield from self.text
         for table in self.tables:
             yield table.caption
@@ -112,18 +120,18 @@ class Section:
 def write_report(
     path: Path, title: str, subtitle: str, conclusion: Sequence[str], sections: Sequence[Section]
 ) -> None:
-    """Write a page to a file in one step, so that a reader never sees half of it.
+    """Write a report as one self-contained HTML page, in one step, so that a reader never sees half of it.
 
     Parameters
     ----------
     path : Path
-        Name of the page; missing directories above it are made.
+        Name of the page; directories above it that do not exist are created.
     title, subtitle : str
         Heading of the page, and the line below it.
     conclusion : sequence of str
         The conclusion, in a few sentences that can be read alone.
     sections : sequence of Section
-        What follows, in order.
+        Sections that follow, in order.
 
     Raises
     ------

@@ -49,6 +49,7 @@ def comparison_sections(
     Returns
     -------
     list of Section
+        Sections with text, tables and figures.
     """
     notes = [f"Note: {note}." for note in comparison.notes]
     tables, pictures = [], []
@@ -170,7 +171,7 @@ ONSETS = (
 
 
 def distribution_table(comparison: Comparison) -> Table:
-    """Return the table of final states of a comparison, with a row for each quantity."""
+    """Return a `Table` of the final states of a comparison, with a row for each quantity."""
     first, second = comparison.names
     rows = []
     for one in comparison.distributions.values():
@@ -199,7 +200,10 @@ def distribution_table(comparison: Comparison) -> Table:
 
 
 def motion_table(comparison: Comparison, caption: str = "") -> Table:
-    """Return the table of the time factor and the errors; `caption` precedes the caption of the table."""
+    """Return a `Table` of the time factor and the errors of a comparison whose motion was compared.
+
+    The text `caption` is put before the caption of the table.
+    """
     motion = comparison.motion
     assert motion is not None
     first, second = comparison.names
@@ -216,7 +220,11 @@ def motion_table(comparison: Comparison, caption: str = "") -> Table:
 
 
 def shape_table(comparison: Comparison) -> Table:
-    """Return quartiles of the distances from final shapes of the second ensemble to the nearest others."""
+    """Return a `Table` of Procrustes disparities from the final shapes of the second ensemble.
+
+    It gives the median and the quartiles of the disparity to the nearest shape of each ensemble. The
+    comparison must have compared shapes.
+    """
     assert comparison.shapes is not None
     rows = []
     for name, values in comparison.shapes.distances(comparison.names).items():
@@ -237,7 +245,7 @@ def shape_table(comparison: Comparison) -> Table:
 
 
 def onset_table(comparison: Comparison) -> Table:
-    """Return the table of when the runs reach thresholds, with a row for each threshold."""
+    """Return a `Table` of when the runs of a comparison reach thresholds, with a row for each threshold."""
     first, second = comparison.names
     aligned = "" if comparison.motion is None else f", times of {first} multiplied by 1/τ"
     rows = [
@@ -268,7 +276,7 @@ def onset_table(comparison: Comparison) -> Table:
 
 
 def accuracy_table(comparison: Comparison) -> Table:
-    """Return the table of how well the predicted accuracy of a comparison agrees with the measured one."""
+    """Return a `Table` of how well predicted and measured accuracy, which a comparison must hold, agree."""
     found = comparison.accuracy
     assert found is not None
     return Table(
@@ -286,7 +294,7 @@ AGAINST = "the test finds a difference, but a 95 % interval contains 0"
 
 
 def findings(comparison: Comparison) -> str:
-    """Say in sentences which quantities of a comparison differ, and how this was decided."""
+    """Return sentences that say which quantities of a comparison differ, and how this was decided."""
     differ, alike, open_ = [], [], []
     unclear: dict[str, list[str]] = {}
     for one in comparison.distributions.values():

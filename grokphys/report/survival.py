@@ -27,20 +27,27 @@ def read_circles(
     Parameters
     ----------
     files : sequence of str
-        File names or patterns.
+        File names, patterns, or names of examples.
     at : int
         Step at which the initial gradient is measured; see `Circles.gradient`.
     factor : float
-        A circle survives if its final signal exceeds this many times the mean.
+        A circle survives if its final signal exceeds this many times the mean of the run's final signals.
     threshold : float or None
-        Final signal above which a circle survives instead; None for the factor.
+        Final signal above which a circle survives; None lets the factor decide.
     failed : list of Path
-        Files that cannot be read are named on stderr and added to it.
+        List to which files that cannot be read are added; they are also named on stderr.
 
     Returns
     -------
     list of Read
-        Columns that name each run of a file, its circles and their gradients.
+        For each file, the columns that name each run, its circles, and their gradients (runs, K).
+
+    Raises
+    ------
+    InputError
+        If a pattern matches no file.
+    FileNotFoundError
+        If a file does not exist.
     """
 
     def read(trajectory: Trajectory) -> tuple[Circles, Array]:
@@ -54,7 +61,19 @@ def read_circles(
 
 
 def rows(files: Sequence[Read]) -> list[Row]:
-    """Return a tidy table of all files, with one row for each circle: its signals, gradient and survival."""
+    """Return a tidy table of all files, with one row for each circle.
+
+    Parameters
+    ----------
+    files : sequence of Read
+        Files that `read_circles` has read.
+
+    Returns
+    -------
+    list of dict of str to object
+        Values by the name of the column: those that name the run, the frequency, its initial and final
+        signal, its initial gradient, and whether it survived.
+    """
     return [
         columns
         | {
@@ -78,15 +97,21 @@ def report(
     Parameters
     ----------
     files : sequence of Read
-        What `read_circles` returns.
+        Files that `read_circles` has read.
     groups : {"run", "file"}
         Unit that is left out in turn to judge predictions.
     bins : int
-        Number of bins for the survival rates.
+        Number of bins for the survival rates, at least 1.
     threshold : float or None
-        Final signal above which a circle survives; None for the factor.
+        Final signal above which a circle survives; None if the factor decided.
     factor : float
         Factor of the mean signal that decides survival.
+
+    Yields
+    ------
+    str
+        Counts of survivors, survival rates by initial signal and by gradient, and the quality of predictions.
+        If no circle survives, or the runs differ in size, a sentence says so instead of the latter three.
     """
     columns = [one for names, _, _ in files for one in names]
     yield counts_table(columns, [circles for _, circles, _ in files]).text()
@@ -116,7 +141,20 @@ def report(
 
 
 def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
-    """Return the table of the number of circles that survive, by p, d and weight decay."""
+    """Return the table of the number of circles that survive, by p, d and weight decay.
+
+    Parameters
+    ----------
+    columns : sequence of Row
+        Columns that name each run, with its tokens p, its dimensions d, and its parameters.
+    circles : sequence of Circles
+        Circles of each file, whose runs are those of `columns` in the same order.
+
+    Returns
+    -------
+    Table
+        Number of runs and mean number of survivors with its 95 % interval, for each combination.
+    """
     by = {
         "p": [one["tokens"] for one in columns],
         "d": [one["dim"] for one in columns],
@@ -140,20 +178,21 @@ def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
 
 
 def group_labels(columns: Sequence[Row], initial: Any, groups: str) -> list[str]:
-    """Return the group of every run, as a label.
+    """Return a label for each run, which is the same for all runs of a group.
 
     Parameters
     ----------
     columns : sequence of Row
         Columns that name each run.
     initial : ndarray of float64, shape (runs, K)
-        Initial signals.
+        Initial signals of K frequencies.
     groups : {"run", "file"}
         "file" groups the runs of a file, and "run" only those that share their initial signals.
 
     Returns
     -------
     list of str
+        The labels, in the order of the runs.
     """
     if groups == "file":
         return [str(one["file"]) for one in columns]
@@ -168,7 +207,7 @@ def rates_table(
     Parameters
     ----------
     name : str
-        Name of the initial value.
+        Name of the initial value, such as "initial signal".
     values : ndarray of float64, shape (runs, K)
         Initial value of each circle.
     survived : ndarray of bool, shape (runs, K)
@@ -176,13 +215,14 @@ def rates_table(
     bins : int
         Number of bins with equally many circles.
     limit : str
-        Words for the caption about the signal that survivors exceed.
+        Words for the caption about the signal that survivors exceed, such as "2 times the mean".
     labels : sequence of str
-        Group of each run.
+        Group of each run, as `group_labels` returns it.
 
     Returns
     -------
     Table
+        Range of the value, number of circles, and survival rate with its 95 % interval, for each bin.
     """
     return Table(
         f"Survival (final signal above {limit}) by {name}, with 95 % intervals over {len(set(labels))} "
@@ -196,7 +236,19 @@ def rates_table(
 
 
 def fitness_table(found: Fitness) -> Table:
-    """Return the table of how well correlations and classifiers predict survival."""
+    """Return the table of how well correlations and classifiers predict survival.
+
+    Parameters
+    ----------
+    found : Fitness
+        Result of `analysis.fitness` for initial signals and gradients.
+
+    Returns
+    -------
+    Table
+        Accuracy when groups are left out, in sample and balanced, and area under the ROC curve, for each
+        classifier.
+    """
 
     def line(name: str, model: Classifier) -> list[str]:
         return [

@@ -97,18 +97,40 @@ def explained(text: str) -> Markup:
 
 
 def typeset(text: str) -> Markup:
-    """Return text as HTML, with the subscripts of symbols such as f_a and n_0."""
+    """Return text as HTML, with the subscripts of symbols such as f_a and n_0.
+
+    Parameters
+    ----------
+    text : str
+        Plain text, in which characters such as ``<`` are escaped.
+
+    Returns
+    -------
+    Markup
+        The HTML.
+    """
     return Markup(_SUBSCRIPT.sub(r"\1<sub>\2</sub>", str(escape(text))))
 
 
 def terms_of(texts: Iterable[str]) -> dict[str, str]:
-    """Return the terms that occur in texts with their explanations, in alphabetical order."""
+    """Return the terms of `TERMS` that occur in texts, with their explanations.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Plain texts.
+
+    Returns
+    -------
+    dict of str to str
+        Explanations by the term, in alphabetical order.
+    """
     found = {term for text in texts for term in _ANY_TERM.findall(text)}
     return {term: TERMS[term] for term in sorted(found, key=str.lower)}
 
 
 def rounded(value: Interval, scale: float = 1.0) -> str:
-    """Return an estimate with its interval as text, times a scale.
+    """Return an estimate with its interval as text, multiplied by a scale.
 
     A step of the last digit is at most a fifth of the width of the interval, unless that would take more than
     three significant digits of the largest of the three numbers.
@@ -123,7 +145,8 @@ def rounded(value: Interval, scale: float = 1.0) -> str:
     Returns
     -------
     str
-        Such as "12.3 [10.1, 14.5]"; "-" if the estimate is not finite.
+        Text such as "12.3 [10.1, 14.5]"; "-" if the estimate is not finite, and the estimate alone if an end
+        of the interval is not.
     """
     if not math.isfinite(value.estimate):
         return "-"
@@ -142,17 +165,18 @@ def rounded(value: Interval, scale: float = 1.0) -> str:
 
 
 def significant(value: Interval) -> str:
-    """Return an estimate with its interval as text.
+    """Return a positive estimate, such as a ratio or a time, with its interval as text.
 
     Parameters
     ----------
     value : Interval
-        Estimate with its bounds.
+        Estimate with its bounds. A bound that is infinite or 0 says nothing.
 
     Returns
     -------
     str
-        Both rounded by `rounded`, with infinite limits in words.
+        Text that `rounded` gives, or such as "1.2 (at least 0.8)" if one bound says nothing; "-" if the
+        estimate is not finite.
     """
     if not math.isfinite(value.estimate):
         return "-"
@@ -168,7 +192,19 @@ def significant(value: Interval) -> str:
 
 
 def median_time(value: Interval) -> str:
-    """Return a median time in words, even if fewer than half of the runs reached the threshold."""
+    """Return a median time in words, even if fewer than half of the runs reached the threshold.
+
+    Parameters
+    ----------
+    value : Interval
+        Median with its 95 % interval; infinite if fewer than half of the runs reached the threshold.
+
+    Returns
+    -------
+    str
+        The median as `significant` writes it; for an infinite one "reached by fewer than half", with the
+        earliest time if that is known; "-" for NaN.
+    """
     if math.isnan(value.estimate):
         return "-"
     if math.isinf(value.estimate):
@@ -183,12 +219,12 @@ def p_value(p: float) -> str:
     Parameters
     ----------
     p : float
-        Probability.
+        Probability, from 0 to 1, or NaN.
 
     Returns
     -------
     str
-        Two digits, "< 0.001" or "> 0.99" beyond these bounds, and "-" if it is not finite.
+        Two significant digits; "< 0.001" or "> 0.99" beyond these bounds, and "-" if it is not finite.
     """
     if not math.isfinite(p):
         return "-"
@@ -210,6 +246,7 @@ def listed(words: Sequence[str], most: int = 4) -> str:
     Returns
     -------
     str
+        The list, such as "a, b, c and 4 other quantities" for seven words.
     """
     if len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} other quantities"]

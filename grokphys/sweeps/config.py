@@ -48,7 +48,15 @@ MOST_RUNS = 10**8
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kind of run: its type (`annotation`) and its `default`."""
+    """A parameter of a kind of run.
+
+    Attributes
+    ----------
+    annotation : type
+        Type hint of the parameter, as its command has it.
+    default : object
+        Value that it takes by default.
+    """
 
     annotation: Any
     default: Any
@@ -60,12 +68,12 @@ class Cell:
 
     Attributes
     ----------
-    coordinates : dict
+    coordinates : dict of str to object
         Position of the cell: its value on each axis of the sweep.
-    parameters : dict
+    parameters : dict of str to object
         Every parameter of the kind except the runs, with defaults filled in.
     numbers : range
-        Numbers of its runs, which are children of the seed.
+        Numbers of its runs. Run k is drawn from the k-th child of the seed.
     """
 
     coordinates: Values
@@ -99,7 +107,7 @@ class Declaration:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the parameters that differ between cells; ``entry`` counts the tables of the list."""
+        """Names of the parameters that differ between cells; ``entry`` is the number of a table of the list."""
         return (*(("entry",) if self.tables else ()), *self.grid)
 
     @cached_property
@@ -134,7 +142,7 @@ class Declaration:
 
     @property
     def text(self) -> str:
-        """The declaration as canonical JSON, by which an index recognizes its sweep."""
+        """The declaration as JSON text that does not depend on the order of keys, by which an index knows it."""
         parts = {"kind": self.kind, "fixed": self.fixed, "grid": self.grid, "list": self.tables}
         return canonical(parts | {"pack": self.pack})
 
@@ -145,18 +153,21 @@ def read_declaration(path: Path) -> Declaration:
     Parameters
     ----------
     path : Path
-        Name of the file; it is read as JSON if the name ends in ``.json``.
+        Name of the file; it is read as JSON if the name ends in ``.json``, and otherwise as TOML.
 
     Returns
     -------
     Declaration
+        The declared sweep.
 
     Raises
     ------
-    FileNotFoundError, FileFormatError
-        If there is no such file, or it is neither TOML nor JSON.
+    FileNotFoundError
+        If there is no such file.
+    FileFormatError
+        If the file is neither TOML nor JSON, or holds no table.
     InputError
-        If it declares an unknown name, or no parameter.
+        If it declares an unknown name, no parameter, or a parameter twice.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -178,12 +189,13 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
 
     Parameters
     ----------
-    content : mapping
-        Sections by name; see the module.
+    content : mapping of str to object
+        Sections by name, as the docstring of this module shows them.
 
     Returns
     -------
     Declaration
+        The declared sweep.
 
     Raises
     ------
@@ -224,12 +236,13 @@ def resolved(kind: str, given: Mapping[str, Any]) -> Values:
     ----------
     kind : {"simulate", "train"}
         What each run is.
-    given : mapping
+    given : mapping of str to object
         Parameters that the configuration gives.
 
     Returns
     -------
-    dict
+    dict of str to object
+        Values by the name of the parameter.
 
     Raises
     ------
@@ -256,13 +269,15 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
     name : str
         Name of the parameter, for messages.
     value : object
-        What the configuration gives.
+        Value that the configuration gives.
     annotation : type
         Type hint of the parameter.
 
     Returns
     -------
     object
+        The value. A list becomes a tuple where the type is a tuple, and a whole number a float where it is a
+        float.
 
     Raises
     ------
@@ -302,6 +317,7 @@ def canonical(value: Any) -> str:
     Returns
     -------
     str
+        The text, on one line.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

@@ -59,11 +59,17 @@ class DaskCluster:
         self._attempts: Counter[str] = Counter()
 
     def free(self) -> bool:
-        """Return whether another pack may be submitted."""
+        """Return whether another pack may be submitted: a few more wait than the workers have threads."""
         return len(self._running) < AHEAD * max(1, sum(self._slots().values()))
 
     def submit(self, pack: Pack) -> None:
-        """Submit a pack to the scheduler; raise an `InputError` if it no longer answers."""
+        """Submit a pack to the scheduler.
+
+        Raises
+        ------
+        InputError
+            If the scheduler no longer answers.
+        """
         self._attempts[pack.name] += 1
         key = f"{pack.name}-{self._attempts[pack.name]}"
         arguments = (pack, self._directory, self._threads, self._version)
@@ -100,7 +106,7 @@ class DaskCluster:
         return []
 
     def warm(self, packs: list[Pack]) -> None:
-        """Let all workers import the libraries of some packs at once, and one of them compile the kernels."""
+        """Let all workers import the libraries that some packs need, and let one compile their kernels."""
         with contextlib.suppress(Exception):  # the packs will report what is wrong
             self._client.run(load, packs)
             self._client.submit(warm, packs, pure=False).result()
@@ -165,14 +171,20 @@ class DaskCluster:
 
 
 def version_here() -> str:
-    """Return the version of this package, and fingerprints of the code and the libraries that make runs."""
+    """Return the version of this package, and fingerprints of the code and the libraries that make runs.
+
+    Returns
+    -------
+    str
+        Text that is equal on two machines if their runs come from the same code and the same libraries.
+    """
     return f"{code_version()} (code and libraries {program('simulate')}, {program('train')})"
 
 
 def settle_there(pack: Pack, directory: Path, threads: int, version: str) -> Outcome:
     """Run `settle` on a worker, or report a failure if it has another version of this package.
 
-    A worker may have joined after the others were checked.
+    The check is repeated here, because a worker may have joined after the others were checked.
 
     Parameters
     ----------
@@ -188,6 +200,7 @@ def settle_there(pack: Pack, directory: Path, threads: int, version: str) -> Out
     Returns
     -------
     Outcome
+        Outcome of the pack, which is "failed" if the versions differ.
     """
     if version_here() != version:
         return Outcome("failed", error=f"a worker has GrokPhys {version_here()}, and not {version}")
@@ -200,11 +213,12 @@ def sees_directory(directory: str) -> bool:
     Parameters
     ----------
     directory : str
-        Path of the directory, which holds `sweep.json` if it is seen.
+        Path of the directory.
 
     Returns
     -------
     bool
+        True if the directory holds `sweep.json`, which the driver has written to it.
     """
     return (Path(directory) / "sweep.json").is_file()
 
@@ -217,7 +231,7 @@ def _outcome(future: Any) -> Outcome:
 
 @contextlib.contextmanager
 def _sentence() -> Iterator[None]:
-    """Turn the errors of Dask for a lost scheduler into a sentence."""
+    """Raise the errors of Dask for a lost scheduler, within a block of code, as an `InputError`."""
     try:
         yield
     except (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, CancelledError):
@@ -248,7 +262,12 @@ def _connected(address: str) -> Any:
 
 
 def greet(address: str) -> None:
-    """Check that a scheduler answers at an address.
+    """Check that a Dask scheduler answers at an address.
+
+    Parameters
+    ----------
+    address : str
+        Address of the scheduler, such as ``tcp://host:8786``.
 
     Raises
     ------

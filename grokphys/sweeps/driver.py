@@ -27,11 +27,11 @@ class Report:
     index : Path
         The index file.
     packs, runs : int
-        Number of packs and of runs.
+        Numbers of packs, each of which fills one file, and of runs.
     counts : dict of str to int
         Number of packs by their status: "known" from the index, or the status of `Outcome`.
     failures : dict of str to str
-        Reason why a file could not be made, by the name of the file.
+        Reasons why files could not be made, by the name of the file.
     """
 
     index: Path
@@ -55,8 +55,8 @@ def run_sweep(
 ) -> Report:
     """Run a declared sweep into the files of a directory, and write its index.
 
-    Only these files are kept. A sweep that was killed continues when it is run again, by any user and in any
-    number of processes, to the same bits.
+    The sweep has no state outside these files. If it is killed, it continues to the same bits when it is run
+    again, by any user and in any number of processes.
 
     Parameters
     ----------
@@ -65,23 +65,24 @@ def run_sweep(
     directory : Path
         Directory of the sweep, which is created if it does not exist.
     workers : int, default 1
-        Number of processes on this machine. With 1 the sweep runs in this process.
+        Number of processes on this machine, at least 1. With 1 the sweep runs in this process.
     scheduler : str, optional
         Address of a Dask scheduler whose workers run the sweep instead.
     shard : str, optional
         Part of the sweep to run, written ``i/n``; by default all of it.
     retries : int, default 2
-        Number of times that a file is tried again after a failure.
+        Number of times that a file is tried again after a failure, at least 0.
     verify : bool, default False
         Whether to read every complete file from beginning to end.
     progress : bool, default False
         Whether to show a bar on stderr, if that is a terminal.
     tell : callable, optional
-        Function that receives sentences for the user; by default they go to stderr.
+        Function that receives sentences for the user; by default they are printed on stderr.
 
     Returns
     -------
     Report
+        Numbers of packs and runs, and the failures.
 
     Raises
     ------
@@ -161,6 +162,12 @@ def chosen_packs(declared: Declaration, shard: str | None = None) -> list[Pack]:
     Returns
     -------
     list of Pack
+        The packs, in the order of the declaration.
+
+    Raises
+    ------
+    InputError
+        If a declared value is not allowed, or the shard is of another form.
     """
     whole = packs(declared)
     return whole if shard is None else shard_of(whole, shard)

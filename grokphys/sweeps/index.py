@@ -36,12 +36,13 @@ class Stored:
 
     Attributes
     ----------
-    attributes : dict
-        Attributes of the file: schema, declaration, fingerprint of the program, and so on.
+    attributes : dict of str to object
+        Attributes of the file: schema, declaration, axes, outcomes, and fingerprint of the program.
     columns : dict of str to ndarray, shape (runs,)
         Columns of the index.
     files : dict of str to pair of Stamp and list of str
-        Stamp of each file, which is None if it is not complete, and the names of its outcomes.
+        Stamp of each trajectory file, which is None if the file is not complete, and the names of its
+        outcomes.
     """
 
     attributes: dict[str, Any]
@@ -56,9 +57,9 @@ class Known:
     Attributes
     ----------
     finals : dict of str to Finals
-        Final values of the runs in each file.
+        Final values of the runs in each file, by the name of the file.
     stamps : dict of str to Stamp
-        Size and time of change of each file.
+        Size in bytes and time of the last change of each file, by its name.
     """
 
     finals: dict[str, Finals] = field(default_factory=dict)
@@ -71,21 +72,34 @@ class Known:
         ----------
         name : str
             Name of the file.
-        finals : dict
+        finals : dict of str to ndarray of float64, shape (runs,)
             Final values of its runs.
-        stamp : tuple
-            Its size and the time of its last change.
+        stamp : tuple of int
+            Its size in bytes, and the time of its last change in nanoseconds.
         """
         self.finals[name], self.stamps[name] = finals, stamp
 
 
 def index_path(directory: Path, shard: str | None = None) -> Path:
-    """Return the name of the index file of a sweep, or of one of its shards, written ``i/n``."""
+    """Return the path of the index file of a sweep, or of one of its shards.
+
+    Parameters
+    ----------
+    directory : Path
+        Directory of the sweep.
+    shard : str, optional
+        Shard, written ``i/n``; by default the index is that of the whole sweep.
+
+    Returns
+    -------
+    Path
+        ``index.h5``, or ``index-i-of-n.h5``, in the directory.
+    """
     return directory / ("index.h5" if shard is None else f"index-{shard.replace('/', '-of-')}.h5")
 
 
 def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
-    """Collect what the indices of a sweep and its shards say about files that have not changed since.
+    """Collect what the indices of a sweep and of its shards say about files that have not changed since.
 
     Parameters
     ----------
@@ -96,9 +110,9 @@ def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
 
     Returns
     -------
-    known : Known
+    Known
         Complete files.
-    notes : list of str
+    list of str
         Problems of an index, in sentences.
     """
     known, notes = Known(), []
@@ -132,13 +146,18 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
     Parameters
     ----------
     path : Path
-        Index file.
+        Index file, which is replaced.
     sweep : Declaration
         The sweep.
     packs : list of Pack
         Packs whose runs the index lists.
     known : Known
         Complete files. Runs in other files have NaN.
+
+    Raises
+    ------
+    OutputError
+        If the index cannot be written.
     """
     rows = np.sort(np.concatenate([pack.rows for pack in packs]))
     columns = {name: values[rows] for name, values in _columns(sweep, packs, known).items()}
@@ -166,29 +185,38 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
 
 
 def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarray.Dataset":
-    """Read the index of a sweep.
+    """Read the results of `grokphys sweep` as one xarray dataset.
 
     Parameters
     ----------
     path : path
-        The directory of a sweep, or an index in it.
+        The directory of a sweep, or an index file in it, such as that of a shard.
     unstack : bool, default False
-        Spread the rows over the axes of the sweep and the runs, ``(learning_rate, weight_decay, run)``.
+        Whether to spread the rows over the axes of the sweep and the runs, such as ``(learning_rate,
+        weight_decay, run)``. By default there is one dimension, ``row``.
 
     Returns
     -------
     xarray.Dataset
-        One row for each run. Coordinates: `cell`, `run` (the number of its child of the seed) and the
-        parameters in which cells differ. Variables: `file` and `member`, which name the trajectory file and
-        the run in it, `complete`, and the last value of every observable: NaN if a run is not complete or has
-        diverged.
+        One row for each run. Its coordinates are `cell` (number of the combination of parameters), `run` (its
+        number in the seed) and the parameters in which cells differ. Its variables are `file` and `member`,
+        the name of the trajectory file and the index of the run in it; `complete`; and the value of every
+        scalar observable at the last step. That value is NaN if a run is not complete or has diverged.
 
     Raises
     ------
-    FileNotFoundError, FileFormatError
-        If there is no index, or it is damaged.
+    FileNotFoundError
+        If there is no index.
+    FileFormatError
+        If the index is damaged, or a newer version of GrokPhys has written it.
     ImportError
         If xarray or h5netcdf is not installed.
+
+    Examples
+    --------
+    >>> import grokphys
+    >>> sweep = grokphys.open_sweep("results/sweep/networks", unstack=True)  # doctest: +SKIP
+    >>> sweep["validation_accuracy"].mean("run")  # doctest: +SKIP
     """
     try:
         import xarray

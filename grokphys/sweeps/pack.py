@@ -27,20 +27,20 @@ PACK_RUNS, PACK_BYTES, PACK_OPERATIONS = 256, 2**28, 5e11
 
 @dataclass(frozen=True)
 class Pack:
-    """Runs that one call computes, and that share a file.
+    """Runs that one call of `physics.simulate` or `nets.train` computes, and that share a file.
 
     Attributes
     ----------
     kind : {"simulate", "train"}
         What each run is.
-    common : dict
+    common : dict of str to object
         Parameters that all runs share.
-    columns : dict of list
+    columns : dict of str to list
         Parameters with a separate value for each run.
     numbers : list of int
-        Numbers of the runs, which are children of the seed.
+        Numbers of the runs. Run k is drawn from the k-th child of the seed.
     rows : list of int
-        Row of each run in the sweep, which does not affect the run.
+        Row of each run in the index of the sweep, which does not affect the run.
     """
 
     kind: str
@@ -57,35 +57,56 @@ class Pack:
 
     @property
     def system(self) -> Any:
-        """System that a pack of the kind "simulate" moves."""
+        """System of `physics` whose points move; it exists only if the kind is "simulate"."""
         return _system(self.common)
 
     def run(self, out: Path | None, *, progress: bool = False) -> Trajectory:
-        """Compute the runs, or resume them.
+        """Compute the runs, or resume them from an unfinished file.
 
         Parameters
         ----------
         out : Path or None
             File to write; None keeps the trajectory in memory.
         progress : bool, default False
-            Whether to show a progress bar.
+            Whether to show a progress bar on stderr.
 
         Returns
         -------
         Trajectory
+            The complete runs.
+
+        Raises
+        ------
+        InputError
+            If a parameter is not allowed.
+        OutputError
+            If the file cannot be written.
+        SimulationError
+            If a simulation cannot continue.
         """
         run = _simulate if self.kind == "simulate" else _train
         return run(self, out=out, resume=out is not None, progress=progress)
 
     def tiny(self) -> "Pack":
-        """Return a pack of one run of one step, which calls the same kernels as this one."""
+        """Return a pack of one run of one step, which calls the same kernels as this pack."""
         common = self.common | {"steps": 1}
         common |= {"record_every": 1} if self.kind == "simulate" else {"record": "1", "track": None}
         columns = {name: values[:1] for name, values in self.columns.items()}
         return Pack(self.kind, common, columns, self.numbers[:1], self.rows[:1])
 
     def made(self, parameters: Values) -> bool:
-        """Return whether a file with some parameters can belong to this pack: all common numbers agree."""
+        """Return whether a file with some parameters can belong to this pack.
+
+        Parameters
+        ----------
+        parameters : dict of str to object
+            Parameters that the file states.
+
+        Returns
+        -------
+        bool
+            True if all numbers agree that both the file and the pack state.
+        """
         found = parameters | parameters.get("system", {}) | parameters.get("model", {})
         wanted: Values = {k: value for k, value in self.common.items() if isinstance(value, int | float)}
         wanted |= self.columns | {"runs": len(self.numbers)}
@@ -94,14 +115,25 @@ class Pack:
 
 
 def program(kind: str) -> str:
-    """Return a fingerprint of the code and the libraries that compute and measure the runs of a kind."""
+    """Return a fingerprint of the code and the libraries that compute and measure the runs of a kind.
+
+    Parameters
+    ----------
+    kind : {"simulate", "train"}
+        What each run is.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits, as `fingerprint` gives them.
+    """
     systems = [physics.HOMES[system] for system in SYSTEMS.values()]
     makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
     return fingerprint(*makers, structures.__name__)
 
 
 def packs(sweep: Declaration) -> list[Pack]:
-    """Divide a sweep into packs, which depend only on the declaration.
+    """Divide a sweep into packs, which depend only on the declaration and on the program.
 
     Parameters
     ----------
@@ -111,11 +143,12 @@ def packs(sweep: Declaration) -> list[Pack]:
     Returns
     -------
     list of Pack
+        Packs that hold all runs of the sweep, each run once.
 
     Raises
     ------
     InputError
-        If a cell's parameters are refused; the message names the cell.
+        If a parameter of a cell is refused; the message names the cell.
     """
     groups: dict[str, list[tuple[Cell, int]]] = {}
     row = 0
@@ -138,6 +171,7 @@ def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
     Returns
     -------
     list of Pack
+        Packs of the shard; none if there are fewer packs than shards.
 
     Raises
     ------
@@ -229,9 +263,9 @@ def _simulate(pack: Pack, **storing: Any) -> Trajectory:
 
 
 def _train(pack: Pack, **storing: Any) -> Trajectory:
-    """Train the networks of a pack one after another, so that no bit depends on the others.
+    """Train the networks of a pack one after another, so that no bit depends on the other networks.
 
-    PyTorch uses one thread. `storing` holds options of `nets.train` that concern the file.
+    PyTorch uses one thread. `storing` holds the arguments of `nets.train` that concern the file.
     """
     import torch
 

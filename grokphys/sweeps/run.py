@@ -29,16 +29,30 @@ SAME_KERNELS = ("seed", "steps", "track", "record", "record_every")
 
 
 class Executor(Protocol):
-    """What runs packs: it calls `settle` for several packs at a time, here or in other processes."""
+    """Protocol of an object that runs packs, several at a time, here or in other processes.
+
+    It is a context manager: its workers stop when the block ends.
+    """
 
     def free(self) -> bool:
         """Return whether another pack may be submitted."""
 
     def submit(self, pack: Pack) -> None:
-        """Submit a pack, which is then computed."""
+        """Submit a pack, which a worker then passes to `settle`."""
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Return the packs that have finished, after waiting for one for at most so many seconds."""
+        """Return the packs that have finished, each with its outcome.
+
+        Parameters
+        ----------
+        seconds : float
+            Longest time to wait until one has finished.
+
+        Returns
+        -------
+        list of pair of Pack and Outcome
+            The finished packs; none if no pack has finished in this time.
+        """
 
     def warm(self, packs: list[Pack]) -> None:
         """Fill the caches of compiled code before many workers need them."""
@@ -51,14 +65,20 @@ class Executor(Protocol):
 
 
 class Serial:
-    """An executor in this process, with all its threads, for the packs of the sweep in `directory`."""
+    """An executor in this process, with all its threads.
+
+    Parameters
+    ----------
+    directory : Path
+        Directory of the sweep.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._waiting: list[Pack] = []
 
     def free(self) -> bool:
-        """Return whether another pack may be submitted: one at a time."""
+        """Return whether another pack may be submitted, which is the case if none waits."""
         return not self._waiting
 
     def submit(self, pack: Pack) -> None:
@@ -66,7 +86,10 @@ class Serial:
         self._waiting.append(pack)
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Compute the submitted packs, and return them with their outcomes; wait if there are none."""
+        """Compute the submitted packs, and return them with their outcomes.
+
+        If none is submitted, the call waits for so many `seconds` and returns an empty list.
+        """
         if not self._waiting:
             time.sleep(seconds)
         done = [(pack, settle(pack, self._directory)) for pack in self._waiting]
@@ -120,7 +143,7 @@ class LocalPool:
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
         """Return the packs that have finished, or whose processes have died, with their outcomes.
 
-        The call waits for one of them for at most `seconds`.
+        The call waits until there is one, but for at most so many `seconds`.
         """
         if not self._running:
             time.sleep(seconds)
@@ -158,7 +181,18 @@ class LocalPool:
 
 
 def process(threads: int) -> "ProcessPoolExecutor":
-    """Return an executor of one process with a number of threads; it starts with its first call."""
+    """Return an executor of one process, which starts with its first call.
+
+    Parameters
+    ----------
+    threads : int
+        Number of threads that the libraries in the process may use.
+
+    Returns
+    -------
+    ProcessPoolExecutor
+        Executor of loky with one worker. The worker ends when this process does.
+    """
     from loky import ProcessPoolExecutor  # a sweep in this process does without
 
     return ProcessPoolExecutor(
@@ -181,13 +215,13 @@ def settle_all(
     packs : sequence of Pack
         Packs to run.
     executor : Executor
-        Where they run.
+        Executor that runs them.
     retries : int
-        Number of times that a pack is tried again after a failure, if this may help.
+        Number of times that a pack is tried again after a failure, if another attempt may succeed.
     tell : callable
-        Function that receives sentences for the user.
+        Function that receives each remark for the user, as a str.
     done : callable
-        Function that receives each pack with its last outcome.
+        Function of a `Pack` and its last `Outcome`, called once for each pack.
     """
     queue, waiting = deque(packs), deque[Pack]()
     failures: Counter[str] = Counter()
@@ -217,7 +251,7 @@ def settle_all(
 
 
 def flavours(packs: Iterable[Pack]) -> list[Pack]:
-    """Return a tiny pack for each combination of the parameters that decide which kernels run.
+    """Return one tiny pack for each combination of the parameters that decide which kernels run.
 
     Running them compiles all kernels that the given packs need.
 
@@ -229,6 +263,7 @@ def flavours(packs: Iterable[Pack]) -> list[Pack]:
     Returns
     -------
     list of Pack
+        Packs of one run of one step.
     """
     kept: dict[str, Pack] = {}
     for pack in packs:
@@ -258,5 +293,8 @@ def _end_with(driver: int) -> None:
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use, which a scheduler may have limited."""
+    """Return the number of processor cores, at least 1, that this process may use.
+
+    A batch system or a container may have limited it to fewer than the machine has.
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -35,12 +35,13 @@ class Outcome:
 
     Attributes
     ----------
-    status : str
-        "found" (complete), "computed", "resumed" (and completed), "busy" (in another process) or "failed".
-    finals : dict of ndarray of float64, shape (runs,)
+    status : {"found", "computed", "resumed", "busy", "failed"}
+        "found" if the file was complete, "computed" or "resumed" if it has been completed now, "busy" if
+        another process works on it, and "failed" after an error.
+    finals : dict of str to ndarray of float64, shape (runs,)
         The observables at the last frame of each run, NaN where a run diverged.
     stamp : Stamp or None
-        Stamp of the file that holds them.
+        Size and time of change of the complete file; None if it is not complete.
     notes : list of str
         Remarks for the user.
     error : str
@@ -94,15 +95,15 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
 
 
 def load(packs: list[Pack]) -> None:
-    """Import the modules that some packs need, so that their first runs do not wait."""
+    """Import the modules that some packs need, so that their first runs do not wait for the import."""
     if any(pack.kind == "train" for pack in packs):
         importlib.import_module("nets")
 
 
 def warm(packs: list[Pack]) -> None:
-    """Compile the kernels of these packs, so that their code is on disk before many processes want it.
+    """Compile the kernels of some packs, so that their code is on disk before many processes need it.
 
-    Invalid packs report their errors when they are run.
+    An invalid pack raises nothing here, because it reports its error when it is run.
     """
     for pack in packs:
         with contextlib.suppress(InputError, SimulationError), warnings.catch_warnings():
@@ -111,7 +112,7 @@ def warm(packs: list[Pack]) -> None:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return what changes when a file is written.
+    """Return the size and the time of change of a file, by which a later change is noticed.
 
     Parameters
     ----------
@@ -120,8 +121,8 @@ def stamp_of(path: Path) -> Stamp | None:
 
     Returns
     -------
-    tuple or None
-        Its size and the time of its last change, or None if it does not exist.
+    tuple of int or None
+        Its size in bytes and the time of its last change in nanoseconds, or None if it does not exist.
     """
     try:
         found = path.stat()
@@ -210,8 +211,8 @@ def finals(trajectory: Trajectory, pack: Pack) -> Finals:
     Returns
     -------
     dict of str to ndarray of float64, shape (runs,)
-        Observables that are single numbers; and, where the task has classes of pair sums, whether the run is
-        a circle and its grid imperfections, which are NaN if it has diverged.
+        Observables that are single numbers. Particles and networks with constant attention also have "circle"
+        (1 or 0) and "grid_imperfections". All are NaN for a run that has diverged.
     """
     names = [name for name in trajectory.observables if not name.startswith(LARGE)]
     found = {name: trajectory.observables[name][:, -1] for name in names}

@@ -110,8 +110,8 @@ def test_every_help_says_what_the_default_is(table):
 
 
 UNITS = re.compile(
-    r"\b(number|steps?|from 0 to 1|probability|factor|width|rate|length|seed|constant|pixels|per|second|bins|"
-    r"part|signal|address|port|accuracy|dimensions?|decay|modulus|times|error|rank|weight|pull|push|tolerance|norm|"
+    r"\b(number|steps?|from 0 to 1|at most 1|probability|factor|width|rate|length|seed|constant|pixels|per|"
+    r"second|bins|part|signal|address|port|accuracy|dimensions?|decay|modulus|times|error|rank|weight|pull|push|tolerance|norm|"
     r"that varies)\b",
     re.IGNORECASE,
 )
@@ -326,7 +326,7 @@ def test_options_of_a_fit_are_refused_before_anything_is_written(
         ("--at -1", "at must be at least 1, got -1"),
         ("--bins 0", "bins must be at least 1, got 0"),
         ("--factor nan", "factor must be a finite number greater than 0, got nan"),
-        ("--signal-threshold -1", "--signal-threshold must be a finite number of at least 0, got -1"),
+        ("--signal-threshold -1", "--signal-threshold must be a finite number greater than 0, got -1"),
     ],
 )
 def test_survival_refuses_what_is_out_of_range(signals, words, message, capsys):

@@ -12,15 +12,8 @@ from PIL import Image
 import nets
 from analysis import PHASES, Axis, Refinement, classify_phases, phase_diagram, proportion
 from grokphys.cli.main import main
-from grokphys.phases import (
-    NEVER,
-    Training,
-    axis,
-    is_whole,
-    or_never,
-    phase_diagram_of_networks,
-    summary,
-)
+from grokphys.phases import Training, axis, is_whole, phase_diagram_of_networks
+from grokphys.report.phases import NEVER, or_never, summary
 from nets import ConstantAttention, TokenTransformer, ToyAddition
 from physics.errors import InputError
 

@@ -293,6 +293,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
             _mean(LASSO, "error"),
             chance=_at_rest,
             most=0.1,
+            possible=(0.0, np.inf),
             fitted="an R² of 0.8 was asked for until the embedded run had been seen",
             digits=3,
             note=f"a trajectory that blows up counts as an error of {WILD:g}, and decides the mean",
@@ -367,6 +368,7 @@ def three_fits(run: Run) -> Result:
             _mean(LASSO, "followed"),
             chance="a law that follows none has 0: there is nothing to shuffle",
             least=0.9,
+            possible=(0.0, 1.0),
         ),
     ),
 )

@@ -246,6 +246,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             _of("unseen_accuracy_III"),
             chance=WHICH,
             least=0.95,
+            possible=(0.0, 1.0),
         ),
         Statement(
             "generalization is late",

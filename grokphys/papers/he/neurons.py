@@ -268,6 +268,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             _aligned,
             chance=shuffled("neurons", "output_phase", within="network"),
             least=0.9,
+            possible=(0.0, 1.0),
         ),
         Statement(
             "frequency balance",
@@ -277,6 +278,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             _balanced,
             chance="neurons that draw frequencies at random are balanced too; the statement asks no more",
             least=0.9,
+            possible=(0.0, 1.0),
         ),
         Statement(
             "phase symmetry",

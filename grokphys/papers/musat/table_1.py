@@ -27,6 +27,8 @@ from grokphys.papers.recipe import Number, Printed, Result, Rule, Run, Statement
 from grokphys.report.musat import PAPER_RUNS, TABLE_1
 
 SECTION = "Section 4"
+PERCENT = (0.0, 100.0)
+"""Smallest and largest possible percentage."""
 Measure = Callable[[Tables, float], Interval]
 
 
@@ -100,6 +102,7 @@ def _numbers() -> tuple[Rule, ...]:
                 circles("networks", 100, weight_decay=decay),
                 margin=4.0,
                 digits=1,
+                possible=PERCENT,
             ),
             Number(
                 f"decay {decay:g}: accuracy of {rest} that are no circles (%)",
@@ -108,6 +111,7 @@ def _numbers() -> tuple[Rule, ...]:
                 margin=12.0,
                 digits=1,
                 note=AS_MANY,
+                possible=PERCENT,
             ),
             Number(
                 f"decay {decay:g}: grid imperfections",
@@ -132,6 +136,7 @@ def _numbers() -> tuple[Rule, ...]:
                     margin=12.0,
                     digits=1,
                     note=AS_MANY,
+                    possible=PERCENT,
                 )
             )
     return tuple(rules)
@@ -181,12 +186,12 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             ("imperfections of non-circles", row.imperfections, imperfections("networks", **constants)),
             ("correlation of accuracy and imperfections", row.correlation, _related(decay)),
         ):
-            panels.setdefault(title, []).append((f"decay {decay:g}", theirs, ours(tables, 0.95)))
+            panels.setdefault(title, []).append((f"weight decay {decay:g}", theirs, ours(tables, 0.95)))
     with style(9.6):
         figure = Figure(figsize=(9.6, 6.4))
         axes = list(figure.subplots(2, 3, sharey=True).flat)
     for ax, (title, rows) in zip(axes, panels.items(), strict=False):
-        limits = (0, 100) if title.endswith("%") else (-np.inf, np.inf)
+        limits = PERCENT if title.endswith("%") else (-np.inf, np.inf)
         show_estimates([(name, paper, ours.within(*limits)) for name, paper, ours in rows], ax, xlabel=title)
         ax.get_legend().remove()
     axes[5].set_axis_off()

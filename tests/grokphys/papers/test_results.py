@@ -1,6 +1,7 @@
 """What lies in docs/results: verdicts follow from tables, rules have not changed, pages are made of both."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +9,15 @@ import pytest
 from pictures import SMALLEST, letters
 from scipy import stats
 
+from analysis.stats.intervals import Interval
 from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import judge
-from grokphys.papers.pages import findings_page, gallery_page, rules_page, scoreboard_page
+from grokphys.papers.pages import _ours, findings_page, gallery_page, rules_page, scoreboard_page
 from grokphys.papers.publish import stored_replicas, stored_results
-from grokphys.papers.recipe import Statement
+from grokphys.papers.recipe import Claim, Number, Printed, Recipe, Statement
 from grokphys.papers.redraw import from_tables
 from grokphys.papers.results import rules_digest, setting_of
+from grokphys.papers.run import said
 
 DOCS = Path(__file__).parents[3] / "docs"
 RECIPES = recipes()
@@ -46,6 +49,16 @@ def test_a_finding_without_a_result_is_called_a_conjecture():
     assert all(title.startswith("## Conjecture: ") for title in titles)
     one = next(iter(RESULTS.values()))
     assert "## Conjecture: " not in findings_page(RECIPES, dict.fromkeys(RECIPES, one))
+
+
+def test_an_interval_ends_where_it_is_shown_at_what_is_possible():
+    rule = Number("n", Printed("77.4", "Table 1"), None, 12.0, digits=1, possible=(0.0, 100.0))
+    recipe = Recipe("r", "Musat", "i", "s.", {}, "c", (rule,), None)
+    claim = {"name": "n", "estimate": 64.02, "low": -16.4, "high": 111.7, "count": 13, "digits": 1}
+    assert _ours(claim, recipe) == "64 [0,\N{NO-BREAK SPACE}100]"
+    told = said(Claim(rule, Interval(64.02, -16.4, 111.7, 13), "inconclusive"))
+    assert "here 64.0 [0.0, 100.0] of 13" in told
+    assert rules_digest([rule]) == rules_digest([replace(rule, possible=(-np.inf, np.inf))])
 
 
 def test_every_result_has_a_recipe():

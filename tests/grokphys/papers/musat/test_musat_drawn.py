@@ -61,7 +61,7 @@ def test_table_1_is_drawn_decay_by_decay_beside_ours():
     for ax, (name, values) in zip(axes, ours.items(), strict=False):
         assert ax.get_xlabel() == name
         assert [text.get_text() for text in axes[0].get_yticklabels()] == [
-            f"decay {d:g}" for d in reversed(TABLE_1)
+            f"weight decay {d:g}" for d in reversed(TABLE_1)
         ]
         found = horizontal(ax)[1]
         expected = sides([one.within(0, 100) if name.endswith("%") else one for one in values])

@@ -1,0 +1,103 @@
+"""Tables of a phase diagram, which `grokphys phases` writes, and its summary in words."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.phases.diagram import PhaseDiagram
+from analysis.stats.intervals import Interval
+from grokphys.output import write_csv
+
+NEVER = "never"
+"""Word in a table for a number of steps that is NaN."""
+
+
+def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -> list[Path]:
+    """Write the cells, the runs and the shares of the phases of diagrams as three CSV files.
+
+    Parameters
+    ----------
+    out : Path
+        Existing directory to write to.
+    name : str
+        First part of the names of the files: NAME.csv, NAME-runs.csv and NAME-shares.csv.
+    diagrams : mapping of str to PhaseDiagram
+        Diagrams by title. If there are several, the title is the first column of the tables.
+
+    Returns
+    -------
+    list of Path
+        The three files.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
+    """
+    tables: dict[str, list[dict[str, Any]]] = {"": [], "-runs": [], "-shares": []}
+    for title, diagram in diagrams.items():
+        first = {"diagram": title} if len(diagrams) > 1 else {}
+        tables[""] += [first | row for row in diagram.rows()]
+        tables["-runs"] += [first | _said(row) for row in diagram.run_rows()]
+        tables["-shares"] += [
+            first
+            | {"phase": phase, "share": share.estimate, "share_low": share.low}
+            | {"share_high": share.high, "effective_runs": share.count}
+            for phase, share in diagram.shares().items()
+        ]
+    return [write_csv(out / f"{name}{part}.csv", rows) for part, rows in tables.items()]
+
+
+def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a run for a table, with the word `NEVER` where a number of steps is NaN."""
+    steps = ("train_steps", "validation_steps")
+    return {**row, **{name: or_never(row[name]) for name in steps}}
+
+
+def or_never(steps: float) -> int | str:
+    """Return a number of steps as a table shows it.
+
+    Parameters
+    ----------
+    steps : float
+        Number of steps; NaN if a threshold was never reached.
+
+    Returns
+    -------
+    int or str
+        The number, or the word `NEVER`.
+    """
+    return NEVER if np.isnan(steps) else int(steps)
+
+
+def summary(diagram: PhaseDiagram) -> list[str]:
+    """Describe a phase diagram in two lines of text.
+
+    Parameters
+    ----------
+    diagram : PhaseDiagram
+        The diagram.
+
+    Returns
+    -------
+    list of str
+        A line about the numbers of cells and networks, and a line with the share of each phase in the plane,
+        in percent with its 95 % interval.
+    """
+    cells = diagram.cells
+    unclear = sum(not diagram.decided(cell) for cell in cells)
+    each = [len(cell.runs) for cell in cells]
+    fine = 2 ** max(cell.level for cell in cells)
+    full = diagram.x.cells * diagram.y.cells * fine**2
+    lines = [
+        f"{len(cells)} cells ({full} of the smallest size would fill the plane), {unclear} undecided; "
+        f"{diagram.runs} networks, {min(each)} to {max(each)} a cell"
+        + ("" if diagram.complete else "; the budget of networks ended the refinement")
+    ]
+    return [*lines, "shares of the plane: " + ", ".join(_share(*item) for item in diagram.shares().items())]
+
+
+def _share(phase: str, share: Interval) -> str:
+    return f"{phase} {share.format(0, 100)} %"
