@@ -4,6 +4,7 @@ The exit status is 0 on success, 1 if a file or a run failed, and 2 if an option
 is 130 after an interrupt, 143 after a termination, and 141 if the reader of the output has closed it.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -37,6 +38,8 @@ COMMANDS = Commands(
         "demo": "grokphys.cli.demo:demo",
     }
 )
+COLLECT = 10_000, 20, 20
+"""Thresholds of the garbage collector; see `gc.set_threshold`."""
 DESCRIPTION = """\
 Study how representations form during training: simulate particles, train networks, fit laws of motion to \
 what they do, and compare the two.
@@ -149,11 +152,15 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 def command() -> int:
     """Run the command line as a process, and return its exit status.
 
-    A signal that comes after its work ends it without a traceback.
+    A signal that comes after its work ends it without a traceback. Libraries make hundreds of thousands of
+    objects, hardly any of which becomes garbage. Python therefore looks for garbage less often than it would
+    by itself, and not at all at the end of the process: this takes up to half a second less.
     """
+    gc.set_threshold(*COLLECT)
     status = main()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    gc.freeze()
     return status
 
 

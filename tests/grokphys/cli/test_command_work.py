@@ -1,5 +1,6 @@
 """What commands do at work: files that are refused first, frames that are followed, bars that move."""
 
+import gc
 import signal
 import sys
 import threading
@@ -12,7 +13,7 @@ import physics
 from grokphys import interrupts, progress
 from grokphys.cli import info
 from grokphys.cli.analyze import _mean
-from grokphys.cli.main import COMMANDS, main
+from grokphys.cli.main import COMMANDS, command, main
 from grokphys.parsing import RENAMED, _refuse_empty, _today
 
 
@@ -176,3 +177,17 @@ def test_an_interrupt_that_python_loses_is_sent_again_and_nothing_else_is(monkey
             assert timers[-2:] == [again, "started"]
         assert lost == [other]
     assert sys.unraisablehook is before
+
+
+def test_a_process_that_ends_looks_for_no_garbage(monkeypatch):
+    """What the libraries have made is frozen: to look through it would take a quarter of a second."""
+    did, handled = [], {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr("grokphys.cli.main.main", lambda: did.append("work") or 3)
+    monkeypatch.setattr(gc, "set_threshold", lambda *numbers: did.append(min(numbers) >= 10))
+    monkeypatch.setattr(gc, "freeze", lambda: did.append("freeze"))
+    try:
+        assert command() == 3
+    finally:
+        for number, handler in handled.items():
+            signal.signal(number, handler)
+    assert did == [True, "work", "freeze"]
