@@ -39,8 +39,8 @@ def animate(
 
     Args:
         file: Trajectory file, or the name of an example such as example:ding.
-        out: File to write. It is a film, NAME.gif or NAME.mp4 (which needs the program
-            ffmpeg), or a picture, NAME.png.
+        out: File to write. It is a film, NAME.gif or NAME.mp4 (which needs ffmpeg, a part
+            of the extra explore), or a picture, NAME.png.
         view: What to show: particles draws the tokens and their pair sums, circles the circle of one
             frequency and all signals. With auto, embeddings of up to 3 dimensions are shown as particles, and
             others as circles. Particles in more than 2 dimensions are projected on their first two principal

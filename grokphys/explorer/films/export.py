@@ -142,9 +142,7 @@ def mp4(
         If there is no ffmpeg, or it fails.
     """
     chosen = _chosen(film, fps, longest)
-    program = shutil.which("ffmpeg")
-    if program is None:
-        raise OutputError("an MP4 needs the program ffmpeg, which is not installed; a GIF needs nothing")
+    program = _ffmpeg()
     pictures = _pictures(film, chosen, dpi)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
         out = Path(folder) / "film.mp4"
@@ -163,6 +161,28 @@ def mp4(
             words = said.read().decode(errors="replace").strip().splitlines()
             raise OutputError(f"ffmpeg failed: {words[-1] if words else running.returncode}")
         return out.read_bytes()
+
+
+def _ffmpeg() -> str:
+    """Return the path of ffmpeg: the installed program, or else the one in the package imageio-ffmpeg.
+
+    Raises
+    ------
+    OutputError
+        If there is neither.
+    """
+    program = shutil.which("ffmpeg")
+    if program is None:
+        with contextlib.suppress(ImportError, RuntimeError):  # not for every machine
+            from imageio_ffmpeg import get_ffmpeg_exe
+
+            program = get_ffmpeg_exe()
+    if program is None:
+        raise OutputError(
+            "an MP4 needs the program ffmpeg: install it, or pip install 'grokphys[explore]'; "
+            "a GIF needs nothing"
+        )
+    return program
 
 
 def evenly(frames: int, longest: int) -> list[int]:
