@@ -102,6 +102,13 @@ class Recipe:
         ------
         InputError
             If the trajectories or the penalty are invalid; see `fit_trajectories`.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> recipe = analysis.Recipe(penalty=None)
+        >>> recipe.fit(analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20)).A.round(6).tolist()
+        [[-0.5]]
         """
         if self.law == "mean-field":
             return fit_law(MeanFieldRegressor(), signals, times, kind=self.kind)
@@ -154,6 +161,12 @@ class Recipe:
         ------
         InputError
             If the law is not linear, alpha is not a number, or the batch or another argument is invalid.
+
+        Examples
+        --------
+        >>> import analysis, physics
+        >>> analysis.Recipe().resample(physics.example("ding"), resamples=20, last=200).unit
+        'blocks of 14 changes'
         """
         self.check_resamples(resamples)
         runs = batch_signals(batch, **window)

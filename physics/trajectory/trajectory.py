@@ -194,8 +194,8 @@ class Trajectory:
 
         Returns
         -------
-        steps : ndarray of int64, shape (n,)
-        times : ndarray of float64, shape (n,)
+        tuple of ndarray of int64 and ndarray of float64, shape (n,) each
+            Steps, which increase, and their times.
         """
         return self._clocks.get(name, (self.steps, self.times))
 
