@@ -76,17 +76,17 @@ class Circles:
 
     @property
     def initial(self) -> Array:
-        """Signals of the first frame of the window, (runs, K)."""
+        """Signals of the first frame of the window, float64 (runs, K)."""
         return self.signals[:, 0]
 
     @property
     def final(self) -> Array:
-        """Signals of the last frame of the window, (runs, K)."""
+        """Signals of the last frame of the window, float64 (runs, K)."""
         return self.signals[:, -1]
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of circles that survive in each run, (runs,)."""
+        """Number of circles that survive in each run, int64 (runs,)."""
         return self.survived.sum(axis=1)
 
     def gradient(self, at: int = 4) -> Array:

@@ -47,7 +47,10 @@ class Paths:
         return float(self.times[-1])
 
     def at(self, times: Array) -> Array:
-        """Interpolate positions (runs, n, tokens, dim) at times (n,) or (runs, n); NaN outside the record."""
+        """Return positions (runs, n, tokens, dim), as float64, that are interpolated between the frames.
+
+        `times` are (n,) for all runs or (runs, n). Positions are NaN at times outside the record.
+        """
         clock = np.broadcast_to(times, (len(self.positions), np.shape(times)[-1]))
         place = np.clip(np.searchsorted(self.times, clock, side="right") - 1, 0, len(self.times) - 2)
         runs = np.arange(len(self.positions))[:, None]

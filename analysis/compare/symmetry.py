@@ -46,7 +46,7 @@ class Symmetry:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens."""
+        """Number of tokens that the relabelings permute."""
         return self.permutations.shape[1]
 
     def __len__(self) -> int:

@@ -328,7 +328,7 @@ class RegressorLaw(Law):
 
     @property
     def missed(self) -> list[int]:
-        """Components, counted from 1, whose fits have not converged, if the estimator reports them."""
+        """Components, counted from 1, whose fits have not converged; empty if the estimator has no report."""
         last = self.regressor[-1] if hasattr(self.regressor, "steps") else self.regressor
         return [int(k) + 1 for k in np.flatnonzero(~getattr(last, "converged_", np.array([], bool)))]
 

@@ -153,7 +153,7 @@ class ParticleSystem(Value):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights P/n_same and P/n_diff of the interactions within a class and between classes."""
+        """Weights P/n_same and P/n_diff, as floats, of interactions within a class and between classes."""
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 

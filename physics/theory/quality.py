@@ -268,7 +268,8 @@ def ideal_quality(theory: "EffectiveTheory") -> float:
     Raises
     ------
     InputError
-        If the operation has no parallelogram at all, such as plain addition of two symbols.
+        If `theory` is not a theory, or its operation has no parallelogram at all, such as plain addition of
+        two symbols.
 
     Examples
     --------

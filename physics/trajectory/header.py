@@ -52,7 +52,7 @@ class Layout:
 
     @cached_property
     def columns(self) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Name, type and shape of everything that a frame holds: step, time, positions, and observables."""
+        """Name, NumPy type and shape of all that a frame holds: step, time, positions, then observables."""
         return [
             ("step", "<i8", ()),
             ("time", "<f8", ()),
