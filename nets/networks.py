@@ -67,7 +67,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Which set.
+            Set of examples that is meant.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Which set.
+            Set of examples that is meant.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Which set.
+            Set of examples that is meant.
 
         Returns
         -------

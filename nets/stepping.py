@@ -236,7 +236,7 @@ class Training:
         Parameters
         ----------
         part : {"train", "validation"}
-            Which set.
+            Set of examples that is meant.
 
         Returns
         -------

@@ -111,7 +111,7 @@ class EnsembleOf:
 
     @cached_property
     def sound(self) -> NDArray[np.bool_]:
-        """Mask, bool, of the runs whose first and last frames are finite, over the runs of all parts."""
+        """Mask, bool (all runs,), of the runs of all parts whose first and last frames are finite."""
         ends = (np.concatenate([getattr(one, end) for one in self.parts]) for end in ("initial", "final"))
         return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
 

@@ -382,7 +382,7 @@ class Parts:
         return found
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
-        """Return how well accuracy is predicted; if `together`, runs are paired, also across ensembles."""
+        """Return how well `given` or observed accuracies are predicted, across ensembles too if `together`."""
         if given is not None:
             values = [np.asarray(one, np.float64) for one in given]
             if any(one.shape != self.second.sound.shape for one in values):

@@ -143,14 +143,14 @@ class Recipe:
 
         Parameters
         ----------
-        batch : Trajectory, sequence of Trajectory, or sequence of Signals
+        batch : Trajectory, Signals, or sequence of these
             Runs that were fitted.
         resamples : int, default 200
             Number of resamples, at least 2.
         seed : int, default 0
             Seed of the resamples.
         **window
-            Steps `first` and `last` of the fit, as in `fit_batch`.
+            Steps `first` (default 0) and `last` (default 1000) of the fit, as in `fit_batch`.
 
         Returns
         -------

@@ -277,7 +277,7 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If the embedding of a run is zero everywhere.
+            If the embedding of a run is zero everywhere, or the group does not commute.
         """
         if not positions.any(axis=(1, 2)).all():
             raise InputError("initial must not be zero everywhere, as the loss is undefined there")
