@@ -67,7 +67,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Set of examples that is meant.
+            Set of examples, the training set or the validation set.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Set of examples that is meant.
+            Set of examples, the training set or the validation set.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Set of examples that is meant.
+            Set of examples, the training set or the validation set.
 
         Returns
         -------

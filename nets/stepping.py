@@ -236,7 +236,7 @@ class Training:
         Parameters
         ----------
         part : {"train", "validation"}
-            Set of examples that is meant.
+            Set of examples, the training set or the validation set.
 
         Returns
         -------

@@ -265,7 +265,10 @@ class EnsembleOf:
 
     @cached_property
     def operation(self) -> Operation:
-        """Operation that is learned: as given, as recorded, or else addition modulo the number of tokens."""
+        """Operation that is learned: as given, as recorded, or else addition modulo the number of tokens.
+
+        An `InputError` says so if the parts record different operations.
+        """
         if self.given is not None:
             return self.given
         found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]

@@ -192,7 +192,7 @@ class Parts:
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
         """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.
 
-        `paired` is as in `compare`, and `shapes` are the distances that decide otherwise, if there are any.
+        An `InputError` refuses runs that cannot be `paired` as in `compare`. Otherwise `shapes` decide.
         """
         first, second = self.first, self.second
         same = np.array_equal(first.sound, second.sound)
@@ -382,7 +382,7 @@ class Parts:
         return found
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
-        """Return how well `given` or observed accuracies are predicted, across ensembles too if `together`."""
+        """Return how well `given` or observed accuracies are predicted, across ensembles if `together`."""
         if given is not None:
             values = [np.asarray(one, np.float64) for one in given]
             if any(one.shape != self.second.sound.shape for one in values):
