@@ -178,7 +178,7 @@ def compare_motion(
     align : str
         "scaling" takes the factor τ with the least mean error, "ends" the factor with which both end
         together, and "none" leaves times as they are. Any other word names the observable in `progress`.
-    progress : pair of ndarray, optional
+    progress : pair of ndarray of float64, optional
         An observable of each ensemble (runs, frames). Frames of equal progress are compared, pair by pair if
         runs are paired, and otherwise by the means over the runs.
     states : bool, default False

@@ -78,8 +78,8 @@ class Law(ABC):
 
         Parameters
         ----------
-        states : ndarray, shape (n, K)
-            States.
+        states : ndarray of float64, shape (n, K)
+            States of the K components, one in each row.
 
         Returns
         -------
@@ -287,8 +287,8 @@ class RegressorLaw(Law):
 
         Parameters
         ----------
-        states : ndarray, shape (n, K)
-            States.
+        states : ndarray of float64, shape (n, K)
+            States of the K components, one in each row.
 
         Returns
         -------
