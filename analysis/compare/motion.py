@@ -99,6 +99,14 @@ class Motion:
     nearest other run of the first, so that two ensembles with the same law are as near to each other as to
     themselves. `mean_error` then leaves one run of the first ensemble out of the choice, so that both means
     are over equally many candidates.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> first, second = np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2))  # five runs of three frames
+    >>> motion = analysis.compare(first, second).motion
+    >>> motion.alignment, motion.error.shape  # of five pairs
+    ('ends', (5, 3))
     """
 
     pairs: NDArray[np.int64]

@@ -38,7 +38,7 @@ class Layout:
         Type of the positions.
     frames : int, default 0
         Number of frames of the whole run, or 0 if it is unknown.
-    observables : mapping of str to pair of str and tuple of int, default empty
+    observables : mapping of str to pair of str and tuple of int, optional
         Type, such as "<f8", and shape of each observable in one frame of one run. The shape of a number is
         ().
     """
