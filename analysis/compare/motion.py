@@ -103,9 +103,8 @@ class Motion:
     Examples
     --------
     >>> import analysis, numpy as np
-    >>> first, second = np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2))  # five runs of three frames
-    >>> motion = analysis.compare(first, second).motion
-    >>> motion.alignment, motion.error.shape  # of five pairs
+    >>> motion = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2))).motion
+    >>> motion.alignment, motion.error.shape
     ('ends', (5, 3))
     """
 
