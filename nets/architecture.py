@@ -177,6 +177,14 @@ class Architecture:
         -------
         ndarray, shape (examples, outputs)
             Logits, or estimates of the targets.
+
+        Examples
+        --------
+        >>> import nets, numpy as np
+        >>> layers = nets.Architecture("sum", (2, 8, 5), "relu", "cross_entropy")
+        >>> parameters = layers.draw("pytorch", np.random.default_rng(0))
+        >>> layers.decoded(parameters, np.zeros((3, 2))).shape
+        (3, 5)
         """
         for name in self.layers:
             if name != self.layers[0]:

@@ -55,7 +55,7 @@ class Checkpoint:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to write the next checkpoint."""
+        """Whether it is time for the next checkpoint, after `SECONDS`, or later if writing takes long."""
         return monotonic() - self._written > max(SECONDS, self._cost / LARGEST_SHARE)
 
     def save(self, step: int) -> None:

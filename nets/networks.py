@@ -53,12 +53,12 @@ class Networks:
 
     @property
     def runs(self) -> int:
-        """Number of members."""
+        """Number of members of the ensemble."""
         return self.ensemble.runs
 
     @property
     def parameters(self) -> Mapping[str, NDArray[Any]]:
-        """Parameters of all members by name, (runs, ...) each: the embedding and the layers."""
+        """Parameters of all members by name, (runs, ...) each, in the type `dtype`: embedding and layers."""
         return self.ensemble.parameters
 
     def examples(self, part: str) -> NDArray[np.int64]:
@@ -67,7 +67,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Which set.
+            Set of examples, the training set or the validation set.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Which set.
+            Set of examples, the training set or the validation set.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Networks:
         Parameters
         ----------
         part : {"train", "validation"}
-            Which set.
+            Set of examples, the training set or the validation set.
 
         Returns
         -------

@@ -148,7 +148,7 @@ class Observer:
 
     @property
     def all_reached(self) -> NDArray[np.bool_]:
-        """Which members (runs,) have reached every threshold."""
+        """Whether each member has reached every threshold, bool (runs,)."""
         return np.all([np.isfinite(found) for found in self.reached.values()], axis=0)
 
     def warn(self, numbers: Sequence[int]) -> None:
@@ -167,12 +167,12 @@ class Observer:
             )
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all arrays that a resumed run needs, by name."""
+        """Return copies of `status` and of the entries of `reached` by name, which a resumed run needs."""
         reached = {f"reached/{name}": found.copy() for name, found in self.reached.items()}
         return {"status": self.status.copy(), **reached}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Restore arrays that `state` returned."""
+        """Restore the arrays that `state` has returned, in place of the present ones."""
         self.status = state["status"].copy()
         self.reached = {name: state[f"reached/{name}"].copy() for name in self.reached}
 

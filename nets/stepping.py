@@ -208,6 +208,16 @@ class Training:
         ------
         InputError
             If there is no such rate, or its value is out of range. The previous rates are kept then.
+
+        Examples
+        --------
+        >>> import nets
+        >>> training = nets.Training(nets.ConstantAttention(7), runs=2)
+        >>> training.set_rates(learning_rate=[0.01, 0.0])  # one rate for each member
+        >>> before = training.embeddings
+        >>> training.advance(5)
+        >>> (training.embeddings == before).all(axis=(1, 2)).tolist()
+        [False, True]
         """
         for name in rates:
             if name not in RATES:
@@ -226,7 +236,7 @@ class Training:
         Parameters
         ----------
         part : {"train", "validation"}
-            Which set.
+            Set of examples, the training set or the validation set.
 
         Returns
         -------
@@ -239,6 +249,13 @@ class Training:
         ------
         InputError
             If there is no such set.
+
+        Examples
+        --------
+        >>> import nets
+        >>> loss, accuracy = nets.Training(nets.ConstantAttention(7), runs=3).losses("validation")
+        >>> loss.shape, accuracy.shape
+        ((3,), (3,))
         """
         return self.machine.losses(part_of(part))
 

@@ -81,6 +81,12 @@ class Task:
         ------
         InputError
             If no training example would be left, or no validation example although the task needs one.
+
+        Examples
+        --------
+        >>> import nets
+        >>> nets.ConstantAttention(7).task.training_size(0.8)  # of 28 pairs
+        22
         """
         fraction = number("train_fraction", fraction, above=0.0)
         size = int(fraction * (len(self) - len(self.held_out)) + 1e-9)
@@ -114,6 +120,13 @@ class Task:
         ------
         InputError
             If no training example would be left, or no validation example although the task needs one.
+
+        Examples
+        --------
+        >>> import nets, numpy as np
+        >>> train, validation = nets.ConstantAttention(7).task.split(0.8, np.random.default_rng(0))
+        >>> len(train), len(validation), np.intersect1d(train, validation).tolist()
+        (22, 6, [])
         """
         free = np.setdiff1d(np.arange(len(self)), self.held_out)
         order = generator.permutation(free)
@@ -139,6 +152,13 @@ class Task:
         ------
         InputError
             If a set is empty, repeats an example or names one that does not exist, or if the sets overlap.
+
+        Examples
+        --------
+        >>> import nets
+        >>> train, validation = nets.ConstantAttention(3).task.given_split([4, 0, 1])
+        >>> train.tolist(), validation.tolist()
+        ([0, 1, 4], [2, 3, 5])
         """
         training = self._indices("train_examples", train)
         candidates = self.held_out if len(self.held_out) else np.arange(len(self))

@@ -124,6 +124,13 @@ class AffineFlow(Value):
         ------
         InputError
             If shapes do not agree or a value is not a finite real number.
+
+        Examples
+        --------
+        >>> import physics
+        >>> flow = physics.AffineFlow([[-1.0]], [1.0])  # dx/dt = 1 - x
+        >>> flow.solve([0.0], times=[0.0, 1.0, 100.0])[:, 0].round(4).tolist()
+        [0.0, 0.6321, 1.0]
         """
         from scipy.linalg import expm
 

@@ -154,6 +154,13 @@ class PairForces(Value):
         ------
         InputError
             If `positions` are not real numbers of that shape.
+
+        Examples
+        --------
+        >>> import physics
+        >>> pull = physics.PairForces(lambda r2: -1.0, tokens=2, dim=1)
+        >>> pull.forces([[0.0], [3.0]]).tolist()
+        [[3.0], [-3.0]]
         """
         array = np.asarray(positions)
         one = (self.tokens, self.dim)

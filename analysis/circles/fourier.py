@@ -70,9 +70,12 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> import analysis, physics
-    >>> analysis.trajectory_signals(physics.example("ding")).shape
-    (1, 80, 29)
+    >>> import analysis, numpy as np, physics
+    >>> trajectory = physics.example("ding")
+    >>> signals = analysis.trajectory_signals(trajectory)
+    >>> last = analysis.fourier_signals(trajectory.final)
+    >>> signals.shape, bool(np.allclose(signals[:, -1], last, rtol=1e-3))
+    ((1, 80, 29), True)
     """
     return signals_and_final(trajectory)[0]
 

@@ -76,17 +76,17 @@ class Circles:
 
     @property
     def initial(self) -> Array:
-        """Signals of the first frame of the window, (runs, K)."""
+        """Signals of the first frame of the window, float64 (runs, K)."""
         return self.signals[:, 0]
 
     @property
     def final(self) -> Array:
-        """Signals of the last frame of the window, (runs, K)."""
+        """Signals of the last frame of the window, float64 (runs, K)."""
         return self.signals[:, -1]
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of circles that survive in each run, (runs,)."""
+        """Number of circles that survive in each run, int64 (runs,)."""
         return self.survived.sum(axis=1)
 
     def gradient(self, at: int = 4) -> Array:
@@ -109,6 +109,13 @@ class Circles:
         ------
         InputError
             If `at` is less than 1 or beyond the last step.
+
+        Examples
+        --------
+        >>> import analysis, physics
+        >>> circles = analysis.circles_of(physics.example("ding"), 0, 1000)
+        >>> bool(circles.gradient(4)[circles.survived].mean() > circles.gradient(4).mean())
+        True
         """
         if whole_number("at", at, 1) > self.steps[-1]:
             raise InputError(f"at must be at most the last step, {self.steps[-1]}, got {at}")
@@ -128,6 +135,14 @@ class Circles:
         -------
         ndarray of float64, shape (runs,)
             Recorded steps; NaN for a run that the rule does not decide.
+
+        Examples
+        --------
+        >>> import analysis, physics
+        >>> circles = analysis.circles_of(physics.example("ding"), 0, 1000)
+        >>> early, late = (circles.decided(analysis.StoppingRule(hold=hold)) for hold in (100, 300))
+        >>> (early < late).tolist()
+        [True]
         """
         rule = rule or StoppingRule()
         first = [rule.first(self.steps, run) for run in self.signals]

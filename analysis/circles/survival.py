@@ -179,6 +179,13 @@ class StoppingRule:
         bool
             Whether both conditions hold at every recorded step of the last `hold` steps, and at the last one
             recorded before them; False if fewer than `hold` steps are recorded.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> rule, signals = analysis.StoppingRule(hold=20), [[1, 1, 1]] + 3 * [[9, 1, 1]]
+        >>> rule.decided([0, 10, 20, 30], signals), rule.decided([0, 10, 20], signals[:3])
+        (True, False)
         """
         clock, x = np.asarray(steps), np.asarray(signals, np.float64)
         if not len(clock) or clock[-1] - clock[0] < self.hold:

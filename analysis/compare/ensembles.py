@@ -111,38 +111,41 @@ class EnsembleOf:
 
     @cached_property
     def sound(self) -> NDArray[np.bool_]:
-        """Mask of the runs whose first and last frames are finite, over the runs of all parts."""
+        """Mask, bool (all runs,), of the runs of all parts whose first and last frames are finite."""
         ends = (np.concatenate([getattr(one, end) for one in self.parts]) for end in ("initial", "final"))
         return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
 
     @property
     def runs(self) -> int:
-        """Number of runs that count."""
+        """Number of runs that count, because their first and last frames are finite."""
         return int(self.sound.sum())
 
     @property
     def tokens(self) -> int:
-        """Number of tokens."""
+        """Number of tokens of every run."""
         return self.parts[0].tokens
 
     @property
     def dim(self) -> int:
-        """Number of dimensions."""
+        """Number of dimensions of the space in which the tokens of every run lie."""
         return self.parts[0].dim
 
     @cached_property
     def initial(self) -> Array:
-        """First frame of each run that counts, (runs, tokens, dim)."""
+        """First frame of each run that counts, as float64 (runs, tokens, dim)."""
         return np.concatenate([one.initial for one in self.parts])[self.sound].astype(np.float64)
 
     @cached_property
     def final(self) -> Array:
-        """Last frame of each run that counts, (runs, tokens, dim)."""
+        """Last frame of each run that counts, as float64 (runs, tokens, dim)."""
         return np.concatenate([one.final for one in self.parts])[self.sound].astype(np.float64)
 
     @cached_property
     def times(self) -> Array | None:
-        """Times of the frames since the first one; None if parts differ in them or have a single frame."""
+        """Times of the frames since the first one, as float64 (frames,).
+
+        None if the parts differ in these times or have a single frame.
+        """
         first = self.parts[0].times
         same = all(np.array_equal(one.times, first) for one in self.parts)
         return first - first[0] if same and len(first) > 1 else None
@@ -156,7 +159,7 @@ class EnsembleOf:
 
     @cached_property
     def observables(self) -> list[str]:
-        """Names of the scalar observables that all parts hold."""
+        """Names, sorted, of the observables that all parts hold with one number for each run and frame."""
         names = [set(one.observables) for one in self.parts]
         found = sorted(set.intersection(*names))
         return [name for name in found if all(one.observables[name].ndim == 2 for one in self.parts)]
@@ -262,7 +265,10 @@ class EnsembleOf:
 
     @cached_property
     def operation(self) -> Operation:
-        """Operation that is learned: as given, as recorded, or else addition modulo the number of tokens."""
+        """Operation that is learned: as given, as recorded, or else addition modulo the number of tokens.
+
+        An `InputError` says so if the parts record different operations.
+        """
         if self.given is not None:
             return self.given
         found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]
@@ -280,7 +286,7 @@ class EnsembleOf:
 
     @cached_property
     def training_set(self) -> NDArray[np.int64] | None:
-        """Training set (n, 2) that a part records as pairs; None if all pairs are used or it is random."""
+        """Training set, int64 (n, 2), that a part records as pairs; None for all pairs or a random set."""
         for one in self.parts:
             pairs = one.parameters.get("system", {}).get("pairs")
             if pairs is not None:

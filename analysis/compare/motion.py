@@ -47,7 +47,10 @@ class Paths:
         return float(self.times[-1])
 
     def at(self, times: Array) -> Array:
-        """Interpolate positions (runs, n, tokens, dim) at times (n,) or (runs, n); NaN outside the record."""
+        """Return positions (runs, n, tokens, dim), as float64, that are interpolated between the frames.
+
+        `times` are (n,) for all runs or (runs, n). Positions are NaN at times outside the record.
+        """
         clock = np.broadcast_to(times, (len(self.positions), np.shape(times)[-1]))
         place = np.clip(np.searchsorted(self.times, clock, side="right") - 1, 0, len(self.times) - 2)
         runs = np.arange(len(self.positions))[:, None]
@@ -96,6 +99,13 @@ class Motion:
     nearest other run of the first, so that two ensembles with the same law are as near to each other as to
     themselves. `mean_error` then leaves one run of the first ensemble out of the choice, so that both means
     are over equally many candidates.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> motion = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2))).motion
+    >>> motion.alignment, motion.error.shape
+    ('ends', (5, 3))
     """
 
     pairs: NDArray[np.int64]
@@ -175,7 +185,7 @@ def compare_motion(
     align : str
         "scaling" takes the factor τ with the least mean error, "ends" the factor with which both end
         together, and "none" leaves times as they are. Any other word names the observable in `progress`.
-    progress : pair of ndarray, optional
+    progress : pair of ndarray of float64, optional
         An observable of each ensemble (runs, frames). Frames of equal progress are compared, pair by pair if
         runs are paired, and otherwise by the means over the runs.
     states : bool, default False

@@ -75,7 +75,7 @@ class Onsets:
 
     @property
     def fraction(self) -> Interval:
-        """Fraction of the runs that reached the threshold before they ended, with Wilson's interval."""
+        """Fraction of the runs that reached the threshold before they ended, with Wilson's 95 % interval."""
         return proportion(int(self.reached.sum()), len(self.reached))
 
     @staticmethod

@@ -62,10 +62,7 @@ class Shapes:
     symmetry: Symmetry
 
     def distances(self, names: tuple[str, str]) -> dict[str, Array]:
-        """Return the distances (trained runs,) to the nearest of three kinds of shapes, by name for a legend.
-
-        `names` are those of the two ensembles.
-        """
+        """Return three distances (trained runs,) by name, given the `names` of the two ensembles."""
         return {
             f"{names[0]}, final": self.nearest,
             f"{names[0]}, start": self.nearest_start,
@@ -83,7 +80,7 @@ class Parts:
     names : pair of str
         Their names in the notes.
     states : bool or None
-        Whether positions are compared as states rather than as shapes; None lets the ensembles decide.
+        Whether positions are compared as states, not as shapes; None lets the ensembles decide.
     symmetry : Symmetry or None
         Relabelings to search; None stands for those of both problems.
     most_pairs : int, default MOST_PAIRS
@@ -126,10 +123,9 @@ class Parts:
         self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
 
     def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
-        """Note that shapes of different numbers of tokens are not compared.
+        """Note that shapes of different numbers of tokens are not compared; refuse arguments that ask for it.
 
-        The arguments are those of `compare`, and an `InputError` says which of them asks for a comparison:
-        `paired` must be False or None, `align` "auto" or "none", and `symmetry` None.
+        `paired` must be False or None, `align` "auto" or "none", and `symmetry` None, as given to `compare`.
         """
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
         for name, asked, allowed in (
@@ -176,10 +172,7 @@ class Parts:
         return structures_by(one.operation, one.final)
 
     def shapes(self) -> Shapes | None:
-        """Return the disparities of all pairs of final shapes, by chance, and among the trained runs.
-
-        The result is None if positions are compared as states.
-        """
+        """Return the distances of all pairs of final shapes; None if positions are compared as states."""
         if self.states:
             return None
         disparity, relabelling = procrustes_disparity(self.first.final, self.second.final, self.symmetry)
@@ -199,7 +192,7 @@ class Parts:
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
         """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.
 
-        `paired` is as in `compare`, and `shapes` are the distances that decide otherwise, if there are any.
+        An `InputError` refuses runs that cannot be `paired` as in `compare`. Otherwise `shapes` decide.
         """
         first, second = self.first, self.second
         same = np.array_equal(first.sound, second.sound)
@@ -250,7 +243,10 @@ class Parts:
         return True
 
     def distributions(self, ours: Structures | None, theirs: Structures | None) -> dict[str, Difference]:
-        """Return the differences of final structures and of final values that both have, by name."""
+        """Return the differences of final structures and of final values that both have, by name.
+
+        `ours` and `theirs` are what `structures` returns for the two ensembles.
+        """
         first, second = self.first, self.second
         found: dict[str, Difference] = {}
         if not self.states:
@@ -281,7 +277,8 @@ class Parts:
     ) -> Motion | None:
         """Return the error over time of pairs of runs; None if an ensemble has no common times.
 
-        `pairs` (n, 2) and `together` are what the method `pairs` returns, and `align` is as in `compare`.
+        `pairs` (n, 2) and `together` are what the method `pairs` returns, `align` is as in `compare`, and
+        `shapes` are the distances by which pairs were chosen, or None.
         """
         times = self.first.times, self.second.times
         common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
@@ -337,7 +334,10 @@ class Parts:
     def onsets(
         self, motion: Motion | None, thresholds: Mapping[str, float] | None
     ) -> dict[str, OnsetDifference]:
-        """Compare when thresholds are reached and lasting circles form, in units of the second ensemble."""
+        """Compare when `thresholds` are reached and lasting circles form, by the clock of the second one.
+
+        The factor of `motion`, if there is one, converts the times of the first ensemble.
+        """
         scale, clock = 1.0, (1.0, 1.0)
         if motion is not None and motion.scale.estimate > 0:
             scale = motion.scale.estimate
@@ -382,7 +382,7 @@ class Parts:
         return found
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
-        """Return how well accuracy is predicted; if `together`, runs are paired, also across ensembles."""
+        """Return how well `given` or observed accuracies are predicted, across ensembles if `together`."""
         if given is not None:
             values = [np.asarray(one, np.float64) for one in given]
             if any(one.shape != self.second.sound.shape for one in values):

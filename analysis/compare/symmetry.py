@@ -46,7 +46,7 @@ class Symmetry:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens."""
+        """Number of tokens that the relabelings permute."""
         return self.permutations.shape[1]
 
     def __len__(self) -> int:
@@ -126,9 +126,9 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
     Parameters
     ----------
     theory : Operation, EffectiveTheory or FiniteGroup
-        Problem. For a group the relabelings are the maps ``i → z α(i)`` with an automorphism α and z in the
-        center, which are the bijections f with ``f(i)·f(j)`` a function of ``i·j``. Addition mod p is the
-        cyclic group. Plain addition only allows the reversal ``i → p - 1 - i``.
+        Problem that is learned. For a group the relabelings are the maps ``i → z α(i)`` with an automorphism
+        α and z in the center, which are the bijections f with ``f(i)·f(j)`` a function of ``i·j``. Addition
+        mod p is the cyclic group. Plain addition only allows the reversal ``i → p - 1 - i``.
     pairs : array_like of int, shape (n, 2), optional
         Training set, which relabelings must map onto itself.
 

@@ -102,6 +102,13 @@ class Recipe:
         ------
         InputError
             If the trajectories or the penalty are invalid; see `fit_trajectories`.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> recipe = analysis.Recipe(penalty=None)
+        >>> recipe.fit(analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20)).A.round(6).tolist()
+        [[-0.5]]
         """
         if self.law == "mean-field":
             return fit_law(MeanFieldRegressor(), signals, times, kind=self.kind)
@@ -136,14 +143,14 @@ class Recipe:
 
         Parameters
         ----------
-        batch : Trajectory, sequence of Trajectory, or sequence of Signals
+        batch : Trajectory, Signals, or sequence of these
             Runs that were fitted.
         resamples : int, default 200
             Number of resamples, at least 2.
         seed : int, default 0
             Seed of the resamples.
         **window
-            Steps `first` and `last` of the fit, as in `fit_batch`.
+            Steps `first` (default 0) and `last` (default 1000) of the fit, as in `fit_batch`.
 
         Returns
         -------
@@ -154,6 +161,12 @@ class Recipe:
         ------
         InputError
             If the law is not linear, alpha is not a number, or the batch or another argument is invalid.
+
+        Examples
+        --------
+        >>> import analysis, physics
+        >>> analysis.Recipe().resample(physics.example("ding"), resamples=20, last=200).unit
+        'blocks of 14 changes'
         """
         self.check_resamples(resamples)
         runs = batch_signals(batch, **window)

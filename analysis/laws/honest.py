@@ -57,6 +57,14 @@ class HonestScores:
         -------
         float
             Mean of the values that are not NaN; NaN if there are none.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> x = [analysis.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+        >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
+        >>> round(analysis.honest_scores(fit, x).mean("rollout"), 6)
+        1.0
         """
         values = np.array([getattr(score, name) for score in self.across])
         known = values[~np.isnan(values)]

@@ -95,8 +95,8 @@ class ODEFit(Law):
 
         Parameters
         ----------
-        states : ndarray, shape (n, K)
-            States.
+        states : ndarray of float64, shape (n, K)
+            States of the K components, one in each row.
 
         Returns
         -------

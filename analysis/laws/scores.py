@@ -78,8 +78,8 @@ class Law(ABC):
 
         Parameters
         ----------
-        states : ndarray, shape (n, K)
-            States.
+        states : ndarray of float64, shape (n, K)
+            States of the K components, one in each row.
 
         Returns
         -------
@@ -154,6 +154,14 @@ class Law(ABC):
         InputError
             If a value is not finite, times of an increment map are not whole numbers of at least 0, or times
             of a nonlinear generator are negative or decrease.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> law = analysis.fit_trajectories(analysis.affine_rollout([[1.0]], [0.0], [1.0], 9), penalty=None)
+        >>> states, reached = law.rollout([1.0], [0, 5, 10])  # it doubles in each step, to 1024 in step 10
+        >>> states[:, 0].round(6).tolist(), reached
+        ([1.0, 32.0, inf], 2)
         """
         state, clock = finite_array("x0", x0), finite_array("times", times).reshape(-1)
         bound = BLOW_UP * max(1.0, float(np.abs(state).max(initial=0)))
@@ -279,8 +287,8 @@ class RegressorLaw(Law):
 
         Parameters
         ----------
-        states : ndarray, shape (n, K)
-            States.
+        states : ndarray of float64, shape (n, K)
+            States of the K components, one in each row.
 
         Returns
         -------
@@ -320,7 +328,7 @@ class RegressorLaw(Law):
 
     @property
     def missed(self) -> list[int]:
-        """Components, counted from 1, whose fits have not converged, if the estimator reports them."""
+        """Components, counted from 1, whose fits have not converged; empty if the estimator has no report."""
         last = self.regressor[-1] if hasattr(self.regressor, "steps") else self.regressor
         return [int(k) + 1 for k in np.flatnonzero(~getattr(last, "converged_", np.array([], bool)))]
 

@@ -116,6 +116,12 @@ class Axis:
         -------
         float
             From 0 at the low end to 1 at the high end; outside this range for a value beyond the axis.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.Axis("learning_rate", 1e-4, 1e-2, scale="log").part(1e-3)
+        0.5
         """
         low, high = self._ends
         if self.scale == "log":
@@ -134,6 +140,12 @@ class Axis:
         -------
         float
             The center of the cell, or the nearest whole number if only these are allowed.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.Axis("hidden", 1, 6, cells=3, whole=True).point((0.0, 1 / 3))  # the cell of 1 and 2
+        2
         """
         centre = self.value(sum(span) / 2)
         if not self.whole:
@@ -153,6 +165,12 @@ class Axis:
         -------
         list of pair of float
             Both halves, or the interval itself if a half would hold no whole number.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.Axis("weight_decay", 0.0, 1.0).halves((0.5, 1.0))
+        [(0.5, 0.75), (0.75, 1.0)]
         """
         middle = sum(span) / 2
         parts = [(span[0], middle), (middle, span[1])]

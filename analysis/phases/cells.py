@@ -64,7 +64,7 @@ class Cell:
 
     @property
     def majority(self) -> Majority:
-        """Majority phase of the runs of the cell."""
+        """Majority phase of the runs of the cell, which must have at least one."""
         return _majority(tuple(run.phase for run in self.runs))
 
     def covered(self, box: Box = WHOLE) -> float:

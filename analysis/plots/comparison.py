@@ -272,7 +272,8 @@ def show_typical_pair(comparison: Comparison, first: Trajectories, second: Traje
     Returns
     -------
     ndarray of Axes, shape (rows, columns), or None
-        None if the two have no times or axes in common.
+        A panel for each ensemble with lines, or a row for each ensemble with points. None if the two have no
+        times or axes in common.
     """
     motion = comparison.motion
     assert motion is not None

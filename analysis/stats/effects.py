@@ -321,8 +321,8 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
 
     Parameters
     ----------
-    first, second : array_like, shape (n,), (m,)
-        Samples.
+    first, second : array_like of float, shapes (n,) and (m,)
+        Finite values of both samples.
     seed : int, default 0
         Seed of the permutations that are drawn.
 

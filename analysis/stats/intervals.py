@@ -49,6 +49,12 @@ class Interval:
         -------
         bool
             Whether it lies between both ends; False if the interval is NaN.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.mean([1.0, 2.0, 3.0]).covers(4.0)
+        True
         """
         return self.low <= value <= self.high
 
@@ -64,6 +70,12 @@ class Interval:
         -------
         Interval
             The function of the estimate and of both ends.
+
+        Examples
+        --------
+        >>> import analysis, math
+        >>> analysis.mean([0.0, 1.0, 2.0]).map(math.exp).format(2)
+        '2.72 [0.23, 32.59]'
         """
         estimate, low, high = (float(function(value)) for value in (self.estimate, self.low, self.high))
         return Interval(estimate, low, high, self.count)
@@ -82,6 +94,12 @@ class Interval:
         -------
         Interval
             The same estimate, with ends inside this range.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.mean([0.9, 1.0, 1.0]).within(0.0, 1.0).format(2)
+        '0.97 [0.82, 1.00]'
         """
         low, high = (
             min(max(side, least), most) if np.isfinite(side) else side for side in (self.low, self.high)
@@ -102,6 +120,12 @@ class Interval:
         -------
         str
             The text; "-" if the estimate is not finite, and only the estimate if the interval is not.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.proportion(17, 100).format(0, scale=100), analysis.mean([2.0]).format(2)
+        ('17 [11, 26]', '2.00')
         """
         if not np.isfinite(self.estimate):
             return "-"

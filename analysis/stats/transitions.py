@@ -233,7 +233,9 @@ def _fit(
 ) -> Transition:
     """Minimize `cost` over r_c, w and s from a guess, and find where its profile has risen enough for 95 %.
 
-    `cost` also returns its derivatives with respect to the logarithms of the three.
+    `cost` also returns its derivatives with respect to the logarithms of the three. `log_centre` is a guess
+    of log r_c, and `scale` one of the width in log r. `count` is the number of trials, `perfect` the cost of
+    a perfect fit, and `freedom` the degrees of freedom, by which the misfit is measured.
     """
 
     def of(x: Array) -> tuple[float, Array]:

@@ -45,7 +45,7 @@ class Engine(Protocol):
         """Use the rates of `optimiser` in all further steps, and keep the moments of the optimizer."""
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss and the accuracy, (runs,) each, on the set `part`: "train" or "validation"."""
+        """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""
 
     def gradient(self, name: str) -> NDArray[Any]:
         """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
@@ -54,16 +54,16 @@ class Engine(Protocol):
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return copies of all parameters, (runs, ...) each, by name."""
+        """Return copies of all parameters by name, (runs, ...) each, in the number type of the training."""
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """End the training of the members (runs,) that are marked."""
+        """End the training of the members for which `members`, bool (runs,), is true."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all arrays that a resumed run needs, by name."""
+        """Return copies of parameters and moments by name, which a resumed run needs."""
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore arrays that `state` returned."""
+        """Restore the parameters and moments that `state` has returned."""
 
 
 def optimiser(

@@ -90,12 +90,12 @@ class Ensemble:
 
     @property
     def runs(self) -> int:
-        """Number of members."""
+        """Number of members of the ensemble."""
         return len(self.train)
 
     @property
     def unseen_classes(self) -> list[int]:
-        """Number of classes that have no training example, for each member."""
+        """Number of classes without a training example, a list with one number for each member."""
         task = self.model.task
         present = np.unique(task.labels)
         return [len(np.setdiff1d(present, task.labels[train])) for train in self.train]

@@ -130,7 +130,7 @@ class FusedEngine:
         self._betas = optimiser.betas_and_epsilon
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss and the accuracy, (runs,) each, on the set `part`: "train" or "validation"."""
+        """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""
         loss, accuracy = np.empty(self._ensemble.runs), np.empty(self._ensemble.runs)
         self._spread(
             np.arange(self._ensemble.runs),
@@ -182,7 +182,7 @@ class FusedEngine:
         return torch.cat(found).numpy()
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return copies of all parameters, (runs, ...) each, by name."""
+        """Return copies of all parameters by name, (runs, ...) each, in the number type of the training."""
         return {name: self._own(name) for name in self._places}
 
     def _own(self, name: str, member: int | None = None) -> NDArray[Any]:
@@ -192,11 +192,11 @@ class FusedEngine:
         return self._parameters[members, self._places[name]].reshape(-1, *shape).copy()
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """End the training of the members (runs,) that are marked."""
+        """End the training of the members for which `members`, bool (runs,), is true."""
         self._training = np.flatnonzero(~members)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all arrays that a resumed run needs, by name."""
+        """Return copies of parameters and moments by name, which a resumed run needs."""
         return {
             "parameters": self._parameters.copy(),
             "first": self._first.copy(),
@@ -204,7 +204,7 @@ class FusedEngine:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore arrays that `state` returned."""
+        """Restore the parameters and moments that `state` has returned."""
         self._parameters[:] = state["parameters"]
         self._first[:] = state["first"]
         self._second[:] = state["second"]

@@ -52,13 +52,14 @@ def tile(
     """Generate code that adds A @ B to a tile of `out`: some rows, and `vectors` vectors of columns.
 
     With `turned`, the product is Aᵀ @ B. With `scaled`, a further matrix follows `out`, and the product times
-    this matrix, element by element, replaces the values in `out`. All arrays have contiguous rows.
+    this matrix, element by element, replaces the values in `out`. All arrays have contiguous rows. Kernels
+    call the result with A, B, `out`, and the first row and column of the tile, which has `rows` rows.
 
     Twelve vectors of sums stay in registers while the loop runs over the inner dimension. Each turn loads two
     vectors of B and six numbers of A for twelve fused products, so that arithmetic limits the speed. Rows
-    beyond the last one repeat it; columns beyond the last one are masked. Without such columns the masks are
-    omitted, because masked stores are slow if few products precede them. The order of the sum does not depend
-    on the size of the vectors.
+    beyond the last one repeat it; columns beyond the last one are masked. Without such columns, `masked` may
+    be false, because masked stores are slow if few products precede them. The order of the sum does not
+    depend on the size of the vectors.
 
     Measured against `np.dot` within Numba (OpenBLAS, one thread by threadpoolctl; AMD EPYC with AVX2, busy),
     on the products of the networks here, such as (59, 128) by (128, 100) and (128, 32) by (32, 17): OpenBLAS

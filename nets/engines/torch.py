@@ -32,7 +32,7 @@ class Dropout:
         self._device = device
 
     def __call__(self, states: Tensor, rate: float) -> Tensor:
-        """Set a random fraction `rate` of the states to zero, and divide the others by ``1 - rate``."""
+        """Set a random fraction `rate` of `states` (members, ...) to zero; divide the others by 1 - rate."""
         shape = states.shape[1:]
         keep = torch.stack([torch.rand(shape, generator=own) >= rate for own in self._generators])
         return states * keep.to(self._device) / (1 - rate)
@@ -56,6 +56,11 @@ class BatchedEngine:
     graphs : bool, default False
         Whether to capture full-batch steps without dropout as a CUDA graph, which keeps the memory of its
         activations.
+
+    Raises
+    ------
+    InputError
+        If the activations of a single member do not fit into half of the free memory of a CUDA device.
     """
 
     name = "torch"
@@ -116,7 +121,7 @@ class BatchedEngine:
         self._capture_anew()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss and the accuracy, (runs,) each, on the set `part`: "train" or "validation"."""
+        """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""
         found: list[tuple[Tensor, Tensor]] = []
         with torch.no_grad():
             for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
@@ -144,18 +149,18 @@ class BatchedEngine:
         return np.array(torch.cat(found).cpu().numpy())
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return copies of all parameters, (runs, ...) each, by name."""
+        """Return copies of all parameters by name, (runs, ...) each, in the number type of the training."""
         return {name: np.array(value.cpu().numpy()) for name, value in self._parameters.items()}
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """End the training of the members (runs,) that are marked."""
+        """End the training of the members for which `members`, bool (runs,), is true."""
         if not np.array_equal(members, self._stopped):
             self._stopped = members.copy()
             self._training = torch.as_tensor(np.flatnonzero(~members), device=self.device)
             self._capture_anew()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all arrays that a resumed run needs, by name."""
+        """Return copies of parameters and moments by name, which a resumed run needs."""
         return {
             f"{kind}/{name}": np.array(value.cpu().numpy())
             for kind, tensors in self._stores()
@@ -163,7 +168,7 @@ class BatchedEngine:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore arrays that `state` returned."""
+        """Restore the parameters and moments that `state` has returned."""
         for kind, tensors in self._stores():
             for name in tensors:
                 tensors[name].copy_(torch.as_tensor(state[f"{kind}/{name}"]))

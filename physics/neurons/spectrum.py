@@ -116,7 +116,7 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def frequency(self) -> NDArray[np.int64]:
-        """Frequency of each neuron's largest magnitude, from 1 to K, (..., hidden); 0 for a dead neuron."""
+        """Frequency of each neuron's largest magnitude, from 1 to K, or 0 if it is dead, (..., hidden)."""
         return np.where(self.dead, 0, self._strongest + 1)
 
     @cached_property

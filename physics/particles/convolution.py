@@ -72,8 +72,8 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
     Returns
     -------
     Plan or None
-        The grid, or None if rounding errors or memory do not allow a grid of this tolerance. Memory allows
-        `MEMORY` cells, and rounding an extent of less than 10⁶ softening lengths.
+        The grid, or None if rounding errors or memory do not allow a grid of this tolerance. This is so for
+        more than `MEMORY` cells, and for an extent of 10⁶ softening lengths or more.
 
     Notes
     -----

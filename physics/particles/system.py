@@ -74,8 +74,8 @@ class ParticleSystem(Value):
     normalise : bool, default True
         Whether to shift and scale the particles after every step. Otherwise steps are plain Euler steps.
     integrator : {"euler", "adaptive"}, default "euler"
-        "euler" takes the steps of the paper. "adaptive" follows the continuous flow that they approximate
-        (see `velocity`) by a Runge-Kutta method of order 5; the step size is then only the unit of time.
+        "euler" takes the steps of the paper. "adaptive" follows the flow that they approximate, `velocity`,
+        by a Runge-Kutta method of order 5; the step size is then only the unit of time.
     relative_tolerance : float, default 1e-4
         Largest error of an adaptive step, relative to the largest coordinate; from 1e-12 to 0.1.
 
@@ -90,7 +90,6 @@ class ParticleSystem(Value):
     Both kinds of interaction have weights, P/n_same and P/n_diff with the numbers n of ordered pairs of pair
     sums, so that each contributes the same in total. The paper does not state the weights, the step size
     (0.02) and the softening; these values reproduce its Table 2.
-
     The alignment force jumps where s·s' changes sign, so adaptive steps are short there: with the defaults,
     the flow to time 2 takes hundreds of steps at a tolerance of 1e-4, and ten thousand at 1e-6.
 
@@ -153,7 +152,7 @@ class ParticleSystem(Value):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights P/n_same and P/n_diff of the interactions within a class and between classes."""
+        """Weights P/n_same and P/n_diff, as floats, of interactions within a class and between classes."""
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 
@@ -305,7 +304,8 @@ class ParticleSystem(Value):
 
         Parameters
         ----------
-        positions : ndarray, shape (runs, tokens, dim)
+        positions : ndarray of float64, shape (runs, tokens, dim)
+            Finite positions of all runs.
 
         Returns
         -------

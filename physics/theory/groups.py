@@ -65,7 +65,7 @@ class FiniteGroup(Value):
 
     @cached_property
     def commutes(self) -> bool:
-        """Whether a·b = b·a for all elements a and b."""
+        """Whether a·b = b·a for all elements a and b, that is, whether the group is commutative."""
         return bool(np.array_equal(self.table, self.table.T))
 
     @cached_property

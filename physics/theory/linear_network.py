@@ -234,6 +234,13 @@ class LinearNetwork(Value):
         ------
         InputError
             If `state` is not finite or of another shape.
+
+        Examples
+        --------
+        >>> import physics
+        >>> network = physics.LinearNetwork([[1.0], [2.0]], inputs=1)
+        >>> float(network.loss(network.pack([[0.0]], [0.0], [[1.0], [1.0]])))  # ½ (1² + 2²)
+        2.5
         """
         A, b, x = self.unpack(state)
         error = self._errors(A, b, x)

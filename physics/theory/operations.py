@@ -136,6 +136,13 @@ class Operation(Value):
         InputError
             If `pairs` is empty, an entry is not a pair of symbols, or a sample is repeated. If the operation
             commutes, (i, j) and (j, i) are the same sample.
+
+        Examples
+        --------
+        >>> import physics
+        >>> addition = physics.Operation(3)
+        >>> addition.mask([[0, 1], [2, 1]]).tolist()  # of (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)
+        [False, True, False, False, True, False]
         """
         if pairs is None:
             return read_only(np.ones(len(self.samples), bool))

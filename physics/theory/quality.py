@@ -90,6 +90,11 @@ def list_implied(theory: "EffectiveTheory") -> NDArray[np.int32]:
     -------
     ndarray of int32, shape (|P(D)|, 4)
         Rows as in `list_parallelograms`; those of P_0(D) are included.
+
+    Raises
+    ------
+    InputError
+        If `theory` has no operation.
     """
     found = closures(theory, _mask(theory, None)[None], groups=True)
     assert found.groups is not None
@@ -268,7 +273,8 @@ def ideal_quality(theory: "EffectiveTheory") -> float:
     Raises
     ------
     InputError
-        If the operation has no parallelogram at all, such as plain addition of two symbols.
+        If `theory` is not a theory, or its operation has no parallelogram at all, such as plain addition of
+        two symbols.
 
     Examples
     --------

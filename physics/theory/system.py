@@ -138,6 +138,7 @@ class EffectiveTheory(Value):
         Returns
         -------
         ndarray of float64, shape (...)
+            Loss of each embedding.
 
         Raises
         ------
@@ -196,7 +197,7 @@ class EffectiveTheory(Value):
 
     @cached_property
     def spectrum(self) -> Array:
-        """Eigenvalues λ_i of the `hessian`, (tokens,), ascending; the first n_0 are exactly zero."""
+        """Eigenvalues λ_i of the `hessian`, float64 (tokens,), ascending; the first n_0 are exactly zero."""
         self._linear()
         return 2 / self.tokens * self._modes[0]
 
@@ -276,7 +277,7 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If the embedding of a run is zero everywhere.
+            If the embedding of a run is zero everywhere, or the group does not commute.
         """
         if not positions.any(axis=(1, 2)).all():
             raise InputError("initial must not be zero everywhere, as the loss is undefined there")
@@ -295,11 +296,12 @@ class EffectiveTheory(Value):
         Returns
         -------
         ndarray of float64, shape (..., n, tokens, dim)
+            Embeddings at each time.
 
         Raises
         ------
         InputError
-            If shapes do not agree, a value is not finite, a time is negative, or the group does not commute.
+            If `initial` or `times` is not as described or not finite, or the group does not commute.
         """
         states, shape = self._states(initial, "initial")
         clock = finite_array("times", times)
@@ -389,10 +391,8 @@ class EffectiveTheory(Value):
 
     def _linear(self, *, loss: bool = False) -> None:
         if not self.operation.commutes:
-            raise InputError(
-                f"group must commute for embeddings that add up, and {self.operation.name} does not; its "
-                "parallelograms, closure, quality and accuracy are those of matrix embeddings"
-            )
+            name = self.operation.name
+            raise InputError(f"group must commute for embeddings that add up, and {name} does not")
         if loss and not self.parallelogram_count:
             raise InputError(
                 "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; "

@@ -38,7 +38,7 @@ class Layout:
         Type of the positions.
     frames : int, default 0
         Number of frames of the whole run, or 0 if it is unknown.
-    observables : mapping of str to pair of str and tuple of int
+    observables : mapping of str to pair of str and tuple of int, optional
         Type, such as "<f8", and shape of each observable in one frame of one run. The shape of a number is
         ().
     """
@@ -52,7 +52,7 @@ class Layout:
 
     @cached_property
     def columns(self) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Name, type and shape of everything that a frame holds: step, time, positions, and observables."""
+        """Name, NumPy type and shape of all that a frame holds: step, time, positions, then observables."""
         return [
             ("step", "<i8", ()),
             ("time", "<f8", ()),

@@ -144,7 +144,7 @@ class LogWriter:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, after which nothing can be appended."""
         self._file.close()
 
 

@@ -132,7 +132,7 @@ class StoredTrajectory(Trajectory):
         return str(self.made_with.get("grokphys", "unknown"))
 
     def refresh(self) -> int:
-        """Read new frames of an unfinished run, and return their number; see `Trajectory.refresh`."""
+        """Read new frames of an unfinished run, and return their number; refuse a file that was replaced."""
         before = self.frames
         if self._log is None:
             return 0

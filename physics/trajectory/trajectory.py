@@ -144,12 +144,12 @@ class Trajectory:
 
     @property
     def runs(self) -> int:
-        """Number of runs."""
+        """Number of runs of the ensemble."""
         return self._shape[0]
 
     @property
     def frames(self) -> int:
-        """Number of frames."""
+        """Number of recorded frames of each run."""
         return self._shape[1]
 
     @property
@@ -159,7 +159,7 @@ class Trajectory:
 
     @property
     def dim(self) -> int:
-        """Dimension of the space."""
+        """Dimension of the space in which the points lie."""
         return self._shape[3]
 
     @property
@@ -179,7 +179,7 @@ class Trajectory:
 
     @property
     def run_numbers(self) -> NDArray[np.int64]:
-        """Number k of each run, (runs,): the run was drawn from the k-th child of the seed."""
+        """Number k of each run, int64 (runs,): the run was drawn from the k-th child of the seed."""
         given = self.parameters.get("run_numbers")
         first = int(self.parameters.get("first_run", 0))
         return np.arange(first, first + self.runs) if given is None else np.array(given, np.int64)
@@ -194,8 +194,8 @@ class Trajectory:
 
         Returns
         -------
-        steps : ndarray of int64, shape (n,)
-        times : ndarray of float64, shape (n,)
+        tuple of ndarray of int64 and ndarray of float64, shape (n,) each
+            Steps, which increase, and their times.
         """
         return self._clocks.get(name, (self.steps, self.times))
 
