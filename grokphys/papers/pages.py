@@ -362,9 +362,9 @@ def _bound(value: float | str) -> float:
 def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
     """Return the estimate of a claim and the possible part of its interval, with suitable digits."""
     numbers = [claim[side] for side in ("estimate", "low", "high")]
-    stored = Interval(*(math.nan if number is None else float(number) for number in numbers), claim["count"])
+    value, low, high = (math.nan if number is None else float(number) for number in numbers)
     possible = {rule.name: rule.possible for rule in recipe.rules}[claim["name"]]
-    value, low, high, _ = astuple(stored.within(*possible))
+    value, low, high, _ = astuple(Interval(value, low, high, claim["count"]).within(*possible))
     digits = claim["digits"]
     if value == low == high:
         return f"{value:.{digits}f}, {'exact' if claim['count'] == 1 else 'all the same'}"

@@ -236,10 +236,13 @@ class Two:
 def particles_and_attention(run: Run) -> Result:
     """Compare final shapes of particles at f_a = 1 with those of networks at weight decay 1.
 
+    The table has a row for each network, with Procrustes disparities to the nearest shapes. The rules compare
+    the distance to the particles with those to the other networks and to the starts.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -327,7 +330,7 @@ def ode_and_mlp(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

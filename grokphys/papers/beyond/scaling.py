@@ -211,10 +211,14 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
 def scaling(run: Run) -> Result:
     """Measure the critical training fraction of addition, plain and modulo p, for many p.
 
+    Each random order of all samples is followed until the samples determine the representation. The table
+    counts orders by that number of samples. The rules judge how the median fraction depends on p, and whether
+    the last isolated symbol decides.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -331,7 +335,7 @@ def groups(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

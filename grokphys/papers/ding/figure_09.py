@@ -10,15 +10,25 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import trajectory_signals
-from analysis.laws.flow import affine_solution
-from analysis.laws.nonlinear import lotka_volterra
-from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
-from analysis.laws.scores import Law, fit_law
+from analysis.laws.ode import ODEFit
+from analysis.laws.scores import Law
 from analysis.plots.palette import FIRST, INK, SECOND, SERIES
 from analysis.plots.signals import show_coefficients
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, gathered, show_intervals
+from grokphys.papers.ding.training import (
+    DECAY,
+    LASSO,
+    LINEAR,
+    PAPER,
+    QUADRATIC,
+    QUICK,
+    SOLVED,
+    gathered,
+    law_of,
+    path_of,
+    show_intervals,
+)
 from grokphys.papers.evidence import mean, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
@@ -26,7 +36,6 @@ from nets.training import train
 
 Array = NDArray[np.float64]
 SECTION = "Section 4.2"
-LINEAR, LASSO, SOLVED, QUADRATIC = "least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"
 LOOK: dict[str, Any] = {
     "original": {"color": INK, "linewidth": 2.4, "alpha": 0.55},
     SOLVED: {"color": SERIES[4], "linewidth": 3.5},
@@ -83,22 +92,6 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
     found = gathered(run, [f"d-{d}-networks-from-{first}" for d, first in pieces], train_piece)
     signals = found.pop("signals")
     return found, signals
-
-
-def law_of(name: str, x: Array) -> Law:
-    """Fit a law, named by one of the constants above, to the signals x (frames, K) of one network."""
-    if name == QUADRATIC:
-        return fit_law(lotka_volterra(), x)
-    return fit_trajectories(x, **PUBLISHED["least-squares" if name == LINEAR else "lasso"])
-
-
-def path_of(name: str, law: Law, x: Array) -> Array:
-    """Return the path (frames, K) of a law from x[0]: Eq. 4 in closed form, other laws step by step."""
-    times = np.arange(len(x))
-    if name == SOLVED:
-        assert isinstance(law, ODEFit)
-        return affine_solution(law.A, law.b, x[0], times.astype(float))
-    return law.predict(x[0], times)
 
 
 def _score(name: str, x: Array) -> dict[str, Any]:

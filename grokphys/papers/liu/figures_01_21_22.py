@@ -17,6 +17,7 @@ from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
 from grokphys.papers.liu.figure_07 import EMBEDDING, SMALL
+from grokphys.papers.liu.measures import frequency_of, share_of
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw
@@ -59,18 +60,6 @@ class Followed:
 
 QUICK = Followed(SMALL, 2, 200, 10)
 PAPER = Followed(TokenTransformer(), 3, 20_000)
-
-
-def frequency_of(E: NDArray[Any]) -> int:
-    """Return the strongest frequency, from 1 to ⌊p/2⌋, of a centered projection (p, axes) of an embedding."""
-    power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
-    return int(power[1:].argmax()) + 1
-
-
-def share_of(E: NDArray[Any], frequency: int) -> float:
-    """Return the fraction of the variance of a projection (p, axes) that belongs to one frequency."""
-    power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
-    return float(2 * power[frequency] / power.sum())
 
 
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:

@@ -27,6 +27,7 @@ from grokphys.papers.evidence import (
     shuffled,
 )
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, TOKENS, rate_table
+from grokphys.papers.liu.measures import half_rise
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import DenseModel, ToyAddition
 from nets.networks import networks
@@ -228,19 +229,7 @@ def show_accuracies(rows: Any, axes: Any) -> None:
 def _quality_transition(tables: Tables, level: float) -> Interval:
     """Return the training fraction from which networks reach RQI > 0.95, with a jackknife interval."""
     rows = tables["networks"]
-    return jackknife(_half, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
-
-
-def _half(fraction: Any, passed: Any) -> float:
-    """Return the fraction at which a step from 0 to 1 has the same area above it as the share that passes.
-
-    `fraction` and `passed` (n,) are the training fraction of each network, and whether it passes.
-    """
-    places = np.unique(fraction)
-    if not 0 < passed.sum() < len(passed):
-        return float("nan")
-    rates = np.array([passed[fraction == place].mean() for place in places])
-    return float(places[0] + np.trapezoid(1 - rates, places))
+    return jackknife(half_rise, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
 
 
 def _quality_jump(tables: Tables, level: float) -> Interval:

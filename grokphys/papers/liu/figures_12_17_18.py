@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, jackknife, mean, rank_correlation, share, shuffled, where
+from grokphys.papers.evidence import difference, mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.figures_03_04b_05b import (
     Fractions,
     said,
@@ -22,7 +22,7 @@ from grokphys.papers.liu.figures_03_04b_05b import (
     train_fractions,
 )
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE
-from grokphys.papers.liu.measures import smallest
+from grokphys.papers.liu.measures import best_passes, smallest
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import GroupDecoder, ToyAddition
 from nets.training import train
@@ -279,19 +279,6 @@ def show_components(points: Any, plane: list[int], ax: Axes) -> None:
     ax.set(aspect="equal", adjustable="datalim", xmargin=0.2, ymargin=0.2)
 
 
-def _best_passes(tables: Tables, level: float) -> Interval:
-    """Return the training fraction from which the best network reaches RQI 0.95, like the paper's line."""
-    rows = tables["networks"]
-    passed = np.isfinite(rows["steps_to_rqi"])
-
-    def place(fraction: Any, passed: Any) -> float:
-        places = np.unique(fraction)
-        best = np.array([passed[fraction == one].any() for one in places], float)
-        return float(places[0] + np.trapezoid(1 - best, places)) if 0 < best.sum() < len(best) else np.nan
-
-    return jackknife(place, (rows["fraction"], passed), level)
-
-
 def _passing_gap(tables: Tables, level: float) -> Interval:
     rows = tables["networks"]
     passed, r = np.isfinite(rows["steps_to_rqi"]), rows["fraction"]
@@ -339,7 +326,7 @@ def _bounded(tables: Tables, level: float) -> Interval:
         Number(
             "(b): r_c at which the best network begins to pass RQI 0.95",
             Printed("0.5", "Figure 18 (b)"),
-            _best_passes,
+            best_passes,
             margin=0.06,
         ),
         Statement(

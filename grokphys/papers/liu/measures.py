@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, share
+from grokphys.papers.evidence import difference, jackknife, share
+from grokphys.papers.recipe import Tables
 
 
 def median(values: Any, level: float) -> Interval:
@@ -111,3 +113,40 @@ def _passes(x: Any, values: Any, half: float = 0.5) -> float:
         return float("nan")
     k = int(above[0])
     return float(np.interp(half, curve[k - 1 : k + 1], places[k - 1 : k + 1]))
+
+
+def frequency_of(E: NDArray[Any]) -> int:
+    """Return the strongest frequency, from 1 to ⌊p/2⌋, of a centered projection (p, axes) of an embedding."""
+    power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
+    return int(power[1:].argmax()) + 1
+
+
+def share_of(E: NDArray[Any], frequency: int) -> float:
+    """Return the fraction of the variance of a projection (p, axes) that belongs to one frequency."""
+    power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
+    return float(2 * power[frequency] / power.sum())
+
+
+def half_rise(fraction: Any, passed: Any) -> float:
+    """Return the fraction at which a step from 0 to 1 has the same area above it as the share that passes.
+
+    `fraction` and `passed` (n,) are the training fraction of each network, and whether it passes.
+    """
+    places = np.unique(fraction)
+    if not 0 < passed.sum() < len(passed):
+        return float("nan")
+    rates = np.array([passed[fraction == place].mean() for place in places])
+    return float(places[0] + np.trapezoid(1 - rates, places))
+
+
+def best_passes(tables: Tables, level: float) -> Interval:
+    """Return the training fraction from which the best network reaches RQI 0.95, like the paper's line."""
+    rows = tables["networks"]
+    passed = np.isfinite(rows["steps_to_rqi"])
+
+    def place(fraction: Any, passed: Any) -> float:
+        places = np.unique(fraction)
+        best = np.array([passed[fraction == one].any() for one in places], float)
+        return float(places[0] + np.trapezoid(1 - best, places)) if 0 < best.sum() < len(best) else np.nan
+
+    return jackknife(place, (rows["fraction"], passed), level)

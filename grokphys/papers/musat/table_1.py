@@ -237,10 +237,14 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 def table_1(run: Run) -> Result:
     """Reproduce Table 1: circles, imperfections and validation accuracy of networks at four weight decays.
 
+    Networks of constant attention learn addition modulo 17. The table has a row for each network. The rules
+    compare four or five numbers at each weight decay with those of the paper, and judge whether circles are
+    more accurate, and whether accuracy falls with imperfections.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
