@@ -116,7 +116,10 @@ class Toys:
     ),
 )
 def theory_and_toy(run: Run) -> Result:
-    """Compare the effective theory of Liu et al. with toy networks from the same starts, pair by pair."""
+    """Compare the effective theory of Liu et al. with toy networks from the same starts, pair by pair.
+
+    The rule asks whether networks are nearer to their own theory than to that of another.
+    """
     setting: Toys = run.setting
     networks = [_toys(size, setting.runs, setting.steps, n) for n, size in enumerate(setting.sizes)]
     theories = [_theory_of(one) for one in networks]
@@ -135,10 +138,7 @@ def theory_and_toy(run: Run) -> Result:
 
 
 def _named(name: str, drawn: Sequence[Any]) -> dict[str, Any]:
-    """Return the figures of axes, or of arrays of axes, by name; entries that are None are left out.
-
-    The first figure has the name `name`, and the others have a number after it.
-    """
+    """Return the figures of axes, or arrays of axes, as `name`, `name`-2, and so on; None is left out."""
     figures = [np.ravel(one)[0].figure for one in drawn if one is not None]
     return {name if not n else f"{name}-{n + 1}": figure for n, figure in enumerate(figures)}
 
@@ -379,7 +379,7 @@ def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
     Returns
     -------
     Trajectory
-        It has one token for each frequency, and observables such as the number of surviving circles.
+        A token for each frequency, and observables such as the number of surviving circles.
     """
     rule = StoppingRule()
     decided = np.array([_or_nan(rule.first(steps, np.nan_to_num(one))) for one in signals])

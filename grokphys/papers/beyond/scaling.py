@@ -123,11 +123,12 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
     operation : Operation
         Operation that is learned.
     orders : ndarray of int32, shape (sets, samples)
-        Random orders of all samples.
+        Random orders of all samples, as indices of these.
 
     Returns
     -------
     ndarray of int32, shape (sets,)
+        Number of samples, counted from the first of each order.
     """
     count = len(operation.samples)
     arrival = np.empty_like(orders)
@@ -272,7 +273,7 @@ def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Int
 
 
 def some_groups() -> list[FiniteGroup]:
-    """Return fifteen finite groups of order 6 to 24, abelian ones and others."""
+    """Return fifteen finite groups of order 6 to 24, some of which do not commute."""
     cyclic, product = physics.cyclic, physics.direct_product
     return [
         cyclic(6),

@@ -46,7 +46,15 @@ PIECE, ROWS = 50, 40
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: for each size in `places` (modulus, dimension, steps) a number of networks in `runs`."""
+    """Setting of the votes: networks of two sizes.
+
+    Attributes
+    ----------
+    places : sequence of Place
+        Modulus, dimension and number of steps of each size.
+    runs : sequence of int
+        Number of networks of each size.
+    """
 
     places: Sequence[Place]
     runs: Sequence[int]

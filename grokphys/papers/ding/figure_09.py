@@ -230,7 +230,10 @@ SPARSE = Statement(
     ),
 )
 def equations(run: Run) -> Result:
-    """Reproduce Figure 9 (b) to (d): two signals, the laws fitted to all of them, and the matrix of Lasso."""
+    """Reproduce Figure 9 (b) to (d): two signals, the laws fitted to all of them, and the matrix of Lasso.
+
+    The rules judge R², rollouts and sparsity of four laws, each fitted to one network.
+    """
     fits, signals = fit_networks(run)
     x = signals[0]
     best = int(np.argmax(x[-1]))
@@ -294,7 +297,10 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
     ),
 )
 def fits_by_size(run: Run) -> Result:
-    """Reproduce Figure 9 (a): R² of the linear law, on the data of the fit, over the embedding dimension."""
+    """Reproduce Figure 9 (a): R² of the linear law, on the data of the fit, over the embedding dimension.
+
+    The rules judge R² of least squares, and the error of rollouts by Lasso.
+    """
     setting: Fits = run.setting
     fits, _ = fit_networks(run)
     with style(5.6):
@@ -366,7 +372,10 @@ def three_fits(run: Run) -> Result:
     ),
 )
 def all_trajectories(run: Run) -> Result:
-    """Reproduce Figure 16: the signals of all frequencies of one network, and those of the fitted laws."""
+    """Reproduce Figure 16: the signals of all frequencies of one network, and those of the fitted laws.
+
+    The rule asks how many signals the law of Lasso follows.
+    """
     fits, signals = fit_networks(run)
     x = signals[0]
     paths = {name: path_of(name, law_of(name, x), x) for name in (LINEAR, LASSO)}

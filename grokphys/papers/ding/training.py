@@ -209,11 +209,12 @@ def train_circles(
     initial : array_like, shape (p, d) or (runs, p, d), optional
         Embeddings to begin with; by default they are drawn.
     **options
-        Other options of `nets.train`.
+        Other arguments of `nets.train`.
 
     Returns
     -------
     Circles
+        Signals of all runs at the recorded steps.
     """
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
     clock: list[int] = []
@@ -231,14 +232,44 @@ def train_circles(
 
 
 def law_of(name: str, x: Array) -> Law:
-    """Fit a law, named by one of the constants above, to the signals x (frames, K) of one network."""
+    """Fit a law to the signals of one network.
+
+    Parameters
+    ----------
+    name : {"least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"}
+        Name of the law. The first three are linear and fitted with the settings of the paper; "Eq. 2" is the
+        quadratic law.
+    x : ndarray of float64, shape (frames, K)
+        Signals at consecutive steps.
+
+    Returns
+    -------
+    Law
+        The fitted law.
+    """
     if name == QUADRATIC:
         return fit_law(lotka_volterra(), x)
     return fit_trajectories(x, **PUBLISHED["least-squares" if name == LINEAR else "lasso"])
 
 
 def path_of(name: str, law: Law, x: Array) -> Array:
-    """Return the path (frames, K) of a law from x[0]: Eq. 4 in closed form, other laws step by step."""
+    """Return the path of a law from the first of the given signals.
+
+    Parameters
+    ----------
+    name : str
+        Name of the law, as in `law_of`. "Eq. 4 of Lasso" is solved in closed form, and any other law step by
+        step.
+    law : Law
+        The law.
+    x : ndarray of float64, shape (frames, K)
+        Signals, of which only the first frame and the number of frames matter.
+
+    Returns
+    -------
+    ndarray of float64, shape (frames, K)
+        Predicted signals; infinite or NaN where the law overflows.
+    """
     times = np.arange(len(x))
     if name == SOLVED:
         assert isinstance(law, ODEFit)

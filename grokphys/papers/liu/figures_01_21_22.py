@@ -222,7 +222,11 @@ def _emerges(tables: Tables, level: float) -> Interval:
     ),
 )
 def emergence(run: Run) -> Result:
-    """Reproduce Figure 1: the first two principal components of the embeddings over training."""
+    """Reproduce Figure 1: the first two principal components of the embeddings over training.
+
+    Transformers learn addition modulo 53. The table has a row for each network and recorded frame. The rule
+    asks whether one circle holds more of the variance once a network generalizes.
+    """
     ones = followed(run)
     frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "circle")}
     for network, one in enumerate(ones):
@@ -279,7 +283,8 @@ def _hints(tables: Tables, level: float) -> Interval:
 def tickets(run: Run) -> Result:
     """Reproduce Figure 21: the final and the initial embedding on the final principal components.
 
-    The initial embedding is also shown on its own components.
+    The initial embedding is also shown on its own components. The rule asks whether the final circle is
+    stronger in it on the final components than on its own.
     """
     rows: dict[str, list[Any]] = {name: [] for name in ("network", "view", "frequency", "share")}
     drawn: list[tuple[Any, int, str]] = []
@@ -351,7 +356,10 @@ def _final_better(tables: Tables, level: float) -> Interval:
     ),
 )
 def projections(run: Run) -> Result:
-    """Reproduce Figure 22: the accuracy with embeddings that are reduced to a few principal components."""
+    """Reproduce Figure 22: the accuracy with embeddings that are reduced to a few principal components.
+
+    The rules compare the accuracy with all components, with final and with current ones.
+    """
     ones = followed(run)
     names = ("step", "components", "n", *PARTS)
     rows: dict[str, Any] = {name: np.concatenate([one[name] for one in ones]) for name in names}

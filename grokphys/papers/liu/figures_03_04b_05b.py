@@ -200,7 +200,11 @@ def _distance(tables: Tables, level: float) -> Interval:
     ),
 )
 def accuracies(run: Run) -> Result:
-    """Reproduce Figure 3: the accuracy of networks, and that predicted from their embeddings."""
+    """Reproduce Figure 3: the accuracy of networks, and that predicted from their embeddings.
+
+    Toy networks learn addition with p = 10 from training sets of all sizes. The table has a row for each. The
+    rules judge how near and how correlated both accuracies are.
+    """
     rows = train_fractions(run)
     with style(10.6):
         figure = Figure(figsize=(10.6, 3.7))
@@ -266,7 +270,11 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     ),
 )
 def qualities(run: Run) -> Result:
-    """Reproduce Figure 4 (b): the RQI of networks, and their steps to RQI > 0.95, over their data."""
+    """Reproduce Figure 4 (b): the RQI of networks, and their steps to RQI > 0.95, over their data.
+
+    The networks are those of Figure 3. The rules compare the training fraction of the transition with the
+    paper's, and judge its height.
+    """
     rows = train_fractions(run)
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
@@ -363,7 +371,10 @@ def _follow(tables: Tables, level: float) -> Interval:
     ),
 )
 def steps_of_networks(run: Run) -> Result:
-    """Reproduce Figure 5 (b): steps of networks to RQI > 0.95, and n_h = 1/(λ_3 η) of the theory."""
+    """Reproduce Figure 5 (b): steps of networks to RQI > 0.95, and n_h = 1/(λ_3 η) of the theory.
+
+    The rules ask whether steps fall with the data, and whether they follow n_h.
+    """
     rows = train_fractions(run)
     both = _both({"networks": rows})
     table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=152)

@@ -75,11 +75,12 @@ def contrast(hits: Any, inside: Any, level: float) -> Interval:
     inside : array_like of bool, shape (n,)
         Rows of the part.
     level : float
-        Confidence level.
+        Confidence level, such as 0.95.
 
     Returns
     -------
     Interval
+        The difference, from -1 to 1, of two independent shares.
     """
     hits, inside = np.asarray(hits, bool), np.asarray(inside, bool)
     return difference(share(hits[inside], level), share(hits[~inside], level))
@@ -116,21 +117,55 @@ def _passes(x: Any, values: Any, half: float = 0.5) -> float:
 
 
 def frequency_of(E: NDArray[Any]) -> int:
-    """Return the strongest frequency, from 1 to ⌊p/2⌋, of a centered projection (p, axes) of an embedding."""
+    """Return the strongest frequency of a projected embedding.
+
+    Parameters
+    ----------
+    E : ndarray, shape (p, axes)
+        Projection of the embedding of p tokens, whose mean over tokens is zero.
+
+    Returns
+    -------
+    int
+        Frequency, from 1 to ⌊p/2⌋, with the largest Fourier power.
+    """
     power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
     return int(power[1:].argmax()) + 1
 
 
 def share_of(E: NDArray[Any], frequency: int) -> float:
-    """Return the fraction of the variance of a projection (p, axes) that belongs to one frequency."""
+    """Return the fraction of the variance of a projected embedding that belongs to one frequency.
+
+    Parameters
+    ----------
+    E : ndarray, shape (p, axes)
+        Projection of the embedding of p tokens.
+    frequency : int
+        Frequency, from 1 to ⌊p/2⌋ for odd p.
+
+    Returns
+    -------
+    float
+        Fraction, from 0 to 1.
+    """
     power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(2 * power[frequency] / power.sum())
 
 
 def half_rise(fraction: Any, passed: Any) -> float:
-    """Return the fraction at which a step from 0 to 1 has the same area above it as the share that passes.
+    """Return the place of a step from 0 to 1 that has the same area above it as a measured share.
 
-    `fraction` and `passed` (n,) are the training fraction of each network, and whether it passes.
+    Parameters
+    ----------
+    fraction : ndarray of float64, shape (n,)
+        Training fraction of each network.
+    passed : ndarray of bool, shape (n,)
+        Whether each network passes.
+
+    Returns
+    -------
+    float
+        Training fraction at the step; NaN if all networks pass or none does.
     """
     places = np.unique(fraction)
     if not 0 < passed.sum() < len(passed):
@@ -140,7 +175,20 @@ def half_rise(fraction: Any, passed: Any) -> float:
 
 
 def best_passes(tables: Tables, level: float) -> Interval:
-    """Return the training fraction from which the best network reaches RQI 0.95, like the paper's line."""
+    """Return the training fraction from which the best network of its size reaches RQI > 0.95.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to ndarray
+        Tables with "networks", whose columns are "fraction" and "steps_to_rqi".
+    level : float
+        Confidence level, such as 0.95.
+
+    Returns
+    -------
+    Interval
+        The fraction, with a jackknife interval over networks.
+    """
     rows = tables["networks"]
     passed = np.isfinite(rows["steps_to_rqi"])
 

@@ -26,7 +26,17 @@ CLASS = (FIRST + SECOND) % 17
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of Figures 3 and 4: `runs` networks at the weight decay `decay`, trained for `epochs` steps."""
+    """Setting of Figures 3 and 4.
+
+    Attributes
+    ----------
+    runs : int
+        Number of networks.
+    decay : float
+        Weight decay.
+    epochs : int
+        Number of epochs for which each network is trained.
+    """
 
     runs: int
     decay: float
