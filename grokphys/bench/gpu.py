@@ -105,6 +105,8 @@ def bench_gpu(
 ) -> int:
     """Check the batched engine on CUDA against the CPU, and measure it against the CPU and a PyTorch loop.
 
+    The exit status is 1 if there is no CUDA device, the devices disagree, or a part failed; otherwise 0.
+
     Args:
         out: JSON file to write all numbers to.
         budget: quick takes two minutes, default takes ten minutes, and paper takes an hour.
@@ -239,7 +241,7 @@ def _distance(cpu: BatchedEngine, other: BatchedEngine, dtype: str) -> float:
 
 
 class Stepper:
-    """An engine that takes steps when it is called, and waits until the device has computed them."""
+    """An engine that is called to take steps, and returns once the device has computed them."""
 
     def __init__(self, engine: BatchedEngine | FusedEngine) -> None:
         self._engine, self._at = engine, 0
