@@ -257,7 +257,7 @@ class Session:
     def _take(self, key: str) -> None:
         """Add an uploaded file, which this page may open as long as it lives."""
         if self._uploads is None:
-            raise InputError("upload must be to a server")
+            raise InputError("upload must be left out, because this page has no server that takes files")
         path, name = self._uploads.claim(key)
         self._uploaded.append(path)
         self.files[path] = unused(name, self.files.values())

@@ -22,11 +22,14 @@ MARGIN = 0.7
 
 
 class PairGrid:
-    """The samples (i, j), i ≤ j: filled if they are trained, framed if they are implied, empty otherwise.
+    """A figure of the samples (i, j) with i ≤ j.
+
+    A sample is filled if it is trained, framed if it is implied, and otherwise empty.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self, clicked: Callable[[int, int], None]) -> None:
@@ -66,7 +69,7 @@ class PairGrid:
         self.figure.on_event(Tap, lambda event: self._tapped(event, clicked))
 
     def show(self, chosen: TrainingSet) -> None:
-        """Show a training set."""
+        """Show the samples of the training set `chosen`."""
         operation, tokens = chosen.operation, chosen.operation.tokens
         i, j = operation.samples.T
         names = theme.class_colors(chosen.classes)
@@ -136,7 +139,7 @@ class ParallelogramPlot:
             renderer.level = "underlay"
 
     def begin(self, chosen: TrainingSet, frame: int) -> None:
-        """Show another flow, at a frame."""
+        """Show the tokens and parallelograms of a training set whose flow is new, at a frame of it."""
         edges = np.array([theme.darker(color) for color in theme.class_colors(chosen.classes)])
         paths = _points(chosen)
         self._tokens.begin(paths[frame])
@@ -159,7 +162,7 @@ class ParallelogramPlot:
         }
 
     def move(self, chosen: TrainingSet, frame: int) -> None:
-        """Show another frame of the same flow."""
+        """Show another frame of the flow that `begin` has shown."""
         self._tokens.follow(_points(chosen), frame)
         if chosen.dim == 1 and len(chosen.linked):
             middle, radius = chosen.arcs(frame)
@@ -173,11 +176,12 @@ class ParallelogramPlot:
 
 
 class FlowCurves:
-    """Curves against time with a line at the current time.
+    """A figure of curves against time, with a line at the current time.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self, title: str, names: Sequence[str] = (), **options: Any) -> None:
@@ -199,7 +203,7 @@ class FlowCurves:
             theme.quiet_legend(self.figure)
 
     def show(self, times: Array, curves: Sequence[Array]) -> None:
-        """Show curves over time; unnamed curves are tokens, in their colors."""
+        """Show curves (n,) over times (n,); curves without a name are tokens, in their colors."""
         named = bool(self._names)
         self._source.data = {
             "xs": [times] * len(curves),
@@ -210,7 +214,7 @@ class FlowCurves:
         }
 
     def show_beside(self, times: Array, curves: Array) -> None:
-        """Show other curves (n, count) at separate times, dashed, in the colors of the unnamed ones."""
+        """Show other curves (n, count) over their own times (n,), dashed, in the colors of the tokens."""
         count = curves.shape[1]
         lines = {"xs": [times] * count, "ys": list(curves.T)}
         self._beside.data = {**lines, "line": theme.line_colors(count) if count else []}
