@@ -279,7 +279,7 @@ class Curves:
         self._tick()
 
     def show_beside(self, steps: Any, **values: Any) -> None:
-        """Show curves of a second start over its steps (n,), with names for both; without steps, remove them."""
+        """Show curves of a second start over its steps (n,), with names of both; no steps remove them."""
         self._beside.data = _thinned(steps, values)
         self.figure.legend.visible = len(steps) > 0
         self._tick()

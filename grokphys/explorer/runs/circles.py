@@ -93,7 +93,7 @@ class CircleRun:
     index : int
         Number of the run in the file.
     every : int
-        Every so many frames of the file are kept, because a long run is thinned.
+        Number of frames of the file for each frame that is kept, which exceeds 1 for a long run.
     trajectory : Trajectory
         The run.
     """
@@ -217,7 +217,7 @@ class CircleRun:
         return Projection(self._onto(axes), order, names, cycle)
 
     def planes(self) -> list[str]:
-        """Return the names of the planes: of frequencies (the strongest first), of components, and of axes."""
+        """Return the names of all planes: of frequencies (strongest first), of components, and of axes."""
         order = 1 + np.argsort(-self.final_signals, kind="stable")
         others = sorted(planes(self.trajectory.dim), key=lambda name: name.startswith("axes"))
         return [f"frequency {k}" for k in order] + others

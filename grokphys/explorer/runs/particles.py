@@ -80,9 +80,7 @@ class ParticleRun:
 
     @property
     def history(self) -> History:
-        """Frames so far with the present state, which are measured when they are asked for, as this loads
-        kernels.
-        """
+        """Frames so far with the present state, which is measured now, because this loads kernels."""
         self._measure()
         return self._history
 
@@ -114,7 +112,7 @@ class ParticleRun:
 
     @property
     def moves(self) -> list[Move]:
-        """Step, number and place (dim,) of each particle that was moved by hand, in the order of the steps."""
+        """Step, number and place (dim,) of each particle that was moved by hand, in order."""
         found, step = [], 0
         for segment in self.segments:
             found += [(step, token, place.tolist()) for token, place in segment.moved.items()]
@@ -210,9 +208,7 @@ class ParticleRun:
         self._measured = self._passing = False
 
     def repeat(self, moves: Sequence[Move]) -> None:
-        """Announce moves by hand (step, number, place), which `advance` makes when the run comes to their
-        steps.
-        """
+        """Announce moves by hand (step, number, place), which `advance` makes at their steps."""
         self._coming = list(moves)
         self._move_next(self.step)
 

@@ -257,9 +257,7 @@ class TrainingSet:
         return simulate(self._trained(), steps=FRAMES - 1, step_size=self.step_size, seed=self.seed)
 
     def python(self, frame: int) -> str:
-        """Return Python source that reproduces the embeddings `E` of a `frame`, and its measures, bit for
-        bit.
-        """
+        """Return Python source that reproduces the embeddings `E` of a `frame`, and its measures."""
         self._trained()
         tokens, modulus = self.operation.tokens, self.operation.modulus
         return "\n".join(

@@ -186,12 +186,17 @@ def learning(
 
     Parameters
     ----------
-    memorized, generalized : int, or None
+    memorized, generalized : int or None
         Steps by which the training pairs and the held-out pairs were `learned`.
     train, held_out : float
-        Accuracies now; `held_out` is None if no pair is held out.
+        Accuracies now, from 0 to 1; `held_out` is None if no pair is held out.
     partly : bool, default False
         Whether a good part of the held-out pairs was learned.
+
+    Returns
+    -------
+    str
+        A sentence.
     """
     if held_out is None:
         return "Learning." if memorized is None else f"It has learned the whole table by step {memorized}."
@@ -216,11 +221,16 @@ def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accu
     free : int
         Dimension of the ground states on each axis; 2 means one representation, up to translation and scale.
     ideal : float
-        Accuracy that an ideal model reaches.
+        Accuracy that an ideal model reaches, from 0 to 1.
     quality : float
         Fraction of all parallelograms that the embeddings satisfy.
     accuracy : float
         Fraction of all pairs that follow from the satisfied parallelograms and the trained pairs.
+
+    Returns
+    -------
+    str
+        A sentence.
     """
     if not pairs:
         return "No pair is trained: nothing moves."

@@ -141,7 +141,7 @@ class TheoryView(FrameView):
         return self._chosen.trajectory()
 
     def verdict(self) -> str:
-        """Describe what these pairs permit, and the progress of the flow."""
+        """Return a sentence on what the chosen pairs permit, and on the progress of the flow."""
         found = self._chosen.measures
         reached = float(self._chosen.quality[self._frame]), float(self._chosen.accuracy[self._frame])
         free = found.ground_state_dimension
