@@ -299,7 +299,7 @@ class View(ABC):
 
     @abstractmethod
     def film(self) -> Film:
-        """Return the run as a film that owns copies, so that a worker can draw it while the page continues."""
+        """Return the run as a film with its own data, which a worker draws while the page continues."""
 
     def still(self) -> Film:
         """Return a picture of what is on screen, within its limits and with its numbers.
