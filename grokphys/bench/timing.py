@@ -241,6 +241,7 @@ def table(caption: str, rows: Sequence[Row], columns: Mapping[str, str]) -> Tabl
     Returns
     -------
     Table
+        The table; a number that is absent is shown as "-".
     """
     cells = [[_Cells().format(template, **row) for template in columns.values()] for row in rows]
     return Table(caption, list(columns), cells)

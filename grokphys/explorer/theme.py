@@ -194,10 +194,10 @@ SERIES = tuple(darker(color, 4.0) for color in palette.SERIES)
 
 
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
-    """Return an empty Bokeh figure in the design.
+    """Return an empty Bokeh figure in the design, whose `card` shows its `title`.
 
-    The `card` of the figure shows its title. A `square` one shows a plane around the origin:
-    equal units on both axes, which are not drawn; see `zoom`.
+    A `square` figure shows a plane around the origin: equal units on both axes, which are not drawn; see
+    `zoom`. The `height` is in pixels.
     """
     if square:
         options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}
@@ -261,7 +261,7 @@ def bounds(plane: Any) -> tuple[float, float, float, float]:
 def limits(shown: Any) -> tuple[float | None, float | None, float | None, float | None]:
     """Return left, right, bottom and top of what a figure of Bokeh shows.
 
-    An end is None where the page finds it from the data.
+    An end is None if it is not the session but the page that finds it from the data.
     """
     if shown.tags:
         return bounds(shown)

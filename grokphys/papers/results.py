@@ -97,6 +97,7 @@ def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[
     Returns
     -------
     dict of str to dict of str to ndarray
+        The tables with numbers of `DIGITS` significant digits.
     """
     return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
 

@@ -108,7 +108,12 @@ def show_signals(
 ) -> None:
     """Draw signals on logarithmic axes: survivors in color with their frequency, the others gray.
 
-    The arguments after `ax` are those of `circles_film`.
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    run, survivors, limit, fitted
+        As in `circles_film`.
     """
     from matplotlib import pyplot as plt
 
@@ -138,6 +143,13 @@ def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
 
     Trained samples are filled, samples that follow from them are rings, and linked samples of equal sum are
     joined by lines.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    chosen : TrainingSet
+        The training set.
     """
     (i, j), label = chosen.operation.samples.T, chosen.operation.label
     colors = _colors(chosen.classes)[label]
@@ -158,6 +170,18 @@ def parallelograms(ax: "Axes", chosen: TrainingSet) -> Move:
     """Draw the parallelograms of a training set, and return the function that moves them to a frame.
 
     On a line they are arcs with a common center, and in a plane quadrilaterals.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    chosen : TrainingSet
+        Training set with its flow.
+
+    Returns
+    -------
+    callable
+        Function of the number of a frame.
     """
     from matplotlib.collections import LineCollection, PolyCollection
 

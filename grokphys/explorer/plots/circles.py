@@ -132,7 +132,7 @@ class CoefficientPlot:
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
 
     def show(self, fitted: Fitted, survivors: Sequence[int]) -> None:
-        """Show the coefficients of a fit, and mark the survivors on both sides."""
+        """Show the coefficients of the law `fitted`, and mark the `survivors` (from 1) on both sides."""
         import matplotlib as mpl  # not needed for the first page
 
         A, count = fitted.A, len(fitted.A)

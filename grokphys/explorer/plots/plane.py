@@ -124,10 +124,17 @@ class TokenPlot:
         theme.zoom(self.figure, np.abs(points).max() if extent is None else extent)
 
     def follow(self, paths: Array, frame: int) -> None:
-        """Show a frame of points (frames, tokens, 2), with the previous ones as their trail.
+        """Show one frame of a film of tokens, with the previous frames as their trail.
 
         The figure shows all frames, so that one sees what grows and what shrinks, unless the points of this
         one would be too small.
+
+        Parameters
+        ----------
+        paths : ndarray of float64, shape (frames, tokens, 2)
+            Points of all frames.
+        frame : int
+            Number of the frame.
         """
         largest = np.abs(paths).max(axis=(1, 2))
         self.move(paths[frame], min(largest.max(), SMALLEST * largest[frame]))
@@ -228,13 +235,13 @@ class SumPlot:
 
 
 class Curves:
-    """Curves of values against the step, each with its own color and dash.
-
-    `starts` names the curve of the run, and that of a second one, which `show_beside` adds.
+    """A figure of curves of values against the step, each with its own color and dash.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure. The argument `starts` of the class names the curve of the run, and that of a second run,
+        which `show_beside` adds.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class PairGrid:
             side.update(start=-MARGIN, end=tokens - 1 + MARGIN)
 
     def point(self, i: int, j: int) -> None:
-        """Mark the pair that the keyboard has chosen."""
+        """Mark the pair (i, j) that the keyboard has chosen."""
         self._cursor.data = {"i": [i], "j": [j]}
 
     def _tapped(self, event: Any, clicked: Callable[[int, int], None]) -> None:
@@ -107,7 +107,7 @@ class PairGrid:
 
 
 class ParallelogramPlot:
-    """Tokens with the parallelograms of the training set.
+    """A figure of tokens with the parallelograms of the training set.
 
     In the plane these are quadrilaterals. On a line each pair is an arc, above it for even classes and below
     it for odd ones; two arcs form a parallelogram if they have the same center.
@@ -115,6 +115,7 @@ class ParallelogramPlot:
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self) -> None:

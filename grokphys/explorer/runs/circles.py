@@ -185,7 +185,7 @@ class CircleRun:
         return int(np.argmax(self.final_signals)) + 1
 
     def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
-        """Return the signal above which a circle survives, by a `factor` of the mean or by a `threshold`."""
+        """Return the signal above which a circle survives, by a `factor` of the mean or a `threshold`."""
         return factor * float(self.final_signals.mean()) if threshold is None else threshold
 
     # -- projections -------------------------------------------------------------------------------------
@@ -261,7 +261,19 @@ class CircleRun:
         return "increment" if len(set(np.diff(steps).tolist())) == 1 else "generator"
 
     def fit(self, recipe: str = "Lasso, α = 0.01", *, first: int = 0, last: int = 1000) -> Fitted:
-        """Fit one linear ODE to the signals between two steps, and score it in sample and forward.
+        """Fit one linear law to the signals between two steps, and score it in sample and forward.
+
+        Parameters
+        ----------
+        recipe : str, default "Lasso, α = 0.01"
+            One of `RECIPES`.
+        first, last : int, default 0 and 1000
+            First and last step of the fit.
+
+        Returns
+        -------
+        Fitted
+            The law, its rollout and its scores.
 
         Raises
         ------
@@ -298,9 +310,11 @@ class CircleRun:
     # -- export ---------------------------------------------------------------------------------------
 
     def python(self, plane: str, frame: int, fitted: Fitted | None = None, **rule: float) -> str:
-        """Return code that reproduces `E`, its `points` on a plane, and the fitted law, bit for bit.
+        """Return Python source that reproduces the embedding `E` of a `frame`, its `points` on a `plane`, and
+        a law.
 
-        It prints which circles survive by a `rule` of `survivors`, and how well the law fits.
+        It gives the same bits. It prints which circles survive by a `rule` (arguments of `survivors`), and
+        the scores of the law `fitted`.
         """
         kind, numbers = plane.split(" ", 1)
         thinned = f", every={self.every}" if self.every > 1 else ""

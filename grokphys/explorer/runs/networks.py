@@ -54,7 +54,9 @@ class NetworkRun:
     Parameters
     ----------
     model : ConstantAttention or ToyAddition
+        Network to train.
     seed : int
+        Seed of the network, at least 0.
     learning_rate, weight_decay : float
         Rates of both the embedding and the layers.
     system : ParticleSystem
@@ -201,7 +203,7 @@ class NetworkRun:
         self.history.last.update(map=self.map, bounds=self.map_bounds, axes=self.axes)
 
     def change(self, learning_rate: float, weight_decay: float) -> None:
-        """Continue the training with other rates."""
+        """Continue the training with another learning rate and weight decay, for embedding and layers."""
         self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
         last = self.stretches[-1]
         if last.steps:

@@ -232,16 +232,34 @@ class TrainingSet:
         return [samples[sums == value] for value in np.unique(sums)]
 
     def arcs(self, frame: int) -> tuple[Array, Array]:
-        """Return centers and radii (n,) of the half circles from E_i to E_j, for each linked sample.
+        """Return the half circles from E_i to E_j, for each linked sample, in a frame of a flow on a line.
 
         The two half circles of a parallelogram that is satisfied have the same center.
+
+        Parameters
+        ----------
+        frame : int
+            Number of the frame.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Centers.
+        ndarray of float64, shape (n,)
+            Radii.
         """
         i, j = self.operation.samples[self.linked].T
         E = self.embeddings[frame, :, 0]
         return (E[i] + E[j]) / 2, np.abs(E[i] - E[j]) / 2
 
     def quadrilaterals(self, frame: int) -> Array:
-        """Return the corners E_i, E_m, E_j, E_n (n, 4, 2) of the parallelograms i + j = m + n in a plane."""
+        """Return the parallelograms i + j = m + n in a `frame` of a flow in the plane.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, 4, 2)
+            Corners E_i, E_m, E_j, E_n of each.
+        """
         return np.asarray(self.embeddings[frame][self.parallelograms[:, [0, 2, 1, 3]]])
 
     # -- export ---------------------------------------------------------------------------------------

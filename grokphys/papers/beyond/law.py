@@ -202,6 +202,7 @@ def _rank(start: Array, final: Booleans) -> Array:
     Returns
     -------
     ndarray of float64, shape (runs,)
+        Agreement of predicted and final survivors of each network, from 0 to 1.
     """
     counts = final.sum(axis=1)
     found = []

@@ -47,6 +47,7 @@ def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[T
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the ratio with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:

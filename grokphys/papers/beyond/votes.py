@@ -241,6 +241,7 @@ def _agreement(tables: Tables, score: str, tokens: int) -> Array:
     Returns
     -------
     ndarray of float64, shape (networks,)
+        Survivors in both sets as a fraction of those in either, from 0 to 1.
     """
     rows = where(tables["circles"], tokens=tokens)
     shape = -1, tokens // 2

@@ -62,6 +62,7 @@ def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
     Returns
     -------
     Interval
+        The mean with Student's interval.
     """
     rows = tables["networks"]
     here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])

@@ -65,6 +65,7 @@ def _strongest(count: int, holds: Any) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the share with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:

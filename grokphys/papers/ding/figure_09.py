@@ -65,7 +65,7 @@ class Fits:
 
 
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
-    """Return a table of all fits, and the signals (networks, steps + 1, K) of all networks."""
+    """Return a table with a row for each network and law, and all signals (networks, steps + 1, K)."""
     setting: Fits = run.setting
     pieces = [(d, first) for d in setting.dims for first in range(0, setting.networks, PIECE)]
 

@@ -87,6 +87,7 @@ def _later(starts: tuple[str, ...], sign: int) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the share with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:

@@ -294,6 +294,7 @@ def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) ->
     Returns
     -------
     matplotlib Axes
+        The axes.
     """
     middle, low, high = (
         np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")

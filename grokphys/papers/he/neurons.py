@@ -223,6 +223,7 @@ def _accuracy(*names: str) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the mean over networks with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:

@@ -359,6 +359,7 @@ def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[
     Returns
     -------
     ndarray of float64, shape (steps + 1, images, 2)
+        Embeddings at the start and after each step.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(parent_seed(seed).entropy)

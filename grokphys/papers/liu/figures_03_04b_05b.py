@@ -312,7 +312,7 @@ def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
 
 
 def show_reached(rows: Any, steps: int, ax: Axes) -> None:
-    """Draw the steps of networks to RQI > 0.95; those that never reach it are triangles at the last step."""
+    """Draw the steps of networks (`rows`) to RQI > 0.95, with triangles at the last of `steps` for never."""
     passed = np.isfinite(rows["steps_to_rqi"])
     ax.scatter(rows["fraction"][passed], rows["steps_to_rqi"][passed], s=9, color=SECOND, linewidths=0)
     never = rows["fraction"][~passed]

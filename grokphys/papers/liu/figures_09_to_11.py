@@ -195,7 +195,7 @@ def _within(name: str) -> Measure:
 
 
 def bound_of(name: str) -> str:
-    """Return the column with the bound of another column, "rqi" or "predicted_accuracy"."""
+    """Return the name of the column that holds the bound of the column "rqi" or "predicted_accuracy"."""
     return {"rqi": "rqi_bound", "predicted_accuracy": "accuracy_bound"}[name]
 
 

@@ -276,6 +276,7 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     Returns
     -------
     Result
+        The tables "tokens" and "sums", and the figure.
 
     Raises
     ------

@@ -49,6 +49,7 @@ def _left(*names: str) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the fraction with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:

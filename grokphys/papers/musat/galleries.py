@@ -72,6 +72,7 @@ def _kind(name: str, **constants: float) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the share with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
