@@ -310,11 +310,10 @@ class CircleRun:
     # -- export ---------------------------------------------------------------------------------------
 
     def python(self, plane: str, frame: int, fitted: Fitted | None = None, **rule: float) -> str:
-        """Return Python source that reproduces the embedding `E` of a `frame`, its `points` on a `plane`, and
-        a law.
+        """Return Python source that reproduces the embedding `E` of a `frame`, and its `points` on a `plane`.
 
-        It gives the same bits. It prints which circles survive by a `rule` (arguments of `survivors`), and
-        the scores of the law `fitted`.
+        It gives the same bits. It also prints which circles survive by a `rule` (arguments of `survivors`),
+        and the scores of the law `fitted`, if there is one.
         """
         kind, numbers = plane.split(" ", 1)
         thinned = f", every={self.every}" if self.every > 1 else ""
