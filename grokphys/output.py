@@ -105,7 +105,7 @@ def refuse_table(path: Path, overwrite: bool) -> None:
     """
     refuse_existing(path, overwrite)
     if path.suffix not in (".csv", ".parquet"):
-        raise OutputError(f"cannot write {path}: the name of a table ends in .csv or .parquet")
+        raise OutputError(f"cannot write {path}: the name of a table must end in .csv or .parquet")
     if path.suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
         raise OutputError(f"cannot write {path}: Parquet needs pyarrow: pip install 'grokphys[parquet]'")
 

@@ -255,6 +255,7 @@ def in_options(text: str, name: str, command: Command) -> str:
     Returns
     -------
     str
+        The message.
     """
     options = {**_options(command), **SPELLED.get(name, {})}
 

@@ -105,6 +105,8 @@ def bench_gpu(
 ) -> int:
     """Check the batched engine on CUDA against the CPU, and measure it against the CPU and a PyTorch loop.
 
+    The exit status is 1 if there is no CUDA device, the devices disagree, or a part failed; otherwise 0.
+
     Args:
         out: JSON file to write all numbers to.
         budget: quick takes two minutes, default takes ten minutes, and paper takes an hour.
@@ -185,7 +187,7 @@ def _rates(runs: int) -> Any:
 
 
 def agreement(plan: Plan, end: float) -> Iterator[Row]:
-    """Compare three networks of every model on the CPU, in two runs on CUDA, and in captured CUDA graphs.
+    """Compare three networks of each model in `plan` on the CPU, in two runs on CUDA, and in CUDA graphs.
 
     It yields a row for each model and number type. No model is begun after `end` (monotonic seconds).
     """
@@ -239,7 +241,7 @@ def _distance(cpu: BatchedEngine, other: BatchedEngine, dtype: str) -> float:
 
 
 class Stepper:
-    """An engine that takes steps when it is called, and waits until the device has computed them."""
+    """An engine that is called to take steps, and returns once the device has computed them."""
 
     def __init__(self, engine: BatchedEngine | FusedEngine) -> None:
         self._engine, self._at = engine, 0
@@ -257,9 +259,10 @@ def _wait() -> None:
 
 
 def steps(plan: Plan, end: float) -> Iterator[Row]:
-    """Time a step of ensembles of each size on CUDA, on the CPU, and in a plain PyTorch loop, in turn.
+    """Time a step of ensembles of each size in `plan` on CUDA, on the CPU, and in a PyTorch loop.
 
-    It yields a row for each model and size. No ensemble is begun after `end` (monotonic seconds).
+    The contenders take turns. It yields a row for each model and size. No ensemble is begun after `end`
+    (monotonic seconds).
     """
     for members in plan.members:
         for name in plan.timed:
@@ -313,7 +316,7 @@ def _loop(model: DenseModel, device: str) -> Callable[[int], None]:
 def memory(plan: Plan, end: float) -> Iterator[Row]:
     """Measure the peak memory and the time of a step for several numbers of networks at a time.
 
-    It yields a row for each number. No measurement is begun after `end` (monotonic seconds).
+    It yields a row for each number in `plan`. No measurement is begun after `end` (monotonic seconds).
     """
     ensemble = draw(plan.checked[plan.trained], runs=plan.networks, seed=0)
     for chunk in plan.chunks:
@@ -342,7 +345,7 @@ def _peak(ensemble: Ensemble, device: str, chunk: int) -> Row:
 
 
 def training(plan: Plan, end: float) -> Iterator[Row]:
-    """Train networks at the paper's setting until `end` (monotonic seconds).
+    """Train the networks of `plan` at the paper's setting until `end` (monotonic seconds).
 
     It yields rows with accuracies and surviving circles, after ever more steps.
     """

@@ -14,12 +14,13 @@ def agreement_table(rows: list[Row]) -> Table:
 
     Parameters
     ----------
-    rows : list of dict
-        Rows of the part "agreement".
+    rows : list of dict of str to object
+        Rows that `grokphys.bench.gpu.agreement` yields.
 
     Returns
     -------
     Table
+        Largest difference from the CPU for each model and number type, or why it was not measured.
     """
     return table(
         f"Against the CPU after {FEW} and {MANY} steps: in float64 the largest difference of a parameter or "
@@ -45,12 +46,13 @@ def steps_table(rows: list[Row]) -> Table:
 
     Parameters
     ----------
-    rows : list of dict
-        Rows of the part "steps".
+    rows : list of dict of str to object
+        Rows that `grokphys.bench.gpu.steps` yields.
 
     Returns
     -------
     Table
+        Time of a step on CUDA, and ratios to the CPU and to a PyTorch loop, for each model and ensemble.
     """
     return table(
         "A step of all members, and how many times as long others take: median [least, most] of rounds.\n"
@@ -68,16 +70,17 @@ def steps_table(rows: list[Row]) -> Table:
 
 
 def memory_table(rows: list[Row]) -> Table:
-    """Return the memory by the number of members at a time as a table.
+    """Return the peak memory by the number of networks at a time as a table.
 
     Parameters
     ----------
-    rows : list of dict
-        Rows of the part "memory".
+    rows : list of dict of str to object
+        Rows that `grokphys.bench.gpu.memory` yields.
 
     Returns
     -------
     Table
+        Peak memory in GiB and time of a step, for each number of networks.
     """
     return table(
         "Memory by the members whose activations exist at a time, and a step of all of them.",
@@ -94,16 +97,17 @@ def memory_table(rows: list[Row]) -> Table:
 
 
 def training_table(rows: list[Row]) -> Table:
-    """Return accuracies and circles over the steps as a table.
+    """Return accuracies and circles over the steps of training as a table.
 
     Parameters
     ----------
-    rows : list of dict
-        Rows of the part "training".
+    rows : list of dict of str to object
+        Rows that `grokphys.bench.gpu.training` yields.
 
     Returns
     -------
     Table
+        Accuracies, losses and number of surviving circles, for each measured step.
     """
     return table(
         f"Networks trained at learning rate {LEARNING_RATE:g} and weight decay {WEIGHT_DECAY:g} on 80 % of "

@@ -42,7 +42,7 @@ def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
     Returns
     -------
     list of tuple of int
-        Quadruples (i, j, m, n) with i + j = m + n.
+        Quadruples (i, j, m, n) of two different samples with i + j = m + n.
     """
     found = []
     for k, (i, j) in enumerate(samples):
@@ -65,6 +65,7 @@ def equations(quadruples: Sequence[Quadruple], tokens: int) -> Array:
     Returns
     -------
     ndarray of float64, shape (parallelograms, tokens)
+        Coefficients of the equations, a row for each parallelogram.
     """
     A = np.zeros((len(quadruples), tokens))
     for row, (i, j, m, n) in zip(A, quadruples, strict=True):
@@ -108,7 +109,7 @@ def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
 
 
 def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
-    """Return the gradient of the effective loss ℓ_0/Z_0 (Eq. 25).
+    """Return the gradient of the effective loss ℓ_0/Z_0 (Liu et al., Eq. 25).
 
     Parameters
     ----------
@@ -120,6 +121,7 @@ def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
     Returns
     -------
     ndarray of float64, shape (tokens, dim)
+        Derivative with respect to each coordinate of the embedding.
     """
     i, j, m, n = quadruples.T
     d = E[i] + E[j] - E[m] - E[n]

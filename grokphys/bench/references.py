@@ -40,6 +40,7 @@ def numpy_forces(positions: Array, softening: float = 0.1) -> Array:
     Returns
     -------
     ndarray of float64, shape (runs, tokens, dim)
+        Force on each particle.
     """
     first, second, label, holds = _pairs(positions.shape[1])
     same_weight, diff_weight = ParticleSystem(positions.shape[1], positions.shape[2]).weights
@@ -68,6 +69,7 @@ def torch_forces(positions: Any, softening: float = 0.1) -> Any:
     Returns
     -------
     Tensor, shape (runs, tokens, dim)
+        Force on each particle, in the number type of the positions.
     """
     import torch
 
@@ -125,6 +127,7 @@ def numba_forces(positions: Array, softening: float = 0.1) -> Array:
     Returns
     -------
     ndarray of float64, shape (runs, tokens, dim)
+        Force on each particle.
     """
     first, second, label, holds = _pairs(positions.shape[1])
     sums = np.ascontiguousarray(positions[:, first] + positions[:, second])

@@ -199,12 +199,12 @@ def run(arguments: Sequence[str], cache: Path) -> Took:
     Returns
     -------
     Took
-        Wall-clock and CPU seconds.
+        Wall-clock and CPU time in seconds.
 
     Raises
     ------
     RuntimeError
-        If the process fails; the message has the end of its output.
+        If the process fails; the message ends with the end of its output.
     """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
     before, began = os.times(), time.perf_counter()
@@ -219,7 +219,18 @@ def run(arguments: Sequence[str], cache: Path) -> Took:
 
 
 def newest(folder: Path) -> dict[str, Any]:
-    """Return the newest of the records in a folder, or an empty dict if it has none."""
+    """Return the newest of the records in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of JSON files, each the record of one version.
+
+    Returns
+    -------
+    dict of str to object
+        Content of the newest record; empty if the folder has none.
+    """
     records: list[dict[str, Any]] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     return max(records, key=lambda record: str(record["made"]["at"]), default={})
 

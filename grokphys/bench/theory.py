@@ -143,7 +143,13 @@ def probability_row(budget: Budget) -> Row:
 
 
 def flow_row() -> Row:
-    """Compare the closed solution of the flow with RK45 at a tolerance of 1e-11, for the same force."""
+    """Compare the closed solution of the flow with RK45 at a tolerance of 1e-11, for the same force.
+
+    Returns
+    -------
+    dict of str to object
+        Row of a table with both times in seconds and the largest difference.
+    """
     full = EffectiveTheory(10)
     theory = EffectiveTheory(10, 3, full.operation.samples[random_training_sets(full, 30, seed=1)[0]])
     E, times = theory.start(np.random.default_rng(0)) + 0.5, np.linspace(0, 20, 21)
@@ -170,7 +176,14 @@ def flow_row() -> Row:
 
 
 def gradient_rows() -> list[Row]:
-    """Time the gradient for the complete data set, whose list of parallelograms is the longest."""
+    """Time the gradient for the complete data set, whose list of parallelograms is the longest.
+
+    Returns
+    -------
+    list of dict of str to object
+        A row of a table for each number of symbols, up to 125 with the time of the published procedure. The
+        last row has the exponent by which the time grows with the number of symbols.
+    """
     rows: list[Row] = []
     sizes = (62, 125, 250, 500)
     times = []
@@ -193,7 +206,13 @@ def gradient_rows() -> list[Row]:
 
 
 def list_row() -> Row:
-    """Time the list of all parallelograms for p = 40, and compare it with the reference."""
+    """Time the list of all parallelograms for p = 40, and compare it with the published procedure.
+
+    Returns
+    -------
+    dict of str to object
+        Row of a table with both times in seconds.
+    """
     operation = Operation(40)
     ours = best(lambda: list_parallelograms(operation))
     start = perf_counter()
@@ -208,7 +227,13 @@ def list_row() -> Row:
 
 
 def quality_row() -> Row:
-    """Time the representation quality of 1000 embeddings for p = 10, and compare it with the reference."""
+    """Time the representation quality of 1000 embeddings for p = 10, next to the published procedure.
+
+    Returns
+    -------
+    dict of str to object
+        Row of a table with both times in seconds.
+    """
     theory = EffectiveTheory(10)
     states = np.arange(10.0)[:, None] + 0.05 * np.random.default_rng(0).standard_normal((1000, 10, 1))
     ours = best(lambda: representation_quality(states, theory, delta=0.05)) / len(states)

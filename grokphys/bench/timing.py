@@ -40,7 +40,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def best(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Return the seconds of the fastest of several calls, after a call that compiles and fills the caches.
+    """Return the time of the fastest of several calls, after a call that compiles and fills the caches.
 
     Parameters
     ----------
@@ -52,6 +52,7 @@ def best(call: Callable[[], Any], repeats: int = 5) -> float:
     Returns
     -------
     float
+        Time in seconds.
     """
     call()
     return min(seconds(call) for _ in range(repeats))
@@ -111,6 +112,7 @@ def ratio(theirs: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
     Returns
     -------
     dict of str to float
+        The "median" of the ratios of theirs to ours, the smallest ("least") and the largest ("most").
     """
     return spread([b / a for a, b in zip(ours, theirs, strict=True)])
 
@@ -147,20 +149,27 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
 
     Parameters
     ----------
-    sizes : sequence of float
-        Sizes, at least two.
+    sizes : sequence of int
+        Sizes greater than 0, of which at least two differ.
     times : sequence of float
-        Time for each size.
+        Time in seconds for each size.
 
     Returns
     -------
     float
+        The exponent.
     """
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
 def machine() -> Row:
-    """Return the processor, the number of threads, and the load at the beginning."""
+    """Return what the times of a benchmark depend on besides the code.
+
+    Returns
+    -------
+    dict of str to object
+        Processor, number of threads, and load at the beginning.
+    """
     return {
         "processor": platform.processor() or platform.machine(),
         "threads": numba.get_num_threads(),
@@ -232,6 +241,7 @@ def table(caption: str, rows: Sequence[Row], columns: Mapping[str, str]) -> Tabl
     Returns
     -------
     Table
+        The table; a number that is absent is shown as "-".
     """
     cells = [[_Cells().format(template, **row) for template in columns.values()] for row in rows]
     return Table(caption, list(columns), cells)
@@ -252,12 +262,13 @@ def targets(rows: Sequence[Row]) -> Table:
 
     Parameters
     ----------
-    rows : list of dict
+    rows : list of dict of str to object
         Rows of a benchmark.
 
     Returns
     -------
     Table
+        Names, times, ratios to the reference, and the ratios that are aimed at.
     """
     shown = []
     for row in rows:
@@ -308,5 +319,18 @@ def measured(
 
 
 def rows_of(parts: Sequence[Callable[[], list[Row]]], name: str) -> list[Row]:
-    """Return the rows of several parts of the benchmark `name`, measured under a progress bar."""
+    """Measure several parts of a benchmark under a progress bar.
+
+    Parameters
+    ----------
+    parts : sequence of callable
+        Functions without arguments that return rows.
+    name : str
+        Name of the benchmark, for the bar.
+
+    Returns
+    -------
+    list of Row
+        The rows of all parts, one after the other.
+    """
     return [row for part in progress(parts, f"bench {name}", "part") for row in part()]

@@ -84,7 +84,7 @@ def animate(
 def _check_output(out: Path, overwrite: bool) -> None:
     if out.suffix not in (".gif", ".mp4", ".png"):
         raise OutputError(
-            f"cannot write {out}: the name of a film ends in .gif or .mp4, that of a picture in .png"
+            f"cannot write {out}: the name of a film must end in .gif or .mp4, and that of a picture in .png"
         )
     refuse_existing(out, overwrite)
 

@@ -161,10 +161,11 @@ def train(
             step to 1000, then every hundredth), or a list of steps such as 0,10,100.
         observables: What to record in addition to the positions. Losses (cross-entropy in nats, or mean
             squared error) and accuracies (from 0 to 1) are recorded by default. Others are recorded if they
-            are named: weight_norm and bias_norm (mean absolute values in the first hidden layer), quality
-            (the fraction of all parallelograms that the embedding has), gradient (of the training loss with
-            respect to the embedding), layers (all other parameters), neuron_frequency and neuron_purity (of
-            each neuron of the first layer), restricted_loss and excluded_loss (of the key frequencies).
+            are named. weight_norm and bias_norm are mean absolute values in the first hidden layer; quality
+            is the fraction of all parallelograms that the embedding has; gradient is that of the training
+            loss with respect to the embedding; layers are all other parameters. neuron_frequency and
+            neuron_purity describe each neuron of the first layer, and restricted_loss and excluded_loss the
+            key frequencies.
         threshold: Record the first step at which train_accuracy, validation_accuracy or quality reaches a
             value from 0 to 1, such as train_accuracy=0.9.
         track: Number of steps, at least 1, from one check of the thresholds to the next.

@@ -24,8 +24,8 @@ LARGEST_MESSAGE = 2**20
 class Connection(ServerConnection):
     """A connection that sends all changes of one reaction, or of one frame, in one message.
 
-    The session requests one message for each change, and awaits them at the end: the first one carries all
-    changes.
+    The session of Bokeh requests one message for each change, and awaits all of them at the end. The first
+    one therefore carries all changes.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -33,12 +33,12 @@ class Connection(ServerConnection):
         self._changes: list[DocumentPatchedEvent] = []
 
     def send_patch_document(self, event: DocumentPatchedEvent) -> Awaitable[None]:
-        """Return a coroutine that sends this change, with all changes that have been made by then."""
+        """Return a coroutine that sends this change and all others that are made before it runs."""
         self._changes.append(event)
         return self._send()
 
     def detach_session(self) -> None:
-        """Leave the session; a ping may find a tab closed before its socket does, and once is enough."""
+        """Leave the session once, although a ping may find a tab closed before its socket does."""
         super().detach_session()
         self._socket.connection = None
 
@@ -49,14 +49,16 @@ class Connection(ServerConnection):
 
 
 class Application(BokehTornado):
-    """Bokeh's application behind a `Door`, with such connections, and without libraries that no view uses.
+    """Bokeh's application behind a `Door`, whose pages use `Connection` and load no library without use.
 
     Parameters
     ----------
     page : callable
         Function that fills the document of a new tab.
     door : Door
+        Conditions that every request must meet.
     uploads : Uploads
+        Store of the files that pages upload.
     **settings
         Further arguments of `BokehTornado`.
     """
@@ -90,7 +92,7 @@ class Application(BokehTornado):
         return super().find_handler(request, **named)
 
     def _is_of_ours(self, request: HTTPServerRequest) -> bool:
-        """Return whether a request names no session, or, like a page's websocket, one created here."""
+        """Return whether a request names no session, or a session that a page of this server has created."""
         named = {"bokeh-token", "bokeh-session-id"} & set(request.query_arguments)
         if named or "Bokeh-Session-Id" in request.headers:
             return False
@@ -104,11 +106,11 @@ class Application(BokehTornado):
         return self.get_handler_delegate(request, Refused, {"status": status, "sentence": sentence})
 
     def new_connection(self, *arguments: Any) -> ServerConnection:
-        """Return a connection of a page with its session."""
+        """Return the `Connection` of a page with its session; the arguments are those of Bokeh."""
         connection = Connection(*arguments)
         self._clients.add(connection)
         return connection
 
     def resources(self, absolute_url: str | bool | None = None) -> Resources:
-        """Return the resources (scripts) that a page loads."""
+        """Return the scripts of Bokeh that a page loads: the core and the widgets, and no others."""
         return super().resources(absolute_url).clone(components=["bokeh", "bokeh-widgets"])

@@ -31,5 +31,13 @@ class Bridge(DataModel):
     )
 
     def send(self, name: str, *values: Any) -> None:
-        """Send a command to the page: "message", "script" or "download"."""
+        """Send a command to the page.
+
+        Parameters
+        ----------
+        name : {"message", "script", "download"}
+            Name of the command, which is a list property of this model.
+        *values : object
+            Its values after the number: kind and sentence, Python text, or name, type and content of a file.
+        """
         setattr(self, name, [getattr(self, name)[0] + 1, *values])

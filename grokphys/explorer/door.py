@@ -23,6 +23,7 @@ class Door:
     Parameters
     ----------
     token : str
+        Secret text in the link, which cannot be guessed.
     names : collection of str
         Host names and addresses of this server. They are valid with any port, because tunnels choose their
         own.
@@ -34,7 +35,7 @@ class Door:
 
     @property
     def origins(self) -> list[str]:
-        """Hosts whose pages may open a websocket, in Bokeh's notation; `refusal` is stricter."""
+        """Hosts whose pages may open a websocket, as a list in Bokeh's notation; `refusal` is stricter."""
         return [f"{name}:*" for name in sorted(self._names)]
 
     def refusal(self, request: HTTPServerRequest) -> str | None:
@@ -57,17 +58,17 @@ class Refused(RequestHandler):
     """The answer to a refused request: one sentence, regardless of the method and the body."""
 
     def initialize(self, status: int, sentence: str) -> None:
-        """Keep the sentence."""
+        """Keep the HTTP `status` and the `sentence` of the answer."""
         self._status, self._sentence = status, sentence
 
     def prepare(self) -> None:
-        """Answer before any method is called."""
+        """Answer the request with the status and the sentence, before any method of HTTP is called."""
         self.set_status(self._status)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(self._sentence + "\n")
 
     def data_received(self, chunk: bytes) -> None:
-        """Ignore the body."""
+        """Ignore a part of the body of the request."""
 
 
 class Headers(OutputTransform):
@@ -77,7 +78,7 @@ class Headers(OutputTransform):
         self._keep = LIBRARIES.fullmatch(request.path) is not None
 
     def transform_first_chunk(self, status_code: int, headers: Any, chunk: bytes, finishing: bool) -> Any:
-        """Add the headers."""
+        """Return the arguments of Tornado with these headers added; the body is sent unchanged."""
         headers["Content-Security-Policy"] = "frame-ancestors 'none'"
         headers["Cross-Origin-Resource-Policy"] = "same-origin"
         headers["Referrer-Policy"] = "no-referrer"
@@ -88,8 +89,18 @@ class Headers(OutputTransform):
 
 
 def forwarding(link: str) -> str:
-    """Return a page that leads to the link.
+    """Return a page that leads to the explorer.
 
-    The browser is started with the file of this page, because all users can read its command line.
+    The browser is started with the file of this page, because all users of a machine can read command lines.
+
+    Parameters
+    ----------
+    link : str
+        Address of the explorer, with its token.
+
+    Returns
+    -------
+    str
+        HTML that opens the link at once.
     """
     return f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={quote(link, safe=":/?=-_.")}">\n'

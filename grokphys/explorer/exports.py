@@ -36,6 +36,7 @@ class Exports:
     Parameters
     ----------
     session : Session
+        Session whose visible view is exported.
     """
 
     def __init__(self, session: "Session") -> None:
@@ -43,7 +44,7 @@ class Exports:
         self._cancel = threading.Event()
 
     def orders(self) -> dict[str, Callable[[], Any]]:
-        """Commands that a page may send, by name."""
+        """Functions without arguments by the commands that a page may send, such as "png" or "cancel"."""
         return {
             "save": lambda: self._make("h5", "application/x-hdf5", partial(file_bytes, self._trajectory())),
             "png": lambda: self._make("png", "image/png", partial(export.png, self._view.still())),
@@ -94,7 +95,20 @@ class Exports:
 
 
 def checked(film: export.Film, check: Callable[[], None]) -> export.Film:
-    """Return a film that calls a function before each picture, also before those that no one will see."""
+    """Return a film that calls a function before each picture, including those that only measure.
+
+    Parameters
+    ----------
+    film : Film
+        The film.
+    check : callable
+        Function without arguments, which may raise an exception to cancel the work.
+
+    Returns
+    -------
+    Film
+        The film with the same frames.
+    """
 
     def begin(figure: Any) -> export.Move:
         check()
@@ -124,7 +138,7 @@ def _tidily(make: Callable[[], bytes]) -> bytes:
 
 
 def file_bytes(trajectory: Trajectory) -> bytes:
-    """Return the trajectory file of a run, as `Trajectory.save` writes it."""
+    """Return the content of the HDF5 file of a run, as `Trajectory.save` writes it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.h5"
         trajectory.save(path)

@@ -21,17 +21,18 @@ class FileList:
     Parameters
     ----------
     view : View
-        View of the list; a file that is uploaded while the view is visible is chosen at once.
+        View of the list. A file that is uploaded while the view is visible is chosen at once.
     chosen : callable
         Function that is called with the path and the name of a file; its errors call the file by that name.
     others : mapping of Path to str, optional
         Files in addition to those of the session, with their names.
     prompt : str, optional
-        Text of the list before a file is chosen; without it the first file is chosen.
+        Text of the list before a file is chosen. Without it the first file is chosen.
 
     Attributes
     ----------
-    panel : list of models
+    panel : list of Bokeh models
+        The list and the button, for the controls of the view.
     """
 
     def __init__(
@@ -52,11 +53,11 @@ class FileList:
 
     @property
     def files(self) -> dict[Path, str]:
-        """Paths and names of the files that may be chosen; those of the session come first."""
+        """Files that may be chosen, as a dict of names by path; those of the session come first."""
         return {**self._view.session.files, **self._others}
 
     def show(self, path: Path) -> None:
-        """Show which file is open."""
+        """Let the list show that the file `path` is open, without calling `chosen`."""
         with self._view.filling():
             self.list.value = str(path)
 
@@ -87,8 +88,9 @@ class FileChooser:
     Attributes
     ----------
     trajectory : Trajectory or None
-        The chosen trajectory.
-    panel : model
+        The chosen trajectory; None before a file is chosen.
+    panel : Bokeh model
+        The controls.
     """
 
     def __init__(self, view: View, chosen: Callable[[], None]) -> None:
@@ -113,12 +115,17 @@ class FileChooser:
         view.connect(other, self._run, self._frame)
 
     def start(self) -> starts.Start:
-        """Return the chosen frame as a start.
+        """Return the positions of the chosen frame as initial positions of particles.
+
+        Returns
+        -------
+        Start
+            The positions (tokens, dim), with Python code that reads them.
 
         Raises
         ------
         InputError
-            If there is no such run or frame.
+            If no file is chosen, there is no such run or frame, or the frame has diverged.
         """
         if self.trajectory is None:
             raise InputError("a file must be chosen to start from")
@@ -132,7 +139,18 @@ class FileChooser:
 
 
 def labels(files: Mapping[Path, str]) -> dict[Path, str]:
-    """Return the labels of files in a list, with their folders if several have the same name."""
+    """Return the labels of files in a list.
+
+    Parameters
+    ----------
+    files : mapping of Path to str
+        Names by path.
+
+    Returns
+    -------
+    dict of str to str
+        Labels by path. A label is the name, with the folder if several files have the same name.
+    """
     short = {path: Path(name).name for path, name in files.items()}
     count = list(short.values()).count
     return {path: label if count(label) == 1 else files[path] for path, label in short.items()}

@@ -38,9 +38,15 @@ class Ignored(Exception):  # noqa: N818 - no error of anyone's
 
 
 def guard(document: Document, refuse: Callable[[Exception], None]) -> None:
-    """Apply to a document only those changes of its page that `allowed` accepts.
+    """Let a document apply only those changes of its page that `allowed` accepts.
 
-    `refuse` is called with the error of a value that a widget does not allow.
+    Parameters
+    ----------
+    document : bokeh.document.Document
+        Document of a page.
+    refuse : callable
+        Function that is called with the `InputError` of a value that a widget does not allow. The widget on
+        the page then returns to its value.
     """
     apply = document.apply_json_patch
 
@@ -64,7 +70,7 @@ def guard(document: Document, refuse: Callable[[Exception], None]) -> None:
 
 
 def _return(document: Document, event: Any) -> None:
-    """Send the value of a property back to a page that may not change it as it has."""
+    """Send the value of a property back to a page whose change of it was refused."""
     model, name = document.get_model_by_id(event["model"]["id"]), event["attr"]
     shown = getattr(model, name)
     document.callbacks.notify_change(model, name, shown, shown)
@@ -72,6 +78,18 @@ def _return(document: Document, event: Any) -> None:
 
 def allowed(document: Document, event: Any) -> dict[str, Any]:
     """Return the event of a page in the form in which it may be applied.
+
+    Parameters
+    ----------
+    document : bokeh.document.Document
+        Document of the page.
+    event : object
+        Event that the page has sent, of any form.
+
+    Returns
+    -------
+    dict of str to object
+        Event in the form of Bokeh, with a checked value.
 
     Raises
     ------
@@ -99,10 +117,26 @@ def allowed(document: Document, event: Any) -> dict[str, Any]:
 def checked(model: Any, name: str, value: Any) -> Any:
     """Return a value in the form that the property of a widget allows.
 
+    Parameters
+    ----------
+    model : Bokeh model
+        The widget.
+    name : str
+        Name of the property.
+    value : object
+        Value that a page or a link gives.
+
+    Returns
+    -------
+    object
+        The value, whole where the property is.
+
     Raises
     ------
     InputError
-        If the widget does not allow it.
+        If the widget does not allow the value.
+    Ignored
+        If pages do not change this property.
     """
     return _check(model, name)(model, value)
 
@@ -243,7 +277,20 @@ def _pairs(entries: list[Any]) -> dict[str, Any]:
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
-    """Return whether a value is a finite number of reasonable size."""
+    """Return whether a value is a finite number that a computation can bear.
+
+    Parameters
+    ----------
+    value : object
+        Value from a page.
+    whole : bool, default False
+        Whether the number must be whole.
+
+    Returns
+    -------
+    bool
+        False for a truth value, and for a number of more than `LARGEST_NUMBER` in size.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= LARGEST_NUMBER and (not whole or value == int(value))  # False for NaN

@@ -22,18 +22,47 @@ LACKS = (
 
 
 def written(view: str, speed: int, state: Mapping[str, Any]) -> str:
-    """Return the fragment of a view, its steps per frame, and its state."""
+    """Return the fragment of an address that describes the state of a page.
+
+    Parameters
+    ----------
+    view : str
+        Name of the view in addresses.
+    speed : int
+        Number of steps per frame.
+    state : mapping of str to object
+        Values of the view's widgets that differ from the defaults, which JSON can hold.
+
+    Returns
+    -------
+    str
+        The fragment, without the number sign before it.
+    """
     whole = {"view": view, "speed": speed, "state": dict(state)}
     return quote(json.dumps(whole, separators=(",", ":"), ensure_ascii=False))
 
 
 def read(text: str) -> tuple[str, Any, dict[str, Any]]:
-    """Return the view, the steps per frame, and the state of a fragment.
+    """Return what the fragment of an address describes.
+
+    Parameters
+    ----------
+    text : str
+        Fragment that `written` has made.
+
+    Returns
+    -------
+    str
+        Name of the view.
+    object
+        Number of steps per frame, which is not checked yet.
+    dict of str to object
+        Values of the view's widgets.
 
     Raises
     ------
     InputError
-        If no page has made it.
+        If no page has made the fragment.
     """
     try:
         whole = json.loads(unquote(text))
@@ -45,10 +74,20 @@ def read(text: str) -> tuple[str, Any, dict[str, Any]]:
 def replayed(state: Mapping[str, Any]) -> int:
     """Return the number of steps that a state requests.
 
+    Parameters
+    ----------
+    state : mapping of str to object
+        Values from a link.
+
+    Returns
+    -------
+    int
+        The value of "step", or 0 if there is none.
+
     Raises
     ------
     InputError
-        If it is not a whole number, or too large.
+        If the value is not a whole number, or too large.
     """
     steps = state.get("step", 0)
     if whole_number("step", steps, 0) > LONGEST_REPLAY:
@@ -57,12 +96,24 @@ def replayed(state: Mapping[str, Any]) -> int:
 
 
 def moved(state: Mapping[str, Any], tokens: int, dim: int) -> list[tuple[int, int, list[float]]]:
-    """Return step, token and place of each particle that was moved by hand in a state.
+    """Return the particles that were moved by hand in a state.
+
+    Parameters
+    ----------
+    state : mapping of str to object
+        Values from a link.
+    tokens, dim : int
+        Numbers of particles and of dimensions.
+
+    Returns
+    -------
+    list of tuple of int, int and list of float
+        Step, number of the particle, and coordinates of its place, for each move.
 
     Raises
     ------
     InputError
-        If they are not moves of so many tokens, in the order of their steps.
+        If the moves are of another form, not in the order of their steps, or too many.
     """
     given, last = state.get("moves", []), replayed(state)
     match given:

@@ -25,7 +25,22 @@ AFTERWARDS = 250
 
 
 def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -> Callable[[Document], None]:
-    """Return the function that creates the page of a new tab."""
+    """Return the function that fills the document of a new tab.
+
+    Parameters
+    ----------
+    kinds : sequence of type of View
+        Views in the order of their tabs.
+    paths : sequence of Path
+        Trajectory files of the command line.
+    uploads : Uploads
+        Store of the files that pages upload.
+
+    Returns
+    -------
+    callable
+        Function of a Bokeh document.
+    """
     silence(EMPTY_LAYOUT)  # the stage of a new page
     template = get_env().from_string(_read("page.html"))
     fixed = {
@@ -65,7 +80,13 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
 
 
 def terms() -> dict[str, list[str]]:
-    """Return the explanation of every term on the page: a sentence, and a section of a paper or None."""
+    """Return the explanations of the terms on the page.
+
+    Returns
+    -------
+    dict of str to list
+        For each term a sentence, and the section of a paper or None.
+    """
     rows = [line.split(" | ") for line in _read("terms.txt").splitlines()]
     return {name: [sentence, source[0].rstrip(" |") if source else ""] for name, sentence, *source in rows}
 

@@ -97,9 +97,25 @@ def explore(
 def make_server(
     paths: list[Path], listening: socket.socket, names: list[str], token: str, folder: Path
 ) -> Any:
-    """Return the server of a listening socket; neither it nor its `io_loop` has been started.
+    """Return the server of the explorer; neither it nor its `io_loop` has been started.
 
-    It answers requests to `names` with the token, and keeps uploads in the folder.
+    Parameters
+    ----------
+    paths : list of Path
+        Trajectory files of the command line.
+    listening : socket.socket
+        Socket on which requests arrive.
+    names : list of str
+        Host names and addresses under which requests are answered.
+    token : str
+        Secret text that every request must carry.
+    folder : Path
+        Private folder for uploads.
+
+    Returns
+    -------
+    bokeh.server.server.BaseServer
+        The server.
     """
     from bokeh.server.server import BaseServer
     from tornado.httpserver import HTTPServer
@@ -131,7 +147,7 @@ def _unfinished(name: str) -> str:
 
 
 def _open(folder: Path, link: str) -> None:
-    """Open the page in a browser by a file that redirects to it: all users can read command lines."""
+    """Open the page in a browser by a file that redirects to it, because all users can read command lines."""
     from grokphys.explorer.door import forwarding
 
     page = folder / "open.html"
@@ -168,7 +184,13 @@ def _hush() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on `port`, or on a free one for 0; raise an error if it cannot."""
+    """Return a socket that listens on a port of a host, or on a free port if `port` is 0.
+
+    Raises
+    ------
+    OutputError
+        If the port is in use, or the socket cannot listen.
+    """
     try:
         listening = socket.create_server((host, port), backlog=128)
     except OSError as error:

@@ -123,17 +123,17 @@ class Session:
         return reacting
 
     def say(self, text: str, kind: str = "note") -> None:
-        """Show a sentence on the page; an empty one removes the last."""
+        """Show a sentence on the page, as a message of some `kind`; an empty one removes the last."""
         if text or self.bridge.message[2]:
             self.bridge.send("message", kind, text)
 
     def accepted(self) -> None:
-        """Remove the error of an earlier value: another one is allowed."""
+        """Remove the message about a value that was refused, because another value has been accepted."""
         if self.bridge.message[1] == "error":
             self.say("")
 
     def soon(self, function: Callable[[], Any]) -> None:
-        """Call a function after all parts of a change have arrived; workers may ask for this too."""
+        """Call a function after all parts of a change have arrived; worker threads may use this too."""
         with suppress(AttributeError):  # Bokeh has destroyed the document of a closed tab, and will say so
             self.document.add_next_tick_callback(self.reaction(function))
 
@@ -144,7 +144,7 @@ class Session:
 
     @property
     def playing(self) -> bool:
-        """Whether the view is playing."""
+        """Whether the visible view is playing."""
         return bool(self.bridge.playing)
 
     # -- commands of the page ------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class Session:
     def _take(self, key: str) -> None:
         """Add an uploaded file, which this page may open as long as it lives."""
         if self._uploads is None:
-            raise InputError("upload must be to a server")
+            raise InputError("upload must be left out, because this page has no server that takes files")
         path, name = self._uploads.claim(key)
         self._uploaded.append(path)
         self.files[path] = unused(name, self.files.values())
@@ -298,7 +298,7 @@ class Session:
     # -- play ----------------------------------------------------------------------------------------------
 
     def _shown(self, _name: str, _old: int, _new: int) -> None:
-        """Note that a frame is on screen."""
+        """Note the frame that the page has drawn, and schedule the next one."""
         self._drawn.append(monotonic())
         self._schedule()
 
@@ -368,7 +368,7 @@ class Session:
         self.bridge.link = links.written(view.slug, self.bridge.speed, view.state())
 
     def fail(self, error: Exception) -> None:
-        """Show an error, and pause; the server continues."""
+        """Show an error as a sentence and pause the view, while the server continues."""
         if isinstance(error, Canceled):
             return self.say(str(error), "done")
         text = sentence(error)
@@ -379,7 +379,7 @@ class Session:
         self.say(text, "error")
 
     def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
-        """Do long work in the other worker, and call `then` with its result."""
+        """Call a slow function in the thread that draws, and then `then` with its result."""
 
         def done(future: "Future[Any]") -> None:
             if not self.closed:

@@ -123,7 +123,7 @@ Bokeh clears a canvas without a border color half a pixel aside, and leaves a li
 
 
 def class_colors(count: int) -> list[str]:
-    """Return one color (#rrggbb) for each class or token, the same in every view and figure."""
+    """Return one color (#rrggbb) for each of `count` classes or tokens, the same in every view and figure."""
     return [
         "#" + bytes(color).hex()
         for color in np.rint(255 * palette.class_colors(count)[:, :3]).astype(np.uint8)
@@ -131,7 +131,10 @@ def class_colors(count: int) -> list[str]:
 
 
 def text_colors(colors: Sequence[str], *, dark: bool = False) -> list[str]:
-    """Return black or white, whichever is easier to read on each color; in `dark` mode all are inverted."""
+    """Return black or white for each color (#rrggbb), whichever is easier to read on it.
+
+    In `dark` mode figures invert both the color and the text, which is taken into account.
+    """
     return [_text_color(color, dark) for color in colors]
 
 
@@ -144,7 +147,10 @@ def _text_color(color: str, dark: bool) -> str:
 
 @lru_cache(1000)
 def darker(color: str, least: float = 4.5) -> str:
-    """Return a color of the same hue whose contrast to paper is at least 4.5, as of text, or that given."""
+    """Return a color (#rrggbb) of the same hue that is dark enough to be read on paper.
+
+    Its contrast to paper is at least `least`, by default 4.5, which is enough for text (WCAG 2.2).
+    """
     linear = _linear(_rgb(color))
     most = (luminance(_rgb(PAPER)) + 0.05) / least - 0.05
     linear = linear * min(1.0, most / max(float(linear @ LUMINANCE), 1e-9))
@@ -153,22 +159,22 @@ def darker(color: str, least: float = 4.5) -> str:
 
 
 def line_colors(count: int) -> list[str]:
-    """Return the colors of classes or tokens, those of thin curves dark enough to be seen on paper."""
+    """Return one color (#rrggbb) for each of `count` classes or tokens, dark enough for thin curves."""
     return [darker(color, GRAPHICS) for color in class_colors(count)]
 
 
 def luminance(rgb: NDArray[np.float64]) -> float:
-    """Return the relative luminance of a color (WCAG 2.2)."""
+    """Return the relative luminance (WCAG 2.2), from 0 to 1, of red, green and blue (3,) from 0 to 1."""
     return float(_linear(rgb) @ LUMINANCE)
 
 
 def contrast(one: float, other: float) -> float:
-    """Return the contrast of two luminances (WCAG 2.2), from 1 to 21."""
+    """Return the contrast of two relative luminances (WCAG 2.2), from 1 to 21."""
     return (max(one, other) + 0.05) / (min(one, other) + 0.05)
 
 
 def inverted(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a color as figures show it in dark mode: by the filter of `FIGURE_CSS`."""
+    """Return red, green and blue (3,), from 0 to 1, as figures show them in dark mode by `FIGURE_CSS`."""
     turned = INVERT + (1 - 2 * INVERT) * rgb
     rows = 2 * np.array([[0.213, 0.715, 0.072]]) - np.eye(3)  # hue-rotate(180deg)
     return np.clip(rows @ turned, 0, 1)
@@ -188,10 +194,10 @@ SERIES = tuple(darker(color, 4.0) for color in palette.SERIES)
 
 
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
-    """Return an empty Bokeh figure in the design.
+    """Return an empty Bokeh figure in the design, whose `card` shows its `title`.
 
-    The `card` of the figure shows its title. A `square` one shows a plane around the origin:
-    equal units on both axes, which are not drawn; see `zoom`.
+    A `square` figure shows a plane around the origin: equal units on both axes, which are not drawn; see
+    `zoom`. The `height` is in pixels.
     """
     if square:
         options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}
@@ -228,7 +234,7 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
 
 
 def tick(axis: Any, values: Any) -> None:
-    """Let a logarithmic axis, which shows some values and a little more, have round ticks with labels."""
+    """Give a logarithmic axis of Bokeh round ticks with labels for some `values` and a little more."""
     seen = np.asarray(values)
     seen = seen[np.isfinite(seen) & (seen > 0)]
     if not len(seen):
@@ -243,7 +249,7 @@ def tick(axis: Any, values: Any) -> None:
 
 
 def bounds(plane: Any) -> tuple[float, float, float, float]:
-    """Return left, right, bottom and top of the range of a square figure."""
+    """Return left, right, bottom and top of the range of a square figure of Bokeh."""
     top = float(plane.y_range.end)
     try:
         aspect = max(plane.inner_width / plane.inner_height or 1.5, NARROWEST)
@@ -253,7 +259,10 @@ def bounds(plane: Any) -> tuple[float, float, float, float]:
 
 
 def limits(shown: Any) -> tuple[float | None, float | None, float | None, float | None]:
-    """Left, right, bottom and top of what a figure shows; None where the page finds them from the data."""
+    """Return left, right, bottom and top of what a figure of Bokeh shows.
+
+    An end is None if it is not the session but the page that finds it from the data.
+    """
     if shown.tags:
         return bounds(shown)
     ends = shown.x_range.start, shown.x_range.end, shown.y_range.start, shown.y_range.end
@@ -264,7 +273,7 @@ def limits(shown: Any) -> tuple[float | None, float | None, float | None, float 
 
 
 def quiet_legend(plot: Any, columns: int = 4) -> None:
-    """Place the legend of a figure above it, where it hides no curve."""
+    """Place the legend of a figure above it, in so many `columns`, where it hides no curve."""
     legend = plot.legend
     legend.orientation, legend.ncols, legend.margin = "horizontal", columns, 0
     legend.background_fill_alpha, legend.border_line_alpha, legend.padding = 0.0, 0.0, 2
@@ -276,7 +285,7 @@ def quiet_legend(plot: Any, columns: int = 4) -> None:
 def zoom(plane: Any, extent: float | None = None) -> None:
     """Let a square figure show [-extent, extent] on both axes; it changes only if necessary.
 
-    Without an extent, the figure has changed its shape and keeps its range.
+    Without an extent the range stays, and is adapted to a new shape of the figure.
     """
     extent = plane.tags[0] if extent is None else float(extent) or 1.0
     plane.tags = [extent]
@@ -287,31 +296,31 @@ def zoom(plane: Any, extent: float | None = None) -> None:
 
 
 def card(shown: Any, *below: Any) -> Any:
-    """Return a card with a title, a figure or another model, and the models below it."""
+    """Return a card with the title of a figure, the figure or another model, and the models `below` it."""
     title = getattr(shown, "name", "") if isinstance(shown, Plot) else ""
     above = [Div(text=f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
     return column(*above, shown, *below, stylesheets=[CARD_CSS])
 
 
 def grid(*cards: Any, columns: int = 2) -> Any:
-    """Return cards side by side, which are stacked on a narrow page."""
+    """Return cards in so many `columns`, which are stacked on a narrow page."""
     return column(*cards, stylesheets=[GRID_CSS], styles={"--columns": str(columns)})
 
 
 def column(*children: Any, **options: Any) -> Any:
-    """Return models in a column of full width."""
+    """Return models below each other in a column of full width, with `options` of Bokeh's Column."""
     return Column(children=list(children), sizing_mode="stretch_width", margin=0, **options)
 
 
 def stage(controls: Sequence[Any], *rows: Any) -> Any:
-    """Return the layout of a view: controls on the left (at the end of a narrow page), rows of cards."""
+    """Return the layout of a view: controls on the left (at the end of a narrow page), and rows of cards."""
     side = column(*controls, stylesheets=[CONTROLS_CSS], tags=["controls"])
     main = column(*rows, spacing=14, stylesheets=[":host { min-width: 0; }"])
     return column(column(side, main, stylesheets=[STAGE_CSS]))  # the outer column can be made invisible
 
 
 def heading(title: str, text: str = "", *, terms: Sequence[str] = ()) -> Any:
-    """Return a small heading among controls, with a (?) for `terms`, and a text below it."""
+    """Return a small heading among controls with a text below it, and a (?) that explains `terms`."""
     words = "|".join(terms)
     label = f"What is {', '.join(terms)}?"
     click = f"window.grokphys.explain(this, '{words}')"
@@ -321,25 +330,25 @@ def heading(title: str, text: str = "", *, terms: Sequence[str] = ()) -> Any:
 
 
 def control(kind: type[Any], name: str, **options: Any) -> Any:
-    """Return a widget in the design, as wide as the controls."""
+    """Return a Bokeh widget of some `kind` in the design, as wide as the controls, with a name above it."""
     options["label" if kind in (Button, Checkbox) else "title"] = name
     return kind(stylesheets=[CONTROL_CSS], sizing_mode="stretch_width", margin=(3, 2), **options)
 
 
 def slider(name: str, start: float, end: float, value: float, step: float = 1, **options: Any) -> Any:
-    """Return a slider in the design."""
+    """Return a slider in the design, from `start` to `end` in steps of `step`."""
     return control(Slider, name, start=start, end=end, value=value, step=step, **options)
 
 
 def number(
     name: str, value: float, low: float | None = None, high: float | None = None, **options: Any
 ) -> Any:
-    """Return a field for a number in the design; for a whole one, unless `mode` is "float"."""
+    """Return a field for a number from `low` to `high`, which must be whole unless `mode` is "float"."""
     return control(Spinner, name, value=value, low=low, high=high, **({"mode": "int"} | options))
 
 
 def modulus(name: str) -> Any:
-    """Return a field for a modulus, or 0 for none; its arrows skip 1, which is no modulus."""
+    """Return a field for a modulus, where 0 means none; its arrows skip 1, which is no modulus."""
     field = number(name, 0, 0, LARGEST_MODULUS)
 
     def skip(_name: str, old: float, new: float) -> None:
@@ -351,12 +360,12 @@ def modulus(name: str) -> Any:
 
 
 def chooser(name: str, options: Sequence[str] | Mapping[str, Any], **more: Any) -> Any:
-    """Return a selection list in the design, of words, or of words with their labels."""
+    """Return a selection list, of words or of values by their labels; the first is chosen by default."""
     listed = choices(options) if isinstance(options, Mapping) else list(options)
     first = next(iter(options.values() if isinstance(options, Mapping) else options))
     return control(Select, name, options=listed, **({"value": first} | more))
 
 
 def choices(options: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """Return words and their labels as the `options` of a `chooser`."""
+    """Return values by their labels as pairs (value, label), the form of the `options` of a `chooser`."""
     return [(value, word) for word, value in options.items()]

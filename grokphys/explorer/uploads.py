@@ -35,12 +35,22 @@ class Uploads:
         self._names: dict[str, tuple[Path, str]] = {}
 
     def begin(self, size: int) -> Path:
-        """Return a path for a file of a given size in bytes.
+        """Return the path at which an upload is written.
+
+        Parameters
+        ----------
+        size : int
+            Size of the file in bytes.
+
+        Returns
+        -------
+        Path
+            Path of a file in the private folder, which does not exist yet.
 
         Raises
         ------
         InputError
-            If the file is empty or too large.
+            If the file is empty or too large, or all uploads together are.
         """
         if not 0 < size <= LARGEST_UPLOAD:
             raise InputError(f"an upload must have from 1 to {LARGEST_UPLOAD} bytes, got {size}")
@@ -56,10 +66,22 @@ class Uploads:
     def keep(self, path: Path, name: str) -> str:
         """Keep an uploaded file, and return its key.
 
+        Parameters
+        ----------
+        path : Path
+            Path that `begin` has returned, at which the complete file is.
+        name : str
+            Name of the file on the user's machine, which errors use.
+
+        Returns
+        -------
+        str
+            Key that cannot be guessed, by which a page claims the file.
+
         Raises
         ------
         FileFormatError
-            If the file is not a trajectory; the message uses the name on the user's machine.
+            If the file is not a trajectory.
         """
         with named(path, name):
             Trajectory.open(path)
@@ -68,30 +90,52 @@ class Uploads:
         return key
 
     def claim(self, key: str) -> tuple[Path, str]:
-        """Return the path and the name of a file; this works once for each key.
+        """Return an uploaded file to the page that has its key; this works once for each key.
+
+        Parameters
+        ----------
+        key : str
+            Key that `keep` has returned.
+
+        Returns
+        -------
+        Path
+            Path of the file.
+        str
+            Name of the file on the user's machine.
 
         Raises
         ------
         InputError
-            If there is no such file.
+            If there is no such key.
         """
         if key not in self._names:
             raise InputError("upload must be one that has just been made")
         return self._names.pop(key)
 
     def drop(self, path: Path) -> None:
-        """Forget a file."""
+        """Remove an uploaded file, whose size no longer counts."""
         path.unlink(missing_ok=True)
         self._sizes.pop(path, None)
 
 
 @contextlib.contextmanager
 def named(path: Path, name: str) -> Iterator[None]:
-    """Replace the path of a file in errors by the name on the user's machine.
+    """Replace the path of a file in errors of a block of code by the name on the user's machine.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file on the server.
+    name : str
+        Name of the file on the user's machine.
 
     Raises
     ------
-    FileFormatError, InputError
+    InputError
+        If the block raises an `InputError`.
+    FileFormatError
+        If the block raises a `FileFormatError` or an `OSError`.
     """
     try:
         yield
@@ -105,7 +149,10 @@ def named(path: Path, name: str) -> Iterator[None]:
 
 @stream_request_body
 class UploadHandler(RequestHandler):
-    """Receives a file as the body of a request, named by an argument; answers with its key or a sentence."""
+    """A handler that receives a file as the body of a request, and answers with its key or a sentence.
+
+    An argument of the request gives the name of the file on the user's machine.
+    """
 
     def initialize(self, uploads: Uploads) -> None:
         """Keep the store of uploads."""
@@ -131,7 +178,7 @@ class UploadHandler(RequestHandler):
         self.request.connection.set_max_body_size(LARGEST_UPLOAD)
 
     def data_received(self, chunk: bytes) -> None:
-        """Write the next part."""
+        """Write the next part of the file."""
         try:
             if self._file is not None and self._failed is None:
                 self._file.write(chunk)
@@ -139,7 +186,7 @@ class UploadHandler(RequestHandler):
             self._failed = error
 
     async def post(self) -> None:
-        """Check the file after it has arrived."""
+        """Check the complete file, and answer with its key."""
         assert self._path is not None
         try:
             self._close()
@@ -185,13 +232,13 @@ class UploadHandler(RequestHandler):
 
 
 def short_name(name: str) -> str:
-    """Return the name of a file without folders and invisible characters."""
+    """Return the name of a file without folders and without characters that cannot be seen."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(letter for letter in last if letter.isprintable())[-100:].strip() or "upload.h5"
 
 
 def unused(name: str, taken: Collection[str]) -> str:
-    """Return the name, or a similar one that is not in use."""
+    """Return the name, or a similar one that is not among those `taken`."""
     whole = Path(name)
     others = (f"{whole.stem} ({n}){whole.suffix}" for n in range(2, len(taken) + 3))
     return next(found for found in (name, *others) if found not in taken)

@@ -21,7 +21,18 @@ Array = NDArray[np.float64]
 
 
 def exact(value: float) -> Interval:
-    """Return the `Interval` of a number that was computed, not estimated: its bounds are the number."""
+    """Return the `Interval` of a number that was computed, not estimated.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+
+    Returns
+    -------
+    Interval
+        Interval whose bounds are the number, of one value.
+    """
     return Interval(float(value), float(value), float(value), 1)
 
 
@@ -57,7 +68,7 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
     Parameters
     ----------
     values : array_like, shape (n,)
-        Values, or truth values.
+        Numbers or truth values.
     level : float
         Confidence level, such as 0.95.
     groups : array_like, shape (n,), optional
@@ -66,6 +77,7 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
     Returns
     -------
     Interval
+        The mean; its bounds are NaN for fewer than two values, or groups. Its count is their number.
     """
     array = np.asarray(values, np.float64)
     if groups is not None and len(array):
@@ -116,7 +128,7 @@ def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval
 
 
 def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return Kendall's τ of two columns, which is 1 if y increases with x, with a jackknife interval.
+    """Return Kendall's τ of two columns, with a jackknife interval.
 
     Parameters
     ----------
@@ -130,6 +142,7 @@ def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Int
     Returns
     -------
     Interval
+        Kendall's τ, from -1 to 1: 1 if y increases with x throughout.
     """
 
     def tau(a: Any, b: Any) -> float:
@@ -229,7 +242,20 @@ def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.G
 
 
 def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
-    """Return the rows of a table, a mapping of columns by name, whose columns equal the given `values`."""
+    """Return the rows of a table whose columns have given values.
+
+    Parameters
+    ----------
+    table : mapping of str to ndarray, shape (n,)
+        Columns by name.
+    **values : object
+        Value that each named column must have.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (m,)
+        All columns of the m rows in which the named columns equal their values.
+    """
     chosen = np.ones(len(next(iter(table.values()))), bool)
     for column, value in values.items():
         chosen &= np.asarray(table[column]) == value

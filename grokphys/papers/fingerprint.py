@@ -45,6 +45,7 @@ def fingerprint(*modules: str) -> str:
     Returns
     -------
     str
+        The digits.
 
     Notes
     -----

@@ -238,6 +238,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     Returns
     -------
     list of str
+        Lines of Markdown: the header, a separator, and the rows.
     """
     lines = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(typeset(cell).replace("|", "\\|") for cell in line) + " |" for line in lines]
@@ -246,7 +247,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def typeset(text: str) -> str:
     """Return Markdown with subscripts in names such as f_a and with minus signs before numbers.
 
-    Code between backquotes stays as it is.
+    Code between backquotes in the `text` stays as it is.
     """
     parts = text.split("`")
     for k in range(0, len(parts), 2):  # what is not code
@@ -270,6 +271,7 @@ def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str)
     Returns
     -------
     list of str
+        Lines of Markdown.
     """
     chosen = list(recipes)
     rows = [row for one in chosen if one.name in results for row in _rows(one, results[one.name])]
@@ -362,9 +364,9 @@ def _bound(value: float | str) -> float:
 def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
     """Return the estimate of a claim and the possible part of its interval, with suitable digits."""
     numbers = [claim[side] for side in ("estimate", "low", "high")]
-    stored = Interval(*(math.nan if number is None else float(number) for number in numbers), claim["count"])
+    value, low, high = (math.nan if number is None else float(number) for number in numbers)
     possible = {rule.name: rule.possible for rule in recipe.rules}[claim["name"]]
-    value, low, high, _ = astuple(stored.within(*possible))
+    value, low, high, _ = astuple(Interval(value, low, high, claim["count"]).within(*possible))
     digits = claim["digits"]
     if value == low == high:
         return f"{value:.{digits}f}, {'exact' if claim['count'] == 1 else 'all the same'}"

@@ -287,6 +287,7 @@ class Run:
         Returns
         -------
         dict of str to ndarray
+            The arrays by name.
         """
         if self.store is None:
             return {key: np.asarray(value) for key, value in make().items()}

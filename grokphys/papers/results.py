@@ -46,9 +46,18 @@ class Stored:
 
 
 def described(rule: Rule) -> dict[str, Any]:
-    """Return the content of a rule, without the function that measures it, as a dict that JSON can hold.
+    """Return the content of a rule that is fixed before a run, without the function that measures it.
 
-    This content is fixed before a run: `rules_digest` is computed from it.
+    Parameters
+    ----------
+    rule : Number or Statement
+        The rule.
+
+    Returns
+    -------
+    dict of str to object
+        Content that JSON can hold, from which `rules_digest` is computed. It has the name, the words or
+        number of the paper, the bounds and the unit; notes, decimals and possible values may change later.
     """
     fields: dict[str, Any] = {"name": rule.name}
     if isinstance(rule, Number):
@@ -61,9 +70,17 @@ def described(rule: Rule) -> dict[str, Any]:
 
 
 def rules_digest(rules: Sequence[Rule]) -> str:
-    """Return sixteen hexadecimal digits that change with the content of the rules, which `described` gives.
+    """Return a digest of rules, by which a change of a rule after the run is noticed.
 
-    A stored result keeps the digits, so that a change of a rule after the run is noticed.
+    Parameters
+    ----------
+    rules : sequence of Number or Statement
+        Rules of a recipe.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits that change with what `described` returns for any of the rules.
     """
     text = json.dumps([described(rule) for rule in rules], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -80,6 +97,7 @@ def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[
     Returns
     -------
     dict of str to dict of str to ndarray
+        The tables with numbers of `DIGITS` significant digits.
     """
     return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
 
@@ -232,7 +250,18 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 
 def setting_of(setting: Any) -> Any:
-    """Return the setting of a recipe, a dataclass or a plain value, in the form in which JSON stores it."""
+    """Return the setting of a recipe in the form in which JSON stores it.
+
+    Parameters
+    ----------
+    setting : object
+        A dataclass or a plain value.
+
+    Returns
+    -------
+    object
+        Numbers, text, lists and dicts. Other values, such as models, are given by their fields or as text.
+    """
     if is_dataclass(setting) and not isinstance(setting, type):
         return json.loads(json.dumps(plain(asdict(setting)), default=str))
     return json.loads(json.dumps(plain(setting), default=str))

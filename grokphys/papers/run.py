@@ -171,7 +171,19 @@ def run_one(
 
 
 def said(claim: Claim) -> str:
-    """Return a claim as a line of text: its name, the paper's words or number, ours, and the verdict."""
+    """Return a claim as one line of text for the terminal.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+
+    Returns
+    -------
+    str
+        Its name, the paper's words or number, ours with its interval as far as it is possible, and the
+        verdict.
+    """
     rule, ours = claim.rule, claim.found.within(*claim.rule.possible).format(claim.rule.digits)
     paper = str(rule.printed) if isinstance(rule, Number) else f"“{rule.quote}”"
     return f"{rule.name}: {paper}; here {ours} of {claim.found.count} ({rule.independent}s): {claim.verdict}"

@@ -120,7 +120,7 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
     sizes: dict[int, str] = {}
     for path, trajectory, found in read_each(files, lambda t: signals_of(t, first, last), failed):
         if not all(np.isfinite(one.values).all() for one in found):
-            raise InputError(f"{path} holds NaN or infinite signals")
+            raise InputError(f"{path} must hold finite signals, but some are NaN or infinite")
         sizes.setdefault(trajectory.tokens, str(path))
         runs += [(run_columns(path, trajectory, k), one) for k, one in enumerate(found)]
     if len(sizes) > 1:

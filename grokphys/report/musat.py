@@ -234,6 +234,7 @@ def _estimates(
     Returns
     -------
     Figure
+        Figure with its panels.
     """
     axes = panels(-(-len(drawn) // columns), columns, width, height, **options)
     for ax, (name, rows) in zip(axes.flat, drawn.items(), strict=False):

@@ -107,7 +107,7 @@ class Declaration:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of the parameters that differ between cells; ``entry`` is the number of a table of the list."""
+        """Names of the parameters that differ between cells; ``entry`` is the number of a listed table."""
         return (*(("entry",) if self.tables else ()), *self.grid)
 
     @cached_property
@@ -142,7 +142,7 @@ class Declaration:
 
     @property
     def text(self) -> str:
-        """The declaration as JSON text that does not depend on the order of keys, by which an index knows it."""
+        """The declaration as JSON text that does not depend on the order of its keys."""
         parts = {"kind": self.kind, "fixed": self.fixed, "grid": self.grid, "list": self.tables}
         return canonical(parts | {"pack": self.pack})
 

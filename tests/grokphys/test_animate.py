@@ -89,7 +89,7 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["--out", "film.avi"], 1, "cannot write film.avi: the name of a film ends in .gif or .mp4"),
+        (["--out", "film.avi"], 1, "cannot write film.avi: the name of a film must end in .gif or .mp4"),
         (["--out", "nowhere/film.gif"], 1, "does not exist"),
         (["--out", "particles.h5.gif"], 1, "exists; choose another name or pass --overwrite"),
         (["--out", "f.gif", "--run", "2"], 2, "run must be below 2, got 2"),

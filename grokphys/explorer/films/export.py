@@ -72,7 +72,22 @@ class Film:
 
 
 def png(film: Film, frame: int | None = None, *, dpi: float = 160) -> bytes:
-    """Return a frame as PNG, by default that on screen; negative frames count from the end."""
+    """Return one frame of a film as a PNG picture.
+
+    Parameters
+    ----------
+    film : Film
+        The film.
+    frame : int, optional
+        Number of the frame; negative numbers count from the end. By default it is `film.shown`.
+    dpi : float, default 160
+        Resolution in dots per inch.
+
+    Returns
+    -------
+    bytes
+        Content of the file.
+    """
     chosen = range(film.frames)[film.shown if frame is None else frame]
     out = io.BytesIO()
     next(_pictures(film, [chosen], dpi)).save(out, "PNG", dpi=(dpi, dpi))
@@ -87,19 +102,27 @@ def gif(
     dpi: float = 80,
     progress: Progress = lambda _done, _all: None,
 ) -> bytes:
-    """Return the film as an animated GIF that repeats, of at most `longest` pictures, evenly chosen.
+    """Return a film as an animated GIF that repeats.
 
-    A GIF has 256 colors: those of areas are kept exactly, and edges use the nearest ones.
+    A GIF has 256 colors. Those of areas are kept exactly, and edges use the nearest ones.
 
     Parameters
     ----------
     film : Film
+        The film.
     fps : float, default 20
         Pictures per second, greater than 0 and at most 50, which is the limit of most viewers.
     longest : int, default 150
+        Largest number of pictures, which are evenly chosen from the frames; at least 1.
     dpi : float, default 80
+        Resolution in dots per inch.
     progress : callable, optional
-        Function that is called with (pictures done, all pictures) after each picture.
+        Function that is called with the numbers of finished and of all pictures after each picture.
+
+    Returns
+    -------
+    bytes
+        Content of the file.
 
     Raises
     ------
@@ -132,7 +155,14 @@ def mp4(
     dpi: float = 120,
     progress: Progress = lambda _done, _all: None,
 ) -> bytes:
-    """Return the film as an MP4 (H.264), made by the program ffmpeg; arguments as of `gif`.
+    """Return a film as an MP4 (H.264), which the program ffmpeg makes.
+
+    The arguments are those of `gif`.
+
+    Returns
+    -------
+    bytes
+        Content of the file.
 
     Raises
     ------
@@ -186,7 +216,20 @@ def _ffmpeg() -> str:
 
 
 def evenly(frames: int, longest: int) -> list[int]:
-    """Return at most `longest` of `frames` frames, evenly spaced, including the first and the last."""
+    """Return evenly spaced frames of a film, including the first and the last.
+
+    Parameters
+    ----------
+    frames : int
+        Number of frames of the film, at least 1.
+    longest : int
+        Largest number of frames to return, at least 1.
+
+    Returns
+    -------
+    list of int
+        Numbers of the frames, in increasing order.
+    """
     if frames <= longest:
         return list(range(frames))
     if longest == 1:

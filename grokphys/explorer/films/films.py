@@ -27,7 +27,26 @@ def circles_film(
     limit: float,
     fitted: Fitted | None = None,
 ) -> Film:
-    """Film tokens on a plane next to their signals, with the names of the `survivors`."""
+    """Return a film of tokens on a plane, next to the signals with a line at the time of the frame.
+
+    Parameters
+    ----------
+    run : CircleRun
+        Run with its signals.
+    projection : Projection
+        Tokens of all frames on the plane.
+    survivors : sequence of int
+        Frequencies whose signals are in color, counted from 1.
+    limit : float
+        Signal above which a circle survives.
+    fitted : Fitted, optional
+        Law whose rollout is drawn over the signals.
+
+    Returns
+    -------
+    Film
+        Film with one frame for each recorded step.
+    """
 
     def begin(figure: "Figure") -> Move:
         left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (1, 1.2)})
@@ -44,7 +63,18 @@ def circles_film(
 
 
 def flow_film(chosen: TrainingSet) -> Film:
-    """Film the flow of the effective theory: the training set, parallelograms, embeddings over time, RQI."""
+    """Return a film of the flow of the effective theory.
+
+    Parameters
+    ----------
+    chosen : TrainingSet
+        Training set with its flow.
+
+    Returns
+    -------
+    Film
+        Training set, parallelograms, embeddings over time, and representation quality (RQI).
+    """
     found = chosen.measures
 
     def begin(figure: "Figure") -> Move:
@@ -76,7 +106,15 @@ def flow_film(chosen: TrainingSet) -> Film:
 def show_signals(
     ax: "Axes", run: CircleRun, survivors: Sequence[int], limit: float, fitted: Fitted | None = None
 ) -> None:
-    """Draw signals on logarithmic axes: survivors in color with their frequency, the others gray."""
+    """Draw signals on logarithmic axes: survivors in color with their frequency, the others gray.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    run, survivors, limit, fitted
+        As in `circles_film`.
+    """
     from matplotlib import pyplot as plt
 
     steps, values = run.signals
@@ -101,7 +139,18 @@ def show_signals(
 
 
 def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
-    """Draw the samples on the grid (i, j): trained ones filled, implied ones as rings, equal sums joined."""
+    """Draw the samples of a training set on the grid (i, j).
+
+    Trained samples are filled, samples that follow from them are rings, and linked samples of equal sum are
+    joined by lines.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    chosen : TrainingSet
+        The training set.
+    """
     (i, j), label = chosen.operation.samples.T, chosen.operation.label
     colors = _colors(chosen.classes)[label]
     size = (190 / chosen.operation.tokens) ** 2 / 2
@@ -118,7 +167,22 @@ def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
 
 
 def parallelograms(ax: "Axes", chosen: TrainingSet) -> Move:
-    """Draw the parallelograms: arcs with a common center on a line, or quadrilaterals in the plane."""
+    """Draw the parallelograms of a training set, and return the function that moves them to a frame.
+
+    On a line they are arcs with a common center, and in a plane quadrilaterals.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    chosen : TrainingSet
+        Training set with its flow.
+
+    Returns
+    -------
+    callable
+        Function of the number of a frame.
+    """
     from matplotlib.collections import LineCollection, PolyCollection
 
     label, colors = chosen.operation.label, _colors(chosen.classes)

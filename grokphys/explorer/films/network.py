@@ -15,7 +15,22 @@ if TYPE_CHECKING:
 
 
 def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
-    """Return the film of a network and its particles, from copies of the frames that are kept."""
+    """Return a film of a network above and of its particles below.
+
+    It shows the embedding, the pair sums over the map of the classifier, and curves.
+
+    Parameters
+    ----------
+    run : NetworkRun
+        Run whose kept frames are copied.
+    plane : str, default "axes 1, 2"
+        Name of the plane, one of `planes.planes`.
+
+    Returns
+    -------
+    Film
+        Film with one picture for each kept frame.
+    """
     frames, task, held_out, count = run.history.frames(), run.model.task, run.held_out, run.classes
     pairs, labels = np.asarray(task.inputs), np.asarray(task.labels)
     steps = np.array([step for step, _ in frames])

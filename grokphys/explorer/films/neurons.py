@@ -13,7 +13,20 @@ if TYPE_CHECKING:
 
 
 def neuron_film(run: NeuronRun, neuron: int) -> Film:
-    """Return the film of a network's neurons, from copies of the frames that are kept."""
+    """Return a film of the neurons of a network: their phases, the race of one of them, and accuracy.
+
+    Parameters
+    ----------
+    run : NeuronRun
+        Run whose kept frames are copied.
+    neuron : int
+        Number of the neuron whose race is drawn, from 0.
+
+    Returns
+    -------
+    Film
+        Film with one picture for each kept frame.
+    """
     history = run.history
     steps, magnitude, accuracy = history.steps, history["magnitude"], history["train_accuracy"]
     size, angle = magnitude.max(axis=2), np.nan_to_num(history["misalignment"])

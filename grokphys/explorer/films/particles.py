@@ -28,21 +28,27 @@ def particle_film(
     second: Trajectory | None = None,
     arrows: Callable[[int], NDArray[np.float64]] | None = None,
 ) -> Film:
-    """Return the film of one run of particles.
+    """Return a film of one run of particles: particles and pair sums, and curves below.
 
     Parameters
     ----------
     trajectory : Trajectory
         Trajectory to film; its observables circle_ratio and grid_imperfections, if recorded, are drawn below.
     run : int, default 0
+        Number of the run in the trajectory.
     modulus : int, optional
         The class of (i, j) is (i + j) mod `modulus`; the number of tokens by default.
-    plane : str
+    plane : str, default "axes 1, 2"
         Name of the plane, one of `planes.planes`.
     second : Trajectory, optional
-        Run from another start, whose particles and pair sums are drawn beside the others at the same steps.
+        Run from another start, whose particles and pair sums are drawn next to the others at the same steps.
     arrows : callable, optional
-        Function that returns the motion (tokens, dim) of each frame, which arrows show.
+        Function that returns the motion (tokens, dim) in a frame, which arrows show.
+
+    Returns
+    -------
+    Film
+        Film with one picture for each frame of the trajectory.
     """
     positions, steps = trajectory.positions[run].astype(np.float64), trajectory.steps
     operation = ParticleSystem(trajectory.tokens, trajectory.dim, modulus=modulus).operation

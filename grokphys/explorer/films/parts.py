@@ -27,13 +27,13 @@ Moving = TypeVar("Moving", bound="Artist")
 
 
 def moving(artist: Moving) -> Moving:
-    """Mark an artist as animated, so that a film draws it again in every frame, and return it."""
+    """Mark an artist of matplotlib as animated, so that films draw it in every frame; return it."""
     artist.set_animated(True)
     return artist
 
 
 def together(*moves: Move) -> Move:
-    """Combine several functions that move artists to a frame into one, which calls them in order."""
+    """Return one function of the number of a frame that calls the functions `moves` in order."""
 
     def move(frame: int) -> None:
         for part in moves:
@@ -242,7 +242,18 @@ def _inks(colors: Array) -> list[str]:
 
 
 def extent(points: Array) -> float:
-    """Return the largest coordinate that a plane of some points (…, 2) must show: 12 % more than theirs."""
+    """Return the largest coordinate that a plane must show.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (..., 2)
+        Points that the plane shows.
+
+    Returns
+    -------
+    float
+        The largest coordinate of the points in size, and 12 % more.
+    """
     return 1.12 * float(np.abs(points).max()) or 1.0
 
 
@@ -273,7 +284,7 @@ def curves(ax: "Axes", x: Any, named: Sequence[tuple[str, Array]], label: str) -
 
 
 def plain_ticks(*axes: "Axis") -> None:
-    """Write round numbers along logarithmic axes, within a decade too, and no powers of ten."""
+    """Write round numbers along logarithmic axes, within a decade too, instead of powers of ten."""
     from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
     class Round(FixedLocator):
@@ -291,6 +302,14 @@ def plain_ticks(*axes: "Axis") -> None:
 
 
 def legend(ax: "Axes", columns: int = 2) -> None:
-    """Draw the legend above the axes, at the right, where it hides nothing, in so many columns."""
+    """Draw the legend of axes above them, at the right, where it hides nothing.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes with labeled artists.
+    columns : int, default 2
+        Number of columns of the legend.
+    """
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1}
     ax.legend(ncols=columns, fontsize=7.5, columnspacing=1.2, handlelength=2.2, **place)

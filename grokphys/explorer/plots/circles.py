@@ -17,11 +17,12 @@ POINTS = 400
 
 
 class SignalPlot:
-    """Signals ‖Fₖ‖ against the step, both logarithmic: survivors in color, the others gray.
+    """A figure of signals ‖Fₖ‖ against the step, both logarithmic: survivors in color, the others gray.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self) -> None:
@@ -54,7 +55,19 @@ class SignalPlot:
         self.figure.add_tools(HoverTool(renderers=[dead, alive], tooltips=[("", "@name")]))
 
     def show(self, run: CircleRun, survivors: Sequence[int], limit: float, chosen: int | None) -> None:
-        """Show the signals of a run, with the survivors in color and the chosen frequency highlighted."""
+        """Show the signals of a run.
+
+        Parameters
+        ----------
+        run : CircleRun
+            The run.
+        survivors : sequence of int
+            Frequencies in color, counted from 1.
+        limit : float
+            Signal above which a circle survives, which a line marks.
+        chosen : int or None
+            Frequency that is highlighted.
+        """
         steps, values = run.signals
         kept = _log_evenly(steps)
         x, curves = steps[kept] + 1.0, values[kept].T
@@ -73,7 +86,7 @@ class SignalPlot:
         self._reach.data = {"x": [x[0]], "y": [limit]}
 
     def show_rollout(self, fitted: Fitted | None) -> None:
-        """Show the rollout of the fitted law from the first signals."""
+        """Show the signals that a fitted law predicts from the first ones; None removes them."""
         if fitted is None:
             self._rollouts.data = {"xs": [], "ys": [], "name": []}
             return
@@ -87,11 +100,14 @@ class SignalPlot:
 
 
 class CoefficientPlot:
-    """The matrix A: red where the signal of a column raises that of a row, blue where it lowers it.
+    """A figure of the matrix A of a linear law.
+
+    A cell is red where the signal of its column raises that of its row, and blue where it lowers it.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self) -> None:
@@ -116,7 +132,7 @@ class CoefficientPlot:
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
 
     def show(self, fitted: Fitted, survivors: Sequence[int]) -> None:
-        """Show the coefficients of a fit, and mark the survivors on both sides."""
+        """Show the coefficients of the law `fitted`, and mark the `survivors` (from 1) on both sides."""
         import matplotlib as mpl  # not needed for the first page
 
         A, count = fitted.A, len(fitted.A)
@@ -148,7 +164,7 @@ class CoefficientPlot:
 
 
 def score_text(fitted: Fitted | None) -> str:
-    """Describe how well a fit describes the signals."""
+    """Return a text that says how well a fitted law describes the signals, or an invitation if it is None."""
     if fitted is None:
         return (
             "<h2>Scores</h2><p>No law has been fitted yet. All signals together are taken to obey "

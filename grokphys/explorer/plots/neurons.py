@@ -13,11 +13,12 @@ Array = NDArray[np.float64]
 
 
 class Bars:
-    """Bars of the magnitude of each frequency, in the color of its curve in the race.
+    """A figure with a bar for the magnitude of each frequency, in the color of its curve in the race.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self, title: str) -> None:
@@ -38,11 +39,14 @@ class Bars:
 
 
 class HeatMap:
-    """Logits by a + b and answer: red for positive contributions to a class, blue for negative ones.
+    """A figure of logits by a + b and answer, as a map of colors.
+
+    Red stands for positive contributions to a class, and blue for negative ones.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self, title: str, height: int) -> None:

@@ -31,14 +31,16 @@ LONG = 500
 
 
 class TokenPlot:
-    """Tokens as numbered discs with fading trails.
+    """A figure of tokens as numbered discs with fading trails.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     tokens : ColumnDataSource
         Columns x and y, with one row for each token; a `PointDrawTool` may move the points.
-    disc : the discs' renderer
+    disc : GlyphRenderer
+        Renderer of the discs.
     """
 
     def __init__(self, title: str, *, height: int = 380) -> None:
@@ -68,7 +70,7 @@ class TokenPlot:
         )
 
     def ring(self, token: int | None) -> None:
-        """Mark the token that the keyboard has chosen."""
+        """Mark the token that the keyboard has chosen, by its number; None removes the mark."""
         points = self.points()
         chosen = points[[token]] if token is not None and token < len(points) else points[:0]
         self._ring.data = {"x": chosen[:, 0], "y": chosen[:, 1]}
@@ -122,10 +124,17 @@ class TokenPlot:
         theme.zoom(self.figure, np.abs(points).max() if extent is None else extent)
 
     def follow(self, paths: Array, frame: int) -> None:
-        """Show a frame of points (frames, tokens, 2), with the previous ones as their trail.
+        """Show one frame of a film of tokens, with the previous frames as their trail.
 
         The figure shows all frames, so that one sees what grows and what shrinks, unless the points of this
         one would be too small.
+
+        Parameters
+        ----------
+        paths : ndarray of float64, shape (frames, tokens, 2)
+            Points of all frames.
+        frame : int
+            Number of the frame.
         """
         largest = np.abs(paths).max(axis=(1, 2))
         self.move(paths[frame], min(largest.max(), SMALLEST * largest[frame]))
@@ -139,11 +148,12 @@ class TokenPlot:
 
 
 class SumPlot:
-    """Pair sums, colored by class, as discs or as the numbers of their classes.
+    """A figure of pair sums, colored by class, as discs or as the numbers of their classes.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self, title: str, *, height: int = 380) -> None:
@@ -168,7 +178,21 @@ class SumPlot:
     def begin(
         self, points: Array, pairs: Any, classes: Any, count: int, held_out: Sequence[bool] | None = None
     ) -> None:
-        """Show pair sums (n, 2) of `pairs` (n, 2), of classes 0 … count-1; held-out ones are hollow."""
+        """Show the pair sums of a run from its first frame.
+
+        Parameters
+        ----------
+        points : ndarray of float64, shape (n, 2)
+            Pair sums.
+        pairs : array_like of int, shape (n, 2)
+            Tokens of each pair.
+        classes : array_like of int, shape (n,)
+            Class of each pair sum, from 0.
+        count : int
+            Number of classes.
+        held_out : sequence of bool, optional
+            Pair sums that are not in the training set, which are hollow.
+        """
         colors = np.array(theme.class_colors(count))
         apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out)
         fill = colors[np.asarray(classes)]
@@ -190,7 +214,7 @@ class SumPlot:
         theme.zoom(self.figure, np.abs(points).max())
 
     def move(self, points: Array) -> None:
-        """Move the same pair sums."""
+        """Move the pair sums that `begin` has shown to points (n, 2)."""
         x, y = _drawn(points)
         moved = {"x": [(slice(None), x)], "y": [(slice(None), y)]}
         self._sums.patch(moved)
@@ -199,7 +223,7 @@ class SumPlot:
         theme.zoom(self.figure, np.abs(points).max())
 
     def show_numbers(self, numbers: bool) -> None:
-        """Show the numbers of classes in place of discs: readable without color."""
+        """Show classes as numbers if `numbers` is True, which can be read without color, or as discs."""
         self._numbers.visible, self._discs.glyph.fill_alpha = numbers, 0.0 if numbers else 1.0
         self._discs.glyph.line_alpha = 0.0 if numbers else 1.0
         self._write()
@@ -211,13 +235,13 @@ class SumPlot:
 
 
 class Curves:
-    """Curves of values against the step, each with its own color and dash.
-
-    `starts` names the curve of the run, and that of a second one, which `show_beside` adds.
+    """A figure of curves of values against the step, each with its own color and dash.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure. The argument `starts` of the class names the curve of the run, and that of a second run,
+        which `show_beside` adds.
     """
 
     def __init__(
@@ -251,18 +275,18 @@ class Curves:
         self.figure.add_tools(HoverTool(mode="vline", tooltips=[(name, f"@{{{name}}}") for name in names]))
 
     def mark(self, level: float) -> None:
-        """Draw a reference level."""
+        """Draw a horizontal line at a reference level."""
         line = Span(location=level, dimension="width", line_color=theme.WARM, line_dash="dashed")
         self.figure.add_layout(line)
 
     def show(self, steps: Any, **values: Any) -> None:
-        """Show curves over steps, and dots at their ends; infinite values leave a gap."""
+        """Show curves over steps (n,), with dots at their ends; infinite values (n,) leave a gap."""
         self._source.data = shown = _thinned(steps, values)
         self._now.data = {name: column[-1:].tolist() for name, column in shown.items()}
         self._tick()
 
     def show_beside(self, steps: Any, **values: Any) -> None:
-        """Show the curve of the second start, and which curve is which; without steps, remove it."""
+        """Show curves of a second start over its steps (n,), with names of both; no steps remove them."""
         self._beside.data = _thinned(steps, values)
         self.figure.legend.visible = len(steps) > 0
         self._tick()

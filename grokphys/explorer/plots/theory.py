@@ -22,11 +22,14 @@ MARGIN = 0.7
 
 
 class PairGrid:
-    """The samples (i, j), i ≤ j: filled if they are trained, framed if they are implied, empty otherwise.
+    """A figure of the samples (i, j) with i ≤ j.
+
+    A sample is filled if it is trained, framed if it is implied, and otherwise empty.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self, clicked: Callable[[int, int], None]) -> None:
@@ -66,7 +69,7 @@ class PairGrid:
         self.figure.on_event(Tap, lambda event: self._tapped(event, clicked))
 
     def show(self, chosen: TrainingSet) -> None:
-        """Show a training set."""
+        """Show the samples of the training set `chosen`."""
         operation, tokens = chosen.operation, chosen.operation.tokens
         i, j = operation.samples.T
         names = theme.class_colors(chosen.classes)
@@ -95,7 +98,7 @@ class PairGrid:
             side.update(start=-MARGIN, end=tokens - 1 + MARGIN)
 
     def point(self, i: int, j: int) -> None:
-        """Mark the pair that the keyboard has chosen."""
+        """Mark the pair (i, j) that the keyboard has chosen."""
         self._cursor.data = {"i": [i], "j": [j]}
 
     def _tapped(self, event: Any, clicked: Callable[[int, int], None]) -> None:
@@ -104,7 +107,7 @@ class PairGrid:
 
 
 class ParallelogramPlot:
-    """Tokens with the parallelograms of the training set.
+    """A figure of tokens with the parallelograms of the training set.
 
     In the plane these are quadrilaterals. On a line each pair is an arc, above it for even classes and below
     it for odd ones; two arcs form a parallelogram if they have the same center.
@@ -112,6 +115,7 @@ class ParallelogramPlot:
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self) -> None:
@@ -136,7 +140,7 @@ class ParallelogramPlot:
             renderer.level = "underlay"
 
     def begin(self, chosen: TrainingSet, frame: int) -> None:
-        """Show another flow, at a frame."""
+        """Show the tokens and parallelograms of a training set whose flow is new, at a frame of it."""
         edges = np.array([theme.darker(color) for color in theme.class_colors(chosen.classes)])
         paths = _points(chosen)
         self._tokens.begin(paths[frame])
@@ -159,7 +163,7 @@ class ParallelogramPlot:
         }
 
     def move(self, chosen: TrainingSet, frame: int) -> None:
-        """Show another frame of the same flow."""
+        """Show another frame of the flow that `begin` has shown."""
         self._tokens.follow(_points(chosen), frame)
         if chosen.dim == 1 and len(chosen.linked):
             middle, radius = chosen.arcs(frame)
@@ -173,11 +177,12 @@ class ParallelogramPlot:
 
 
 class FlowCurves:
-    """Curves against time with a line at the current time.
+    """A figure of curves against time, with a line at the current time.
 
     Attributes
     ----------
     figure : bokeh figure
+        The figure.
     """
 
     def __init__(self, title: str, names: Sequence[str] = (), **options: Any) -> None:
@@ -199,7 +204,7 @@ class FlowCurves:
             theme.quiet_legend(self.figure)
 
     def show(self, times: Array, curves: Sequence[Array]) -> None:
-        """Show curves over time; unnamed curves are tokens, in their colors."""
+        """Show curves (n,) over times (n,); curves without a name are tokens, in their colors."""
         named = bool(self._names)
         self._source.data = {
             "xs": [times] * len(curves),
@@ -210,7 +215,7 @@ class FlowCurves:
         }
 
     def show_beside(self, times: Array, curves: Array) -> None:
-        """Show other curves (n, count) at separate times, dashed, in the colors of the unnamed ones."""
+        """Show other curves (n, count) over their own times (n,), dashed, in the colors of the tokens."""
         count = curves.shape[1]
         lines = {"xs": [times] * count, "ys": list(curves.T)}
         self._beside.data = {**lines, "line": theme.line_colors(count) if count else []}

@@ -34,12 +34,13 @@ class Projection:
 
     Attributes
     ----------
-    points : ndarray, shape (frames, tokens, 2)
-    order : ndarray of int, shape (tokens,)
+    points : ndarray of float64, shape (frames, tokens, 2)
+        Coordinates of the tokens in each frame.
+    order : ndarray of int64, shape (tokens,)
         Place of each token around the cycle, for its color.
-    names : tuple of str
+    names : pair of str
         Labels of the two axes.
-    cycle : ndarray of int, optional
+    cycle : ndarray of int64, shape (tokens + 1,), optional
         Tokens in their order around the circle, back to the first; None if there is not a single circle.
     """
 
@@ -51,18 +52,22 @@ class Projection:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A linear ODE fitted to signals, and its rollout from their first frame.
+    """A linear law fitted to signals, and its rollout from their first frame.
 
     Attributes
     ----------
     recipe : str
         One of `RECIPES`.
-    A, b : ndarray, shapes (K, K), (K,)
+    A, b : ndarray of float64, shapes (K, K) and (K,)
+        Matrix and constant of the law for K frequencies.
     kind : {"increment", "generator"}
-    steps : ndarray, shape (n,)
-    rollout : ndarray, shape (n, K)
+        Whether the law gives the change from frame to frame, or the rate of change for each step.
+    steps : ndarray of int64, shape (n,)
+        Steps to which the law was fitted.
+    rollout : ndarray of float64, shape (n, K)
         Rollout, which is infinite from the frame at which it has diverged.
     scores : HonestScores
+        R² in sample and forward in time.
     notes : tuple of str
         Remarks that a reader of the coefficients needs.
     """
@@ -79,7 +84,19 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class CircleRun:
-    """One run of a file, in memory; see `open_run`."""
+    """One run of a trajectory file, in memory; `open_run` reads it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file for the user.
+    index : int
+        Number of the run in the file.
+    every : int
+        Number of frames of the file for each frame that is kept, which exceeds 1 for a long run.
+    trajectory : Trajectory
+        The run.
+    """
 
     name: str
     index: int
@@ -98,22 +115,27 @@ class CircleRun:
 
     @property
     def steps(self) -> NDArray[np.int64]:
-        """Step of every frame, (frames,)."""
+        """Step of every frame, as an array of int64 (frames,)."""
         return self.trajectory.steps
 
     @cached_property
     def embeddings(self) -> Array:
-        """All frames, (frames, tokens, dim)."""
+        """Positions of the tokens in all frames, as an array of float64 (frames, tokens, dim)."""
         return point_sets("positions", self.trajectory.positions[0])
 
     # -- signals -----------------------------------------------------------------------------------------
 
     @cached_property
     def signals(self) -> tuple[NDArray[np.int64], Array]:
-        """Steps (n,) and signals ‖F_k‖ (n, K).
+        """Steps (n,) and signals ‖F_k‖ (n, K) of the K frequencies.
 
         These are the recorded signals, often at more steps than the embeddings, followed by those of later
         frames of the embeddings.
+
+        Raises
+        ------
+        InputError
+            If the recorded signals are not of K frequencies.
         """
         from analysis.circles.fourier import fourier_signals
         from analysis.circles.signals import OBSERVABLE
@@ -139,7 +161,20 @@ class CircleRun:
         return fourier_signals(self.embeddings[-1])
 
     def survivors(self, *, factor: float = 2.0, threshold: float | None = None) -> list[int]:
-        """Frequencies that survive, by either rule of `analysis.surviving_frequencies`."""
+        """Return the frequencies that survive, from 1, by either rule of `analysis.surviving_frequencies`.
+
+        Parameters
+        ----------
+        factor : float, default 2.0
+            A circle survives if its final signal exceeds this many times the mean.
+        threshold : float, optional
+            Final signal above which a circle survives, instead of the factor.
+
+        Returns
+        -------
+        list of int
+            The frequencies in increasing order.
+        """
         from analysis.circles.survival import surviving_frequencies
 
         return surviving_frequencies(self.embeddings[-1], factor=factor, threshold=threshold).tolist()
@@ -150,13 +185,23 @@ class CircleRun:
         return int(np.argmax(self.final_signals)) + 1
 
     def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
-        """Signal above which a circle survives."""
+        """Return the signal above which a circle survives, by a `factor` of the mean or a `threshold`."""
         return factor * float(self.final_signals.mean()) if threshold is None else threshold
 
     # -- projections -------------------------------------------------------------------------------------
 
     def plane(self, frequency: int) -> Projection:
-        """Project on the plane of a frequency; neighbors on its circle have neighboring colors.
+        """Project the tokens of all frames on the plane of a frequency in the last frame.
+
+        Parameters
+        ----------
+        frequency : int
+            Frequency, from 1 to ⌊p/2⌋.
+
+        Returns
+        -------
+        Projection
+            Projection in which neighbors on the circle have neighboring colors.
 
         Raises
         ------
@@ -172,13 +217,23 @@ class CircleRun:
         return Projection(self._onto(axes), order, names, cycle)
 
     def planes(self) -> list[str]:
-        """Names of the planes: of frequencies (the strongest first), of components, and of axes."""
+        """Return the names of all planes: of frequencies (strongest first), of components, and of axes."""
         order = 1 + np.argsort(-self.final_signals, kind="stable")
         others = sorted(planes(self.trajectory.dim), key=lambda name: name.startswith("axes"))
         return [f"frequency {k}" for k in order] + others
 
     def seen(self, plane: str) -> Projection:
-        """Project on a plane by its name.
+        """Project the tokens of all frames on a plane.
+
+        Parameters
+        ----------
+        plane : str
+            Name of the plane, one of `planes`, such as "frequency 7" or "components 1, 2".
+
+        Returns
+        -------
+        Projection
+            The projection.
 
         Raises
         ------
@@ -206,7 +261,19 @@ class CircleRun:
         return "increment" if len(set(np.diff(steps).tolist())) == 1 else "generator"
 
     def fit(self, recipe: str = "Lasso, α = 0.01", *, first: int = 0, last: int = 1000) -> Fitted:
-        """Fit one linear ODE to the signals between two steps, and score it in sample and forward.
+        """Fit one linear law to the signals between two steps, and score it in sample and forward.
+
+        Parameters
+        ----------
+        recipe : str, default "Lasso, α = 0.01"
+            One of `RECIPES`.
+        first, last : int, default 0 and 1000
+            First and last step of the fit.
+
+        Returns
+        -------
+        Fitted
+            The law, its rollout and its scores.
 
         Raises
         ------
@@ -243,9 +310,10 @@ class CircleRun:
     # -- export ---------------------------------------------------------------------------------------
 
     def python(self, plane: str, frame: int, fitted: Fitted | None = None, **rule: float) -> str:
-        """Return code that reproduces `E`, its `points` on a plane, and the fitted law, bit for bit.
+        """Return Python source that reproduces the embedding `E` of a `frame`, and its `points` on a `plane`.
 
-        It prints which circles survive by a `rule` of `survivors`, and how well the law fits.
+        It gives the same bits. It also prints which circles survive by a `rule` (arguments of `survivors`),
+        and the scores of the law `fitted`, if there is one.
         """
         kind, numbers = plane.split(" ", 1)
         thinned = f", every={self.every}" if self.every > 1 else ""

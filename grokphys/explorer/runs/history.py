@@ -14,6 +14,7 @@ class History:
     Parameters
     ----------
     limit : int, default 1200
+        Largest number of frames.
     """
 
     def __init__(self, limit: int = 1200) -> None:
@@ -21,7 +22,7 @@ class History:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all frames, and keep every step again."""
         self._rows: list[tuple[int, dict[str, Any]]] = []
         self._stride, self._seen = 1, 0
 
@@ -45,19 +46,19 @@ class History:
         return len(self._rows)
 
     def frames(self) -> list[tuple[int, dict[str, Any]]]:
-        """Step and values of each frame; the caller may change the list but not the values."""
+        """Return a new list of the step and the values of each frame; the values must not be changed."""
         return list(self._rows)
 
     @property
     def last(self) -> dict[str, Any]:
-        """Values of the last frame."""
+        """Values of the last frame by name; an update of this dict changes the frame."""
         return self._rows[-1][1]
 
     @property
     def steps(self) -> NDArray[np.int64]:
-        """Step of each frame, (frames,)."""
+        """Step of each frame, as an array of int64 (frames,)."""
         return np.array([step for step, _ in self._rows], np.int64)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return one value of all frames, (frames, ...)."""
+        """Return the value called `name` in all frames, as an array (frames, ...)."""
         return np.array([values[name] for _, values in self._rows])

@@ -28,7 +28,15 @@ LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accurac
 
 @dataclass
 class Stretch:
-    """A number of optimizer steps at the same rates."""
+    """A number of optimizer steps at the same rates.
+
+    Attributes
+    ----------
+    learning_rate, weight_decay : float
+        The rates.
+    steps : int, default 0
+        Number of steps that have been taken at these rates.
+    """
 
     learning_rate: float
     weight_decay: float
@@ -36,7 +44,7 @@ class Stretch:
 
 
 def rates_of(stretch: Stretch) -> dict[str, Any]:
-    """Return the rates as arguments of `nets.Training`."""
+    """Return the rates of a stretch as keyword arguments of `nets.Training`."""
     return {"learning_rate": stretch.learning_rate, "weight_decay": stretch.weight_decay}
 
 
@@ -46,7 +54,9 @@ class NetworkRun:
     Parameters
     ----------
     model : ConstantAttention or ToyAddition
+        Network to train.
     seed : int
+        Seed of the network, at least 0.
     learning_rate, weight_decay : float
         Rates of both the embedding and the layers.
     system : ParticleSystem
@@ -91,12 +101,12 @@ class NetworkRun:
 
     @property
     def step(self) -> int:
-        """Optimizer steps taken."""
+        """Number of optimizer steps taken."""
         return self.training.step
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """Number of classes that the network distinguishes."""
         return int(self.model.task.labels.max()) + 1
 
     @property
@@ -107,7 +117,7 @@ class NetworkRun:
         return apart
 
     def reset(self) -> None:
-        """Start again, with the current rates."""
+        """Start again from the first embedding, with the current rates."""
         last = self.stretches[-1]
         self.stretches = [Stretch(last.learning_rate, last.weight_decay)]
         self.training = nets.Training(self.model, seed=self.seed, **rates_of(last), **self._settings)
@@ -126,7 +136,14 @@ class NetworkRun:
         self._record()
 
     def advance(self, steps: int, bounds: Bounds | None = None) -> None:
-        """Continue the training, let the particles follow, and map the plane within `bounds`.
+        """Continue the training, let the particles follow, and map the plane.
+
+        Parameters
+        ----------
+        steps : int
+            Number of optimizer steps.
+        bounds : tuple of float, optional
+            Left, right, bottom and top of the plane that is mapped; by default there is no map.
 
         Raises
         ------
@@ -141,22 +158,30 @@ class NetworkRun:
             self.particles.advance(behind)
         if not np.isfinite(self.training.embeddings).all():
             raise SimulationError(
-                f"the network diverged by step {self.step}; reset, and take a smaller learning rate"
+                f"the network diverged by step {self.step}; reset it, and choose a smaller learning rate"
             )
         self.look(bounds)
         self._record()
 
     @property
     def shape(self) -> tuple[str, str]:
-        """Shape of the embedding, and a sentence about it; a grid has to last, as the embedding wanders."""
+        """Shape of the embedding ("circle", "grid" or ""), and a sentence about it.
+
+        A grid must have lasted some steps, because the embedding wanders past grids.
+        """
         lasting = self.grid is not None and self.step - self.grid >= LASTS
         last = self.history.last
         return shape(last["embedding"].astype(np.float64), last["imperfections"], lasting=lasting)
 
     def look(self, bounds: Bounds | None) -> None:
-        """Compute the plane, and the class of each of its points; None for no map.
+        """Compute the plane, and the class that the network assigns to each of its points.
 
         The plane passes through the mean of the pair sums.
+
+        Parameters
+        ----------
+        bounds : tuple of float or None
+            Left, right, bottom and top of the map; None for no map.
         """
         E = self.training.embeddings[0].astype(np.float64)
         self.axes = plane_axes(E, self.plane, self.axes)
@@ -173,12 +198,12 @@ class NetworkRun:
         self.map_bounds = bounds
 
     def look_again(self, bounds: Bounds) -> None:
-        """Map the plane of the present step within other bounds."""
+        """Map the plane of the present step within other bounds (left, right, bottom, top)."""
         self.look(bounds)
         self.history.last.update(map=self.map, bounds=self.map_bounds, axes=self.axes)
 
     def change(self, learning_rate: float, weight_decay: float) -> None:
-        """Continue the training with other rates."""
+        """Continue the training with another learning rate and weight decay, for embedding and layers."""
         self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
         last = self.stretches[-1]
         if last.steps:
@@ -187,12 +212,12 @@ class NetworkRun:
             last.learning_rate, last.weight_decay = learning_rate, weight_decay
 
     def change_law(self, system: ParticleSystem) -> None:
-        """Change the law of the particles from now on."""
+        """Change the law of the particles from now on, and their step size to that of the new law."""
         self._law = system
         self.particles.change(system, system.default_step_size)
 
     def python(self) -> str:
-        """Return a program that reproduces both: `E` is the embedding, `P` the particles."""
+        """Return a program that reproduces the run; `E` is the embedding and `P` the particles at the end."""
         begin, *moves = self.particles.calls()
         first = self.stretches[0]
         options = {**rates_of(first), **self._settings}

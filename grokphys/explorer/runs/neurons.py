@@ -29,8 +29,11 @@ class NeuronRun:
     Parameters
     ----------
     model : TwoLayer
+        Network to train.
     seed : int
+        Seed of the network.
     learning_rate : float
+        Learning rate of the optimizer.
     optimizer : {"sgd", "adamw"}
         Optimizer; the flow describes gradient descent, "sgd".
 
@@ -54,7 +57,7 @@ class NeuronRun:
 
     @property
     def step(self) -> int:
-        """Optimizer steps taken."""
+        """Number of optimizer steps taken."""
         return self.training.step
 
     @property
@@ -63,7 +66,7 @@ class NeuronRun:
         return self.model.activation == "quadratic" and self.settings["optimizer"] == "sgd"
 
     def reset(self) -> None:
-        """Start again."""
+        """Start again from the initial weights."""
         self.training = nets.Training(self.model, seed=self.seed, **self.settings)
         self.history.clear()
         self._record()
@@ -71,7 +74,7 @@ class NeuronRun:
         self.__dict__.pop("blowup", None)
 
     def advance(self, steps: int) -> None:
-        """Continue the training.
+        """Continue the training by so many `steps` of the optimizer.
 
         Raises
         ------
@@ -81,12 +84,12 @@ class NeuronRun:
         self.training.advance(steps)
         if not np.isfinite(self.training.embeddings).all():
             raise SimulationError(
-                f"the network diverged by step {self.step}; reset, and take a smaller learning rate"
+                f"the network diverged by step {self.step}; reset it, and choose a smaller learning rate"
             )
         self._record()
 
     def weights(self) -> tuple[Array, Array]:
-        """Return W_in (tokens, hidden) and W_out (hidden, tokens)."""
+        """Return the input weights (tokens, hidden) and the output weights (hidden, tokens), as float64."""
         found = self.training.networks().parameters
         return found["embedding"][0].astype(np.float64), found["output.weight"][0].astype(np.float64)
 
@@ -94,7 +97,7 @@ class NeuronRun:
 
     @property
     def race(self) -> FourierLottery:
-        """The flow of each frequency; time is the number of steps times the learning rate."""
+        """Exact flow of each frequency, whose time is the number of steps times the learning rate."""
         return FourierLottery(self.model.tokens)
 
     @cached_property
@@ -103,11 +106,32 @@ class NeuronRun:
         return self.race.blowup_times(self.start.theta, self.start.xi) / self.settings["learning_rate"]
 
     def predicted(self) -> NDArray[np.int64]:
-        """Return the frequency (hidden,) with the smallest time, at which each neuron should end; or 0."""
+        """Return the frequency at which each neuron should end.
+
+        Returns
+        -------
+        ndarray of int64, shape (hidden,)
+            Frequency that diverges first in the exact flow; 0 if none does.
+        """
         return self.race.winners(self.start.theta, self.start.xi)
 
     def flow(self, neuron: int, points: int = 120) -> tuple[Array, Array]:
-        """Return steps (n,) and magnitudes (n, K) of the exact flow of a neuron until it first diverges."""
+        """Return the exact flow of one neuron until shortly before it first diverges.
+
+        Parameters
+        ----------
+        neuron : int
+            Number of the neuron, from 0.
+        points : int, default 120
+            Number n of steps at which the flow is computed.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Numbers of steps, which need not be whole.
+        ndarray of float64, shape (n, K)
+            Magnitude |θ| at each of the K frequencies.
+        """
         last = BEFORE * float(self.blowup[neuron].min())
         steps = np.linspace(0.0, last if np.isfinite(last) else 1000.0, points)
         assert self.start.xi is not None
@@ -116,9 +140,18 @@ class NeuronRun:
         return steps, np.abs(theta[:, 0])
 
     def summed(self, count: int) -> Array:
-        """Return the logits (tokens, tokens) of the first neurons alone, by a + b mod p and class.
+        """Return the logits that the first neurons alone give.
 
-        Each row is the mean over the pairs of that sum, minus the mean over the classes.
+        Parameters
+        ----------
+        count : int
+            Number of neurons.
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, tokens)
+            Logits by a + b mod p and class. Each row is the mean over the pairs of that sum, minus the mean
+            over the classes.
         """
         inside, outside = self.weights()
         tokens = self.model.tokens

@@ -24,7 +24,19 @@ Move = tuple[int, int, list[float]]
 
 @dataclass
 class Segment:
-    """Steps under one law, from the end of the previous segment, after some particles were moved by hand."""
+    """Steps under one law, from the end of the previous segment.
+
+    Attributes
+    ----------
+    system : ParticleSystem
+        The law.
+    step_size : float
+        Time that passes in one step.
+    moved : dict of int to ndarray of float64, shape (dim,)
+        Places of the particles that were moved by hand before the first step, by their numbers.
+    steps : int, default 0
+        Number of steps.
+    """
 
     system: ParticleSystem
     step_size: float
@@ -40,8 +52,11 @@ class ParticleRun:
     Parameters
     ----------
     system : ParticleSystem
+        Law of the particles.
     step_size : float
+        Time that passes in one step.
     start : Start
+        Initial positions.
 
     Raises
     ------
@@ -65,7 +80,7 @@ class ParticleRun:
 
     @property
     def history(self) -> History:
-        """Frames so far, with the present state; they are measured on demand, as this loads kernels."""
+        """Frames so far with the present state, which is measured now, because this loads kernels."""
         self._measure()
         return self._history
 
@@ -77,12 +92,12 @@ class ParticleRun:
 
     @property
     def system(self) -> ParticleSystem:
-        """The current law."""
+        """The law under which the next step is taken."""
         return self.segments[-1].system
 
     @property
     def step_size(self) -> float:
-        """The current step size."""
+        """Time that passes in the next step."""
         return self.segments[-1].step_size
 
     @property
@@ -97,7 +112,7 @@ class ParticleRun:
 
     @property
     def moves(self) -> list[Move]:
-        """Step, token and place of each particle that was moved by hand."""
+        """Step, number and place (dim,) of each particle that was moved by hand, in order."""
         found, step = [], 0
         for segment in self.segments:
             found += [(step, token, place.tolist()) for token, place in segment.moved.items()]
@@ -114,12 +129,20 @@ class ParticleRun:
         self._coming: list[Move] = []
 
     def warm(self) -> None:
-        """Load the kernels by a step of a copy; importing Numba alone takes a third of a second."""
+        """Load the kernels by a step of a copy, because importing Numba alone takes a third of a second."""
         self.system.advance(self.positions[None].copy(), self.step_size, 1)
         grid_imperfections(self.positions, modulus=self.system.modulus)
 
     def advance(self, steps: int, *, keep: bool = True) -> None:
-        """Take steps, and `keep` where they led: many pair sums take as long to measure as to move.
+        """Take steps, with the moves by hand that `repeat` has announced.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps.
+        keep : bool, default True
+            Whether to measure and keep the state afterwards; many pair sums take as long to measure as to
+            move.
 
         Raises
         ------
@@ -153,25 +176,39 @@ class ParticleRun:
             self._measure()
 
     def velocity(self, positions: Array) -> Array:
-        """Return where the forces lead at some positions (tokens, dim), in units of length and time."""
+        """Return the velocities (tokens, dim) of particles at some positions (tokens, dim)."""
         return np.asarray(self.system.velocity(np.asarray(positions, np.float64)[None])[0])
 
     def change(self, system: ParticleSystem, step_size: float) -> None:
-        """Change the law from now on; the number of particles stays the same."""
+        """Change the law from now on.
+
+        Parameters
+        ----------
+        system : ParticleSystem
+            The new law, with the same numbers of tokens and dimensions.
+        step_size : float
+            Time that passes in one step.
+
+        Raises
+        ------
+        InputError
+            If the numbers of tokens or dimensions differ.
+        """
         if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
-            raise InputError("system must have the same tokens and dimensions in the middle of a run")
+            was, now = ((one.tokens, one.dim) for one in (self.system, system))
+            raise InputError(f"system must keep the same tokens and dimensions {was} during a run, got {now}")
         self._open().system, self.segments[-1].step_size = system, step_size
         self._measured = False
 
     def move(self, token: int, place: Array) -> None:
-        """Move one particle."""
+        """Move the particle with the number `token` to a `place` (dim,)."""
         self._open().moved[token] = np.array(place, np.float64)
         self.positions = self.positions.copy()
         self.positions[token] = place
         self._measured = self._passing = False
 
     def repeat(self, moves: Sequence[Move]) -> None:
-        """Move particles as they were moved before, once the run comes to the steps of these moves."""
+        """Announce moves by hand (step, number, place), which `advance` makes at their steps."""
         self._coming = list(moves)
         self._move_next(self.step)
 

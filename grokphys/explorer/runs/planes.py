@@ -15,7 +15,18 @@ LONGEST = 1 / 3
 
 
 def planes(dim: int) -> list[str]:
-    """Return the names of the planes in `dim` dimensions, the simplest first."""
+    """Return the names of the planes on which points can be shown.
+
+    Parameters
+    ----------
+    dim : int
+        Number of dimensions of the points, at least 1.
+
+    Returns
+    -------
+    list of str
+        Names such as "axes 1, 2" and "components 1, 2", the simplest first.
+    """
     if dim <= 2:
         return ["axes 1, 2"]
     axes = [f"axes {a}, {b}" for a, b in combinations(range(1, min(dim, MOST_AXES) + 1), 2)]
@@ -24,9 +35,21 @@ def planes(dim: int) -> list[str]:
 
 
 def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
-    """Return orthonormal rows (2, dim) that span the plane of that name; the second is 0 for dim = 1.
+    """Return the axes of a plane.
 
-    Principal components are rotated to be near the rows `before`, so that a film does not jump.
+    Parameters
+    ----------
+    E : array_like, shape (tokens, dim)
+        Points, from which principal components are computed.
+    name : str
+        Name of the plane, one of `planes`.
+    before : ndarray of float64, shape (2, dim), optional
+        Axes of an earlier frame, near which principal components are rotated, so that a film does not jump.
+
+    Returns
+    -------
+    ndarray of float64, shape (2, dim)
+        Orthonormal rows; the second is 0 for dim = 1.
     """
     points = np.asarray(E, np.float64)
     dim = points.shape[1]
@@ -44,6 +67,19 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
 
 
 def shortened(vectors: Array, edge: float) -> Array:
-    """Return vectors (n, 2), all made shorter by one factor if the longest would not fit in a figure."""
+    """Return arrows that fit into a figure.
+
+    Parameters
+    ----------
+    vectors : ndarray of float64, shape (n, 2)
+        The arrows.
+    edge : float
+        Length of an edge of the figure.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 2)
+        The arrows, all made shorter by one factor if the longest exceeds the fraction `LONGEST` of the edge.
+    """
     longest = float(np.hypot(*vectors.T).max(initial=0.0))
     return vectors * min(1.0, LONGEST * edge / longest) if longest > 0 else vectors

@@ -21,11 +21,13 @@ class Start:
     Attributes
     ----------
     seed : int
-    positions : ndarray (tokens, dim), or None
+        Seed of the positions.
+    positions : ndarray of float64, shape (tokens, dim), or None
         Given positions; None if `simulate` draws them.
     lines : tuple of str
-        Python source after which the variable `name` holds the positions.
+        Lines of Python source after which the variable `name` holds the positions.
     name : str
+        Name of this variable.
     """
 
     seed: int = 0
@@ -35,20 +37,34 @@ class Start:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Tokens and dimensions of given positions."""
+        """Numbers of tokens and dimensions of given positions; None if `simulate` draws them."""
         return None if self.positions is None else self.positions.shape
 
 
 def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> Start:
-    """Return initial positions of one of `KINDS`.
+    """Return initial positions of a kind.
 
-    "normal" is what `simulate` draws; "circle" puts the tokens on a circle of the first two axes, "grid" on
-    the sites of a lattice, in order; both with normal noise from the seed.
+    Parameters
+    ----------
+    kind : {"normal", "circle", "grid"}
+        "normal" is what `simulate` draws. "circle" puts the tokens on a circle of the first two axes, and
+        "grid" on the sites of a lattice, both in order and with normal noise.
+    tokens, dim : int
+        Numbers of tokens and dimensions.
+    seed : int
+        Seed of the positions or of the noise, at least 0.
+    noise : float, default 0.1
+        Standard deviation of the noise, at least 0.
+
+    Returns
+    -------
+    Start
+        The positions with their Python source.
 
     Raises
     ------
     InputError
-        If an argument is out of its range.
+        If the kind, the seed or the noise is not allowed.
     """
     choice("start", kind, KINDS)
     seed, noise = whole_number("seed", seed, 0), number("noise", noise, 0.0)
@@ -77,7 +93,21 @@ def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> St
 
 
 def given(positions: Any, lines: tuple[str, ...], name: str = "E") -> Start:
-    """Return given initial positions (tokens, dim), which `lines` reproduce as the variable `name`.
+    """Return given initial positions as a start.
+
+    Parameters
+    ----------
+    positions : array_like, shape (tokens, dim)
+        Finite positions of at least 3 tokens.
+    lines : tuple of str
+        Lines of Python source that reproduce the positions.
+    name : str, default "E"
+        Variable of this source that holds the positions.
+
+    Returns
+    -------
+    Start
+        The positions with their source.
 
     Raises
     ------
@@ -86,5 +116,8 @@ def given(positions: Any, lines: tuple[str, ...], name: str = "E") -> Start:
     """
     array = finite_array("start", positions)
     if array.ndim != 2 or len(array) < 3 or array.shape[1] < 1:
-        raise InputError(f"start must be one point set (tokens, dim) of at least 3, got {array.shape}")
+        raise InputError(
+            "start must have the shape (tokens, dim) with at least 3 tokens and 1 dimension, "
+            f"got {array.shape}"
+        )
     return Start(0, array, lines, name)

@@ -10,9 +10,19 @@ NARROW = 3.0
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round numbers between two positive ends, so far apart that about `most` of them have room.
+    """Return round numbers as ticks of a logarithmic axis.
 
-    They are as many as possible, and at least two if the ends differ.
+    Parameters
+    ----------
+    low, high : float
+        Ends of the axis, greater than 0.
+    most : int, default 6
+        Number of ticks for which there is about room.
+
+    Returns
+    -------
+    list of float
+        As many ticks as have room, and at least two if the ends differ.
 
     Examples
     --------

@@ -25,7 +25,21 @@ HORIZON = 16.0
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of a training set; those of the empty set follow from the definitions."""
+    """Measures of a training set D (Liu, Section 3); those of the empty set follow from the definitions.
+
+    Attributes
+    ----------
+    pairs, samples : int
+        Numbers of trained pairs, and of all pairs.
+    parallelograms : int
+        Number of parallelograms of the training set, |P_0(D)|.
+    ground_state_dimension : int
+        Degrees of freedom n_0 on each axis.
+    grokking_rate : float
+        Rate λ_3, in units of inverse time.
+    ideal_accuracy, ideal_quality : float
+        Accuracy and RQI that an ideal model reaches, from 0 to 1.
+    """
 
     pairs: int
     samples: int
@@ -44,8 +58,8 @@ class TrainingSet:
     ----------
     operation : Operation
         Addition, plain or with a modulus, of 3 to 31 symbols.
-    mask : ndarray of bool, shape (|D_0|,)
-        Mask of the trained samples, which may be empty.
+    mask : ndarray of bool, shape (samples,)
+        Which samples are trained; there may be none.
     dim : int, default 1
         Dimension of the embeddings, 1 or 2.
     seed : int, default 0
@@ -61,7 +75,25 @@ class TrainingSet:
     def drawn(
         cls, tokens: int, modulus: int | None = None, *, size: int | None = None, dim: int = 1, seed: int = 0
     ) -> "TrainingSet":
-        """Draw `size` random samples, by default four of five.
+        """Draw a random training set.
+
+        Parameters
+        ----------
+        tokens : int
+            Number of symbols, from 3 to 31.
+        modulus : int, optional
+            Modulus of the addition; by default there is none.
+        size : int, optional
+            Number of samples; by default four fifths of all.
+        dim : int, default 1
+            Dimension of the embeddings, 1 or 2.
+        seed : int, default 0
+            Seed of the samples and of the start.
+
+        Returns
+        -------
+        TrainingSet
+            The training set.
 
         Raises
         ------
@@ -69,9 +101,9 @@ class TrainingSet:
             If a value is out of its range.
         """
         if whole_number("tokens", tokens, 3) > LARGEST:
-            raise InputError(f"tokens must be at most {LARGEST} here, got {tokens}")
+            raise InputError(f"tokens must be at most {LARGEST} in the explorer, got {tokens}")
         if whole_number("dim", dim, 1) > 2:
-            raise InputError(f"dim must be 1 or 2 here, got {dim}")
+            raise InputError(f"dim must be 1 or 2 in the explorer, got {dim}")
         operation = Operation(tokens, modulus)
         size = round(0.8 * len(operation.samples)) if size is None else whole_number("size", size, 0)
         mask = np.zeros(len(operation.samples), bool)
@@ -82,19 +114,19 @@ class TrainingSet:
     # -- changes -----------------------------------------------------------------------------------------
 
     def toggled(self, i: int, j: int) -> "TrainingSet":
-        """Add the pair (i, j), which is also (j, i), to the training set, or remove it."""
+        """Return the training set with the pair (i, j), which is also (j, i), added or removed."""
         mask = self.mask ^ self.operation.mask([(i, j)])
         return replace(self, mask=mask)
 
     def filled(self, trained: bool) -> "TrainingSet":
-        """Train every sample, or none."""
+        """Return the training set of all samples if `trained` is True, and otherwise the empty one."""
         return replace(self, mask=np.full_like(self.mask, trained))
 
     # -- measures ------------------------------------------------------------------------------------
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """The trained samples."""
+        """Trained samples (i, j) with i ≤ j, as a list."""
         return [(int(i), int(j)) for i, j in self.operation.samples[self.mask]]
 
     @cached_property
@@ -106,7 +138,7 @@ class TrainingSet:
 
     @cached_property
     def measures(self) -> Measures:
-        """Counts, n_0, λ_3 and the ideal bounds."""
+        """Counts, degrees of freedom n_0, rate λ_3 and ideal bounds of this training set."""
         theory, samples = self.theory, len(self.mask)
         if theory is None:
             return Measures(0, samples, 0, self.operation.tokens, 0.0, 0.0, 0.0)
@@ -122,19 +154,19 @@ class TrainingSet:
 
     @cached_property
     def follows(self) -> NDArray[np.bool_]:
-        """Mask (|D_0|,) of the samples that are not trained but follow from the trained ones."""
+        """Mask (samples,) of the samples that are not trained but follow from the trained ones."""
         return (
             np.zeros_like(self.mask) if self.theory is None else self.theory.closure.augmented[0] & ~self.mask
         )
 
     @cached_property
     def parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms P_0(D), (n, 4)."""
+        """Parallelograms of the training set, P_0(D), as quadruples of symbols (n, 4)."""
         return np.empty((0, 4), np.int32) if self.theory is None else self.theory.parallelograms
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """Number of classes of the operation."""
         return int(self.operation.label.max()) + 1
 
     @property
@@ -168,7 +200,7 @@ class TrainingSet:
 
     @cached_property
     def embeddings(self) -> Array:
-        """Embeddings (frames, tokens, dim) by the closed solution."""
+        """Embeddings (frames, tokens, dim) at all times, by the closed solution of the flow."""
         if self.theory is None:
             return np.repeat(self.start[None], FRAMES, axis=0)
         return self.theory.solve(self.start, self.times)
@@ -200,16 +232,34 @@ class TrainingSet:
         return [samples[sums == value] for value in np.unique(sums)]
 
     def arcs(self, frame: int) -> tuple[Array, Array]:
-        """Return centers and radii (n,) of the half circles from E_i to E_j, for each linked sample.
+        """Return the half circles from E_i to E_j, for each linked sample, in a frame of a flow on a line.
 
         The two half circles of a parallelogram that is satisfied have the same center.
+
+        Parameters
+        ----------
+        frame : int
+            Number of the frame.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Centers.
+        ndarray of float64, shape (n,)
+            Radii.
         """
         i, j = self.operation.samples[self.linked].T
         E = self.embeddings[frame, :, 0]
         return (E[i] + E[j]) / 2, np.abs(E[i] - E[j]) / 2
 
     def quadrilaterals(self, frame: int) -> Array:
-        """Return the corners E_i, E_m, E_j, E_n (n, 4, 2) of the parallelograms i + j = m + n in a plane."""
+        """Return the parallelograms i + j = m + n in a `frame` of a flow in the plane.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, 4, 2)
+            Corners E_i, E_m, E_j, E_n of each.
+        """
         return np.asarray(self.embeddings[frame][self.parallelograms[:, [0, 2, 1, 3]]])
 
     # -- export ---------------------------------------------------------------------------------------
@@ -220,12 +270,12 @@ class TrainingSet:
         Raises
         ------
         InputError
-            If nothing is trained.
+            If the training set is empty.
         """
         return simulate(self._trained(), steps=FRAMES - 1, step_size=self.step_size, seed=self.seed)
 
     def python(self, frame: int) -> str:
-        """Return code that reproduces the embeddings `E` of a frame, and its measures, bit for bit."""
+        """Return Python source that reproduces the embeddings `E` of a `frame`, and its measures."""
         self._trained()
         tokens, modulus = self.operation.tokens, self.operation.modulus
         return "\n".join(
@@ -252,6 +302,6 @@ class TrainingSet:
     def _trained(self) -> EffectiveTheory:
         if self.theory is None:
             raise InputError(
-                "pairs must hold at least 1 pair for an effective theory, got none; click one in"
+                "pairs must hold at least 1 pair for an effective theory, got none; click a pair to add it"
             )
         return self.theory

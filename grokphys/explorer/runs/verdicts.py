@@ -40,12 +40,17 @@ PARTLY = 0.5, 0.35
 
 
 def circle_step(E: Any) -> int | None:
-    """Return the step k of a circle on which the neighbors of token i are i + k and i - k; None if none is.
+    """Return the step k of a circle on which the neighbors of token i are i + k and i - k.
 
     Parameters
     ----------
     E : array_like, shape (tokens, dim)
         Embeddings, of at least 2 dimensions; the circle is sought in the plane that holds most of them.
+
+    Returns
+    -------
+    int or None
+        The step; None if the tokens are in no such order.
     """
     points = np.asarray(E, np.float64)
     if points.shape[1] > 2:
@@ -57,7 +62,24 @@ def circle_step(E: Any) -> int | None:
 
 
 def shape(E: Array, imperfections: int, *, lasting: bool = True) -> tuple[str, str]:
-    """Return the shape of tokens, "circle", "grid" (must be `lasting`) or "", and a sentence about it."""
+    """Return the shape of tokens, and a sentence about it.
+
+    Parameters
+    ----------
+    E : ndarray of float64, shape (tokens, dim)
+        Positions.
+    imperfections : int
+        Number of grid imperfections.
+    lasting : bool, default True
+        Whether the tokens have been near a grid for long enough to call them one.
+
+    Returns
+    -------
+    str
+        "circle", "grid", or "" for neither.
+    str
+        The sentence.
+    """
     tokens = len(E)
     if E.shape[1] > 1 and is_circle(E):
         step, ratio = circle_step(E), float(circle_ratio(E))
@@ -84,7 +106,7 @@ def motion(
     stride: Callable[[], float] = lambda: 0.0,
     number: str = "",
 ) -> str:
-    """Return a sentence on whether tokens have settled: `SETTLED`, `MOVING`, `JUMPS` or "".
+    """Return a sentence on whether tokens have settled.
 
     Parameters
     ----------
@@ -100,7 +122,12 @@ def motion(
         Function that returns the largest change of a coordinate in the next step. Tokens that jump back and
         forth come back to where they were, so that frames alone would call them settled.
     number : str, default ""
-        Name of a number in a frame that the page shows with the sentence: it must have settled, too.
+        Name of a number in a frame that the page shows with the sentence, and that must have settled as well.
+
+    Returns
+    -------
+    str
+        `SETTLED`, `MOVING` or `JUMPS`, or "" if there are too few frames.
     """
     frames = history.frames()
     step, last = frames[-1]
@@ -124,16 +151,23 @@ def motion(
 def learned(
     since: int | None, step: int, accuracy: float, limits: tuple[float, float] = (LEARNED, FORGOTTEN)
 ) -> int | None:
-    """Return the step by which a set of pairs was learned; None if it is not, or is forgotten again.
+    """Return the step by which a set of pairs was learned.
 
     Parameters
     ----------
-    since : int, or None
+    since : int or None
         Answer at the step before.
     step : int
+        Number of the present step.
     accuracy : float
+        Accuracy on the set now, from 0 to 1.
     limits : pair of float
-        Accuracies from which the set counts as learned, and below which no longer.
+        Accuracies from which the set counts as learned, and below which as forgotten.
+
+    Returns
+    -------
+    int or None
+        The step; None if the set is not learned, or is forgotten again.
     """
     if since is None:
         return step if accuracy >= limits[0] else None
@@ -152,12 +186,17 @@ def learning(
 
     Parameters
     ----------
-    memorized, generalized : int, or None
+    memorized, generalized : int or None
         Steps by which the training pairs and the held-out pairs were `learned`.
     train, held_out : float
-        Accuracies now; `held_out` is None if no pair is held out.
+        Accuracies now, from 0 to 1; `held_out` is None if no pair is held out.
     partly : bool, default False
         Whether a good part of the held-out pairs was learned.
+
+    Returns
+    -------
+    str
+        A sentence.
     """
     if held_out is None:
         return "Learning." if memorized is None else f"It has learned the whole table by step {memorized}."
@@ -182,11 +221,16 @@ def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accu
     free : int
         Dimension of the ground states on each axis; 2 means one representation, up to translation and scale.
     ideal : float
-        Accuracy that an ideal model reaches.
+        Accuracy that an ideal model reaches, from 0 to 1.
     quality : float
         Fraction of all parallelograms that the embeddings satisfy.
     accuracy : float
         Fraction of all pairs that follow from the satisfied parallelograms and the trained pairs.
+
+    Returns
+    -------
+    str
+        A sentence.
     """
     if not pairs:
         return "No pair is trained: nothing moves."
@@ -209,7 +253,20 @@ def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accu
 
 
 def octave(frequency: int, tokens: int) -> tuple[int, int]:
-    """Return the frequencies of half and of twice the steps around the circle, from 1 to tokens // 2."""
+    """Return the frequencies of half and of twice the steps around the circle.
+
+    Parameters
+    ----------
+    frequency : int
+        Frequency, from 1 to ⌊p/2⌋.
+    tokens : int
+        Modulus p, which is odd.
+
+    Returns
+    -------
+    pair of int
+        Both frequencies, modulo p and up to sign, thus from 1 to ⌊p/2⌋.
+    """
     twice = 2 * frequency % tokens
     half = frequency // 2 if frequency % 2 == 0 else (frequency + tokens) // 2
     return min(half, tokens - half), min(twice, tokens - twice)
@@ -222,12 +279,21 @@ def survival(
 
     Parameters
     ----------
-    frequency : int, or None
-        Chosen frequency.
+    frequency : int or None
+        Chosen frequency, from 1.
     survivors : sequence of int
-    steps, signals : ndarray, shapes (n,), (n, K)
+        Frequencies that survive.
+    steps : ndarray of int64, shape (n,)
+        Recorded steps.
+    signals : ndarray of float64, shape (n, K)
+        Signals of the K frequencies at these steps.
     limit : float
         Signal above which a circle survives.
+
+    Returns
+    -------
+    str
+        One or two sentences.
     """
     count = signals.shape[1]
     words = f"{len(survivors)} of {count} circles survive: {', '.join(map(str, survivors))}."
@@ -254,9 +320,15 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
     ----------
     spectrum : NeuronSpectrum
         Spectrum of one layer, with output weights.
-    predicted : ndarray of int, shape (hidden,), or None
+    predicted : ndarray of int64, shape (hidden,), or None
         Frequency that diverges first in the flow from each neuron's start; None if the flow does not apply.
     chosen : int
+        Number of the chosen neuron, from 0.
+
+    Returns
+    -------
+    str
+        One or two sentences.
     """
     single = (spectrum.kind == "single").mean()
     mine = int(spectrum.frequency[chosen])

@@ -135,7 +135,7 @@ class CirclesView(FrameView):
             self._time.value = self._frame
 
     def status(self) -> dict[str, str]:
-        """Step, survivors, and the signal of the chosen frequency."""
+        """Return the step, the survivors, and the signal of the chosen frequency."""
         run, k = self._run, self._frequency
         status = {
             "step": str(self._step),
@@ -162,7 +162,7 @@ class CirclesView(FrameView):
         return self._run.trajectory
 
     def verdict(self) -> str:
-        """Describe which circles survive, and the fate of the chosen one."""
+        """Return sentences on which circles survive, and on the fate of the chosen one."""
         steps, values = self._run.signals
         limit = self._run.limit(**self._rules)
         words = verdicts.survival(self._frequency, self._survivors(), steps, values, limit)
@@ -177,12 +177,12 @@ class CirclesView(FrameView):
 
     @property
     def pace(self) -> float:
-        """Seconds for a frame, so that a short film can be watched."""
+        """Seconds for which each frame is shown, so that a short film can be watched."""
         return min(SLOWEST, SHORTEST / (self._end + 1))
 
     @property
     def waits(self) -> bool:
-        """Whether the newest frame of a run is shown that is still being recorded."""
+        """Whether the last frame of a run is shown that another process still records."""
         return not self._stored.complete and self._frame == self._end
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -326,7 +326,7 @@ class CirclesView(FrameView):
             field.value = min(field.value, field.high)
 
     def _look(self) -> None:
-        """Show another plane."""
+        """Show the tokens on the plane that the user has chosen."""
         self._seen = self._run.seen(self._plane.value)
         self._tokens.begin(self._seen.points[self._frame], self._seen.order)
         self._show_signals()
@@ -350,7 +350,7 @@ class CirclesView(FrameView):
 
     @property
     def _frequency(self) -> int | None:
-        """The frequency of the chosen plane."""
+        """Frequency of the chosen plane; None if it is not the plane of a frequency."""
         kind, _, number = self._plane.value.partition(" ")
         return int(number) if kind == "frequency" else None
 

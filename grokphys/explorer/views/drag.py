@@ -16,9 +16,11 @@ class Drag:
     Parameters
     ----------
     session : Session
+        Session whose play pauses.
     plot : TokenPlot
+        Plot of the tokens.
     follow, drop : callable
-        What to do when a token that is held has moved, and when it is let go.
+        Functions without arguments, called when a held token has moved, and when it is let go.
 
     Attributes
     ----------
@@ -44,7 +46,7 @@ class Drag:
         source.on_change("data", self._moved)
 
     def hold(self, held: bool) -> None:
-        """Take or release the points, without a look at where they are."""
+        """Take the points if `held` is True, and otherwise release them, wherever they are."""
         self.on = held
         self._session.hold(held)
 

@@ -114,7 +114,7 @@ class NetworksView(View):
         return theme.stage(controls, theme.grid(*(theme.card(plot.figure) for plot in plots), columns=3))
 
     def advance(self, steps: int) -> None:
-        """Continue the training; the particles follow."""
+        """Continue the training by so many `steps`, and let the particles follow."""
         self._run.advance(steps, theme.bounds(self._sums.figure))
 
     def show(self, *, whole: bool = True) -> None:
@@ -183,7 +183,7 @@ class NetworksView(View):
         }
 
     def verdict(self) -> str:
-        """Describe whether the network generalizes, and its shape."""
+        """Return sentences on whether the network generalizes, and on its shape."""
         run, last = self._run, self._run.history.last
         held_out = float(last["validation_accuracy"]) if run.held_out.any() else None
         train, partly = float(last["train_accuracy"]), run.partly is not None

@@ -93,7 +93,7 @@ class NeuronsView(View):
         return theme.stage(controls, theme.grid(*(theme.card(plot.figure) for plot in plots), columns=3))
 
     def advance(self, steps: int) -> None:
-        """Continue the training."""
+        """Continue the training by so many `steps` of the optimizer."""
         self._run.advance(steps)
 
     def show(self, *, whole: bool = True) -> None:
@@ -152,7 +152,7 @@ class NeuronsView(View):
         return str(self._run.python(self._chosen))
 
     def verdict(self) -> str:
-        """Describe the neurons, and the fate of the chosen one."""
+        """Return sentences on the neurons, and on the fate of the chosen one."""
         from grokphys.explorer.runs.verdicts import neurons
 
         run = self._run
@@ -167,7 +167,7 @@ class NeuronsView(View):
         self._renew()
 
     def key(self, name: str) -> None:
-        """Choose another neuron."""
+        """Choose the neuron before or after the chosen one by an arrow key."""
         right, up = WAYS.get(name, (0, 0))
         self._neuron.value = (self._chosen + right - up) % self._run.model.hidden
 
@@ -200,7 +200,7 @@ class NeuronsView(View):
         return NeuronRun(model, self._seed.value, self._rate.value, RATES[self._optimizer.value][0])
 
     def _renew(self) -> None:
-        """Another network."""
+        """Start again with a network of the chosen settings."""
         self._run, self._fresh = self._begin(), True
         hidden = self._run.model.hidden
         with self.filling():

@@ -135,7 +135,7 @@ class ParticlesView(View):
         )
 
     def advance(self, steps: int) -> None:
-        """Take steps of the simulation."""
+        """Take so many `steps` of the simulation, from each start."""
         self._turn = (self._turn + 1) % 3
         few = len(self._run.system.operation.samples) <= MANY
         self._run.advance(steps, keep=few or self._turn == 0)
@@ -203,7 +203,7 @@ class ParticlesView(View):
         return {"step": str(self._run.step), "time": f"{last['time']:.2f}", **ratio, **count}
 
     def verdict(self) -> str:
-        """Describe the shape, circle or grid, from each start."""
+        """Return a sentence on the shape of the particles, for each start."""
         words = self._sentence(self._run, self._positions)
         if self._twin is None:
             return words
@@ -220,7 +220,7 @@ class ParticlesView(View):
         return int(run.history.last["imperfections"])
 
     def film(self) -> Film:
-        """Return a film of particles, pair sums and curves; and of what else the page shows."""
+        """Return a film of particles, pair sums and curves, with the arrows that the page shows."""
         kept, run = self._run.trajectory(), self._run
         laws = [run.law(int(step)) for step in kept.steps]
         return particle_film(
@@ -245,7 +245,7 @@ class ParticlesView(View):
 
     @property
     def lacks(self) -> str:
-        """Whether too many particles were moved for a link."""
+        """Sentence for the case that more particles were moved by hand than a link holds; otherwise empty."""
         few = len(self._run.moves) * self._run.system.dim <= links.MOST_MOVED
         return "" if few else links.LACKS
 

@@ -141,7 +141,7 @@ class TheoryView(FrameView):
         return self._chosen.trajectory()
 
     def verdict(self) -> str:
-        """Describe what these pairs permit, and the progress of the flow."""
+        """Return a sentence on what the chosen pairs permit, and on the progress of the flow."""
         found = self._chosen.measures
         reached = float(self._chosen.quality[self._frame]), float(self._chosen.accuracy[self._frame])
         free = found.ground_state_dimension
@@ -168,7 +168,7 @@ class TheoryView(FrameView):
             known = text.isascii() and text.isalnum() and all(digit in hexdigits for digit in text)
             bits = f"{int(text, 16):b}" if known and text else ""
             if len(bits) != count + 1:
-                raise InputError(f"pairs must be of {count} samples, got {text[:40]!r}")
+                raise InputError(f"pairs must be a mask of {count} samples in hexadecimal, got {text[:40]!r}")
             self._pick(replace(self._chosen, mask=np.array([bit == "1" for bit in bits[1:]])))
         self._frame = self._time.value = frame
         self.show()

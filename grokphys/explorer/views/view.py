@@ -30,14 +30,15 @@ ASIDE = ("time", "step", "moves", "plane", "numbers", "arrows", "rollout")
 
 @dataclass(frozen=True)
 class Preset:
-    """A named state that shows an effect.
+    """A named state of a view that shows an effect.
 
     Attributes
     ----------
     name : str
+        Name of the preset on the page and in addresses.
     watch : str
         Sentence that says what to watch for.
-    settings : mapping
+    settings : mapping of str to object
         Values of the view's `widgets` that differ from the defaults.
     speed : int, default 1
         Number of steps per frame.
@@ -78,7 +79,7 @@ class View(ABC):
 
     @classmethod
     def prepare(cls) -> None:
-        """Do slow work of the first use, in a worker, before the first view of this kind is created."""
+        """Do slow work of the first use in a worker thread, before the first view of this kind is created."""
         for module in cls.needs:
             importlib.import_module(module)
 
@@ -92,27 +93,30 @@ class View(ABC):
         self.speed = self.presets[0].speed if self.presets else 1
 
     def hold(self, **widgets: Any) -> None:
-        """Set the widgets that define the state for links and presets."""
+        """Name the widgets whose values are the state of the view, for links and presets."""
         self.widgets = widgets
         self._usual = {name: _value(widget) for name, widget in widgets.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return the values of the widgets that differ from the defaults."""
+        """Return the values of the widgets by name, as far as they differ from the defaults."""
         values = {name: _value(widget) for name, widget in self.widgets.items()}
         return {name: value for name, value in values.items() if value != self._usual[name]}
 
     @property
     def lacks(self) -> str:
-        """What of the state no link holds, in a sentence; nothing, by default."""
+        """Sentence that says what of the state no link holds; empty by default."""
         return ""
 
     def has(self, settings: Mapping[str, Any]) -> bool:
-        """Return whether the controls are still those of a preset."""
+        """Return whether the widgets have the values of a preset's `settings`."""
         shown = {name: value for name, value in self.state().items() if name in settings or name not in ASIDE}
         return shown == {name: value for name, value in settings.items() if value != self._usual.get(name)}
 
     def watch(self, playing: bool) -> str:
-        """Return what to watch for, by the preset whose controls these are, and how to start."""
+        """Return a sentence on what to watch for, from the preset that fits the widgets best.
+
+        If the view neither plays nor has left its start, the sentence says how to start.
+        """
         fitting = [preset for preset in self.presets if self.has(preset.settings)]
         closest = max(fitting, key=lambda preset: len(preset.settings), default=None)
         words = self.invitation if closest is None else closest.watch
@@ -125,6 +129,11 @@ class View(ABC):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Set all widgets to a state, and start again.
+
+        Parameters
+        ----------
+        state : mapping of str to object
+            Values by the name of the widget; all other widgets take their defaults.
 
         Raises
         ------
@@ -140,24 +149,39 @@ class View(ABC):
 
     @abstractmethod
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start again with the values of the widgets; `state` may hold further entries."""
+        """Start again with the values of the widgets.
+
+        Parameters
+        ----------
+        state : mapping of str to object
+            State from a link or a preset, which may hold more than the values of widgets.
+        """
 
     def takes_file(self) -> bool:
-        """Prepare for an uploaded file; return False if the view does not use files."""
+        """Prepare for an uploaded file, and return whether the view uses files."""
         return self.reads_files
 
     @abstractmethod
     def verdict(self) -> str:
-        """Describe what is on screen in one or two sentences."""
+        """Return one or two sentences that describe what is on screen."""
 
     def key(self, name: str) -> None:  # noqa: B027 - most views have nothing to choose
         """React to a key such as "ArrowLeft", "Shift+ArrowLeft" or "Enter"."""
 
     def connect(self, function: Callable[[Any], Any], *widgets: Any, attribute: str = "value") -> None:
-        """Call a function with the new value whenever the page changes a widget.
+        """Call a function with the new value whenever the page changes one of some widgets.
 
-        A widget whose value the function refuses returns to the previous one, which is still in force; only
-        what was written by hand stays, to be mended.
+        If the function refuses a value, the widget returns to the value before, which is still in force. Only
+        text that was typed stays, so that the user can correct it.
+
+        Parameters
+        ----------
+        function : callable
+            Function of the new value, which may raise an `InputError`.
+        *widgets : Bokeh model
+            The widgets.
+        attribute : str, default "value"
+            Property of the widgets that holds the value.
         """
 
         def connected(widget: Any) -> None:
@@ -188,7 +212,7 @@ class View(ABC):
             self._filling = before
 
     def offer_planes(self, chooser: Any, dim: int) -> None:
-        """Let a list offer the planes of a space; the chosen one stays if it still exists."""
+        """Let a list offer the planes of `dim` dimensions; the chosen plane stays if it is one of them."""
         names = planes(dim)
         if names != chooser.options:
             chooser.update(options=names, value=names[0])
@@ -198,22 +222,30 @@ class View(ABC):
         """Return the Bokeh model of the view, which is created once; see `theme.stage`."""
 
     def warm(self) -> None:
-        """Let the run, if it can, load what its first step needs; in the worker, as `advance`."""
+        """Load, in a worker thread, what the first step of the run needs, such as compiled kernels."""
         getattr(self._run, "warm", lambda: None)()
 
     @abstractmethod
     def advance(self, steps: int) -> None:
-        """Advance the state by `steps` steps, for a frame of play or a single step; touch no model."""
+        """Advance the run by so many `steps` in a worker thread, where no model of Bokeh may be touched."""
 
     def replay(self, steps: int, stride: int) -> None:
-        """Advance as play does, by `stride` steps per frame or more, so that curves have their past."""
+        """Advance by many steps as play does, so that curves have their past.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps.
+        stride : int
+            Number of steps per frame, which is raised if there would be too many frames.
+        """
         stride = max(stride, -(-steps // REPLAYED))
         for taken in range(0, steps, stride):
             self.advance(min(stride, steps - taken))
         self.forget()
 
     def forget(self) -> None:  # noqa: B027 - some views show no trails
-        """Show what comes next without a trail from what was shown before."""
+        """Let the next frame be shown without a trail from the frames before."""
 
     @abstractmethod
     def show(self, *, whole: bool = True) -> None:
@@ -226,7 +258,7 @@ class View(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Go back to the start."""
+        """Return to the start of the run."""
 
     def start(self) -> None:  # noqa: B027 - most views have nothing to do
         """React to the choice of the tab."""
@@ -251,10 +283,13 @@ class View(ABC):
 
     @abstractmethod
     def status(self) -> Mapping[str, str]:
-        """State in words: {"step": "120", "circle ratio": "1.31"} in #status-step, #status-circle-…."""
+        """Return the measures that the page shows, as texts by their names.
+
+        An example is {"step": "120", "circle ratio": "1.31"}; tests find them as #status-step and so on.
+        """
 
     def python(self) -> str:
-        """Return the calls that reproduce what is on screen, bit for bit; `E` is its last state."""
+        """Return Python source that reproduces what is on screen, bit for bit, with its last state as `E`."""
         return str(self._run.python())
 
     def trajectory(self) -> Trajectory:
@@ -264,7 +299,7 @@ class View(ABC):
 
     @abstractmethod
     def film(self) -> Film:
-        """Return the run as figures, from copies, so that a worker can draw it while the page continues."""
+        """Return the run as a film with its own data, which a worker draws while the page continues."""
 
     def still(self) -> Film:
         """Return a picture of what is on screen, within its limits and with its numbers.
@@ -281,7 +316,7 @@ PREPARED: set[type[View]] = set()
 
 
 def prepared(kind: type[View]) -> type[View]:
-    """Prepare a kind of view, unless this is done."""
+    """Call `prepare` of a kind of view, unless this has been done; return the kind."""
     if kind not in PREPARED:
         kind.prepare()
         PREPARED.add(kind)
@@ -293,7 +328,15 @@ def _value(widget: Any) -> Any:
 
 
 class FrameView(View):
-    """A view of a complete run: time advances through its frames, which a slider also selects."""
+    """A view of a run that is complete, whose frames are shown by play or chosen by a slider.
+
+    Parameters
+    ----------
+    session : Session
+        Session of the page.
+    slider : Bokeh model
+        Slider of the number of the frame.
+    """
 
     def __init__(self, session: "Session", slider: Any) -> None:
         super().__init__(session)
@@ -302,7 +345,7 @@ class FrameView(View):
         self.connect(self._go, slider)
 
     def advance(self, steps: int) -> None:
-        """Advance by one frame for each step."""
+        """Go forward by so many `steps`, each of one frame, at most to the last frame."""
         self._frame = min(self._frame + steps, self._end)
 
     @property
@@ -316,7 +359,7 @@ class FrameView(View):
         return self._frame == self._end
 
     def reset(self) -> None:
-        """Go back to the first frame."""
+        """Return to the first frame."""
         self._frame = 0
 
     def _go(self, frame: int) -> None:

@@ -17,8 +17,8 @@ from analysis.plots.palette import INK, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.beyond.predictability import agreement as common
-from grokphys.papers.ding.figure_09 import LASSO, LINEAR, Fits, fit_networks, law_of
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, show_intervals
+from grokphys.papers.ding.figure_09 import Fits, fit_networks
+from grokphys.papers.ding.training import DECAY, LASSO, LINEAR, PAPER, QUICK, Size, law_of, show_intervals
 from grokphys.papers.evidence import exchanged, mean, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.training import train
@@ -105,7 +105,7 @@ def across_networks(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -202,6 +202,7 @@ def _rank(start: Array, final: Booleans) -> Array:
     Returns
     -------
     ndarray of float64, shape (runs,)
+        Agreement of predicted and final survivors of each network, from 0 to 1.
     """
     counts = final.sum(axis=1)
     found = []
@@ -275,10 +276,14 @@ def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
 def forward(run: Run) -> Result:
     """Compare R² of the changes in the steps of a fit with that in the steps that follow.
 
+    The signals of embedding MLPs are fitted by least squares and by Lasso. The table has a row for each
+    network and law. The rules ask how often R² is negative in the second half of the steps, to which the law
+    was not fitted.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -47,6 +47,7 @@ def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[T
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the ratio with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -116,7 +117,10 @@ class Toys:
     ),
 )
 def theory_and_toy(run: Run) -> Result:
-    """Compare the effective theory of Liu et al. with toy networks from the same starts, pair by pair."""
+    """Compare the effective theory of Liu et al. with toy networks from the same starts, pair by pair.
+
+    The rule asks whether networks are nearer to their own theory than to that of another.
+    """
     setting: Toys = run.setting
     networks = [_toys(size, setting.runs, setting.steps, n) for n, size in enumerate(setting.sizes)]
     theories = [_theory_of(one) for one in networks]
@@ -135,10 +139,7 @@ def theory_and_toy(run: Run) -> Result:
 
 
 def _named(name: str, drawn: Sequence[Any]) -> dict[str, Any]:
-    """Return the figures of axes, or of arrays of axes, by name; entries that are None are left out.
-
-    The first figure has the name `name`, and the others have a number after it.
-    """
+    """Return the figures of axes, or arrays of axes, as `name`, `name`-2, and so on; None is left out."""
     figures = [np.ravel(one)[0].figure for one in drawn if one is not None]
     return {name if not n else f"{name}-{n + 1}": figure for n, figure in enumerate(figures)}
 
@@ -236,10 +237,13 @@ class Two:
 def particles_and_attention(run: Run) -> Result:
     """Compare final shapes of particles at f_a = 1 with those of networks at weight decay 1.
 
+    The table has a row for each network, with Procrustes disparities to the nearest shapes. The rules compare
+    the distance to the particles with those to the other networks and to the starts.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -327,7 +331,7 @@ def ode_and_mlp(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -376,7 +380,7 @@ def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
     Returns
     -------
     Trajectory
-        It has one token for each frequency, and observables such as the number of surviving circles.
+        A token for each frequency, and observables such as the number of surviving circles.
     """
     rule = StoppingRule()
     decided = np.array([_or_nan(rule.first(steps, np.nan_to_num(one))) for one in signals])

@@ -123,11 +123,12 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
     operation : Operation
         Operation that is learned.
     orders : ndarray of int32, shape (sets, samples)
-        Random orders of all samples.
+        Random orders of all samples, as indices of these.
 
     Returns
     -------
     ndarray of int32, shape (sets,)
+        Number of samples, counted from the first of each order.
     """
     count = len(operation.samples)
     arrival = np.empty_like(orders)
@@ -211,10 +212,14 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
 def scaling(run: Run) -> Result:
     """Measure the critical training fraction of addition, plain and modulo p, for many p.
 
+    Each random order of all samples is followed until the samples determine the representation. The table
+    counts orders by that number of samples. The rules judge how the median fraction depends on p, and whether
+    the last isolated symbol decides.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -268,7 +273,7 @@ def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Int
 
 
 def some_groups() -> list[FiniteGroup]:
-    """Return fifteen finite groups of order 6 to 24, abelian ones and others."""
+    """Return fifteen finite groups of order 6 to 24, some of which do not commute."""
     cyclic, product = physics.cyclic, physics.direct_product
     return [
         cyclic(6),
@@ -331,7 +336,7 @@ def groups(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -257,7 +257,7 @@ def selection(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -376,7 +376,7 @@ def pairs_of_survivors(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -46,7 +46,15 @@ PIECE, ROWS = 50, 40
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: for each size in `places` (modulus, dimension, steps) a number of networks in `runs`."""
+    """Setting of the votes: networks of two sizes.
+
+    Attributes
+    ----------
+    places : sequence of Place
+        Modulus, dimension and number of steps of each size.
+    runs : sequence of int
+        Number of networks of each size.
+    """
 
     places: Sequence[Place]
     runs: Sequence[int]
@@ -233,6 +241,7 @@ def _agreement(tables: Tables, score: str, tokens: int) -> Array:
     Returns
     -------
     ndarray of float64, shape (networks,)
+        Survivors in both sets as a fraction of those in either, from 0 to 1.
     """
     rows = where(tables["circles"], tokens=tokens)
     shape = -1, tokens // 2
@@ -377,7 +386,7 @@ def votes(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

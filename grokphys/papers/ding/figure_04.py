@@ -62,6 +62,7 @@ def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
     Returns
     -------
     Interval
+        The mean with Student's interval.
     """
     rows = tables["networks"]
     here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])
@@ -112,10 +113,13 @@ def _descent(tables: Tables, level: float) -> Interval:
 def frozen(run: Run) -> Result:
     """Reproduce Figure 4: the test loss over the dimension d if only the layers are trained.
 
+    Layers are trained on embeddings that are drawn at random and kept, for many dimensions d. The table has a
+    row for each network and snapshot. The rules compare the final test losses below and above d = p.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

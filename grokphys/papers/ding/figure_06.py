@@ -92,10 +92,13 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
 def initial_signals(run: Run) -> Result:
     """Reproduce Figure 6 (left): how often each frequency of an embedding survives, over its signal.
 
+    Many networks with new layers and training sets start from each of some embeddings. The table has a row
+    for each frequency of each network. The rules judge the correlation of survival rate and initial signal.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -187,10 +190,14 @@ def _more(tables: Tables, level: float) -> Interval:
 def scaled(run: Run) -> Result:
     """Reproduce Figure 6 (middle): survival of a frequency over how its signal differs from the others.
 
+    One frequency of an embedding is multiplied by a factor, and many networks with new layers and training
+    sets start from the result. The table has a row for each network. The rules judge how often the frequency
+    survives at the largest and at the smallest factor.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -315,10 +322,13 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
 def pairs(run: Run) -> Result:
     """Reproduce Figure 6 (right): survival of the stronger and the weaker of two frequencies.
 
+    Networks start with two random frequencies, and all others at a tiny signal. The table has a row for each
+    network. The rules judge how often the stronger, the weaker and any other frequency survives.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

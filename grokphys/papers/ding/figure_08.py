@@ -65,6 +65,7 @@ def _strongest(count: int, holds: Any) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the share with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -115,10 +116,14 @@ def _strongest(count: int, holds: Any) -> Measure:
 def collaboration(run: Run) -> Result:
     """Reproduce Figure 8: the test loss if only one, two or three of the surviving circles are kept.
 
+    Embedding MLPs are trained on addition modulo 59 to the end, and tested with embeddings that keep only
+    some of their circles. The rules judge test loss and accuracy with one, two and three of the strongest
+    circles.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -10,15 +10,25 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import trajectory_signals
-from analysis.laws.flow import affine_solution
-from analysis.laws.nonlinear import lotka_volterra
-from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
-from analysis.laws.scores import Law, fit_law
+from analysis.laws.ode import ODEFit
+from analysis.laws.scores import Law
 from analysis.plots.palette import FIRST, INK, SECOND, SERIES
 from analysis.plots.signals import show_coefficients
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, gathered, show_intervals
+from grokphys.papers.ding.training import (
+    DECAY,
+    LASSO,
+    LINEAR,
+    PAPER,
+    QUADRATIC,
+    QUICK,
+    SOLVED,
+    gathered,
+    law_of,
+    path_of,
+    show_intervals,
+)
 from grokphys.papers.evidence import mean, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
@@ -26,7 +36,6 @@ from nets.training import train
 
 Array = NDArray[np.float64]
 SECTION = "Section 4.2"
-LINEAR, LASSO, SOLVED, QUADRATIC = "least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"
 LOOK: dict[str, Any] = {
     "original": {"color": INK, "linewidth": 2.4, "alpha": 0.55},
     SOLVED: {"color": SERIES[4], "linewidth": 3.5},
@@ -56,7 +65,7 @@ class Fits:
 
 
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
-    """Return a table of all fits, and the signals (networks, steps + 1, K) of all networks."""
+    """Return a table with a row for each network and law, and all signals (networks, steps + 1, K)."""
     setting: Fits = run.setting
     pieces = [(d, first) for d in setting.dims for first in range(0, setting.networks, PIECE)]
 
@@ -83,22 +92,6 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
     found = gathered(run, [f"d-{d}-networks-from-{first}" for d, first in pieces], train_piece)
     signals = found.pop("signals")
     return found, signals
-
-
-def law_of(name: str, x: Array) -> Law:
-    """Fit a law, named by one of the constants above, to the signals x (frames, K) of one network."""
-    if name == QUADRATIC:
-        return fit_law(lotka_volterra(), x)
-    return fit_trajectories(x, **PUBLISHED["least-squares" if name == LINEAR else "lasso"])
-
-
-def path_of(name: str, law: Law, x: Array) -> Array:
-    """Return the path (frames, K) of a law from x[0]: Eq. 4 in closed form, other laws step by step."""
-    times = np.arange(len(x))
-    if name == SOLVED:
-        assert isinstance(law, ODEFit)
-        return affine_solution(law.A, law.b, x[0], times.astype(float))
-    return law.predict(x[0], times)
 
 
 def _score(name: str, x: Array) -> dict[str, Any]:
@@ -237,7 +230,10 @@ SPARSE = Statement(
     ),
 )
 def equations(run: Run) -> Result:
-    """Reproduce Figure 9 (b) to (d): two signals, the laws fitted to all of them, and the matrix of Lasso."""
+    """Reproduce Figure 9 (b) to (d): two signals, the laws fitted to all of them, and the matrix of Lasso.
+
+    The rules judge R², rollouts and sparsity of four laws, each fitted to one network.
+    """
     fits, signals = fit_networks(run)
     x = signals[0]
     best = int(np.argmax(x[-1]))
@@ -301,7 +297,10 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
     ),
 )
 def fits_by_size(run: Run) -> Result:
-    """Reproduce Figure 9 (a): R² of the linear law, on the data of the fit, over the embedding dimension."""
+    """Reproduce Figure 9 (a): R² of the linear law, on the data of the fit, over the embedding dimension.
+
+    The rules judge R² of least squares, and the error of rollouts by Lasso.
+    """
     setting: Fits = run.setting
     fits, _ = fit_networks(run)
     with style(5.6):
@@ -373,7 +372,10 @@ def three_fits(run: Run) -> Result:
     ),
 )
 def all_trajectories(run: Run) -> Result:
-    """Reproduce Figure 16: the signals of all frequencies of one network, and those of the fitted laws."""
+    """Reproduce Figure 16: the signals of all frequencies of one network, and those of the fitted laws.
+
+    The rule asks how many signals the law of Lasso follows.
+    """
     fits, signals = fit_networks(run)
     x = signals[0]
     paths = {name: path_of(name, law_of(name, x), x) for name in (LINEAR, LASSO)}

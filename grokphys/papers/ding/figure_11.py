@@ -77,10 +77,14 @@ def _rounder(name: str, column: str) -> Statement:
 def initial_circularity(run: Run) -> Result:
     """Reproduce Figure 11 (left): the circularity (Eq. 5) of random embeddings over their dimension.
 
+    Normally distributed embeddings of 59 tokens are drawn in several dimensions, and none is trained. The
+    table has a row for each embedding. The rules ask whether the mean and the maximum of circularity over
+    frequencies rise with d.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -166,10 +170,13 @@ def _tells(tables: Tables, level: float) -> Interval:
 def by_circularity(run: Run) -> Result:
     """Reproduce Figure 11 (right): the survival rate of circles over their initial circularity.
 
+    Embedding MLPs are trained until their survivors are decided. The table has a row for each frequency of
+    each network. The rule asks whether survival and initial circularity are uncorrelated.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

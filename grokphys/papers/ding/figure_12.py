@@ -87,6 +87,7 @@ def _later(starts: tuple[str, ...], sign: int) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the share with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -194,10 +195,14 @@ def _ends_with(tables: Tables, level: float) -> Interval:
 def ablation(run: Run) -> Result:
     """Reproduce Figure 12: trainings that start with only the winning frequencies, or random ones.
 
+    Embedding MLPs start from all circles, or from one or two that won or were drawn at random. The rules
+    judge how many circles survive, which others are revived, the lowest test loss, and whether learning is
+    faster or slower than from all circles.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Networks for the figures of Ding et al.: sizes, and runs that stop once their survivors are decided."""
+"""Networks for the figures of Ding et al.: sizes, runs that stop early, and laws of their signals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import StoppingRule, survives
+from analysis.laws.flow import affine_solution
+from analysis.laws.nonlinear import lotka_volterra
+from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
+from analysis.laws.scores import Law, fit_law
 from analysis.stats.intervals import Interval
 from grokphys.papers.recipe import Run
 from nets.models import EmbeddingMLP
@@ -18,6 +22,8 @@ from nets.training import train
 
 Array = NDArray[np.float64]
 DECAY = 0.5
+LINEAR, LASSO, SOLVED, QUADRATIC = "least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"
+"""Names of the laws that `law_of` fits; SOLVED is the law LASSO with its path in closed form (Eq. 4)."""
 RULE = StoppingRule()
 RECORD = "1:5,20:2005,200"
 """When to record: every step at first, for gradients, and then often enough for the stopping rule, which uses
@@ -203,11 +209,12 @@ def train_circles(
     initial : array_like, shape (p, d) or (runs, p, d), optional
         Embeddings to begin with; by default they are drawn.
     **options
-        Other options of `nets.train`.
+        Other arguments of `nets.train`.
 
     Returns
     -------
     Circles
+        Signals of all runs at the recorded steps.
     """
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
     clock: list[int] = []
@@ -222,6 +229,52 @@ def train_circles(
         clock = stop.steps
         signals.append(np.stack(stop.signals, axis=1))
     return Circles(np.array(clock), np.concatenate(signals), audited)
+
+
+def law_of(name: str, x: Array) -> Law:
+    """Fit a law to the signals of one network.
+
+    Parameters
+    ----------
+    name : {"least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"}
+        Name of the law. The first three are linear and fitted with the settings of the paper; "Eq. 2" is the
+        quadratic law.
+    x : ndarray of float64, shape (frames, K)
+        Signals at consecutive steps.
+
+    Returns
+    -------
+    Law
+        The fitted law.
+    """
+    if name == QUADRATIC:
+        return fit_law(lotka_volterra(), x)
+    return fit_trajectories(x, **PUBLISHED["least-squares" if name == LINEAR else "lasso"])
+
+
+def path_of(name: str, law: Law, x: Array) -> Array:
+    """Return the path of a law from the first of the given signals.
+
+    Parameters
+    ----------
+    name : str
+        Name of the law, as in `law_of`. "Eq. 4 of Lasso" is solved in closed form, and any other law step by
+        step.
+    law : Law
+        The law.
+    x : ndarray of float64, shape (frames, K)
+        Signals, of which only the first frame and the number of frames matter.
+
+    Returns
+    -------
+    ndarray of float64, shape (frames, K)
+        Predicted signals; infinite or NaN where the law overflows.
+    """
+    times = np.arange(len(x))
+    if name == SOLVED:
+        assert isinstance(law, ODEFit)
+        return affine_solution(law.A, law.b, x[0], times.astype(float))
+    return law.predict(x[0], times)
 
 
 def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) -> Axes:
@@ -241,6 +294,7 @@ def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) ->
     Returns
     -------
     matplotlib Axes
+        The axes.
     """
     middle, low, high = (
         np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")

@@ -147,6 +147,7 @@ def _of(name: str, other: str = "", *, ratio: bool = False) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the mean with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -316,7 +317,7 @@ def grokking(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

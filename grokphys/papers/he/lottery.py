@@ -233,9 +233,9 @@ ALL_COUNT = (
 
 
 def by_chance(reader: str) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a model of chance: the neurons of a network exchange the frequencies of one predictor, `reader`.
+    """Return a model of chance: the neurons of a network exchange the frequencies that `reader` predicts.
 
-    The share of hits of every network is then computed anew.
+    The share of neurons whose final frequency is predicted is then computed again for each network.
     """
     exchange = shuffled("neurons", reader, within="network")
 
@@ -378,7 +378,10 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def lottery(run: Run) -> Result:
-    """Measure how often each predictor names the final frequency of a neuron (He et al., Section 4.5)."""
+    """Measure how often each predictor names the final frequency of a neuron (He et al., Section 4.5).
+
+    Tables list networks and neurons, and the rules judge how often t* is right.
+    """
     networks, neurons = _ran(run, 41_000)
     return Result({"networks": networks, "neurons": neurons})
 

@@ -171,7 +171,7 @@ def _single(tables: Tables, level: float) -> Interval:
 
 
 def misalignment(rows: Any) -> NDArray[np.float64]:
-    """Return the misalignment |2φ - ψ| of neurons, in radians from 0 to π.
+    """Return the misalignment |2φ - ψ| of neurons.
 
     Parameters
     ----------
@@ -181,6 +181,7 @@ def misalignment(rows: Any) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (n,)
+        Angle between 2φ and ψ in radians, from 0 to π.
     """
     return np.abs(np.angle(np.exp(1j * (2 * np.asarray(rows["input_phase"]) - rows["output_phase"]))))
 
@@ -222,6 +223,7 @@ def _accuracy(*names: str) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the mean over networks with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -330,7 +332,7 @@ def neurons(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

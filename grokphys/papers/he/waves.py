@@ -253,7 +253,7 @@ def waves(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -275,7 +275,7 @@ def dropout(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -385,7 +385,7 @@ def phases(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -17,6 +17,7 @@ from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
 from grokphys.papers.liu.figure_07 import EMBEDDING, SMALL
+from grokphys.papers.liu.measures import frequency_of, share_of
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw
@@ -59,18 +60,6 @@ class Followed:
 
 QUICK = Followed(SMALL, 2, 200, 10)
 PAPER = Followed(TokenTransformer(), 3, 20_000)
-
-
-def frequency_of(E: NDArray[Any]) -> int:
-    """Return the strongest frequency, from 1 to ⌊p/2⌋, of a centered projection (p, axes) of an embedding."""
-    power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
-    return int(power[1:].argmax()) + 1
-
-
-def share_of(E: NDArray[Any], frequency: int) -> float:
-    """Return the fraction of the variance of a projection (p, axes) that belongs to one frequency."""
-    power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
-    return float(2 * power[frequency] / power.sum())
 
 
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
@@ -233,7 +222,11 @@ def _emerges(tables: Tables, level: float) -> Interval:
     ),
 )
 def emergence(run: Run) -> Result:
-    """Reproduce Figure 1: the first two principal components of the embeddings over training."""
+    """Reproduce Figure 1: the first two principal components of the embeddings over training.
+
+    Transformers learn addition modulo 53. The table has a row for each network and recorded frame. The rule
+    asks whether one circle holds more of the variance once a network generalizes.
+    """
     ones = followed(run)
     frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "circle")}
     for network, one in enumerate(ones):
@@ -290,7 +283,8 @@ def _hints(tables: Tables, level: float) -> Interval:
 def tickets(run: Run) -> Result:
     """Reproduce Figure 21: the final and the initial embedding on the final principal components.
 
-    The initial embedding is also shown on its own components.
+    The initial embedding is also shown on its own components. The rule asks whether the final circle is
+    stronger in it on the final components than on its own.
     """
     rows: dict[str, list[Any]] = {name: [] for name in ("network", "view", "frequency", "share")}
     drawn: list[tuple[Any, int, str]] = []
@@ -362,7 +356,10 @@ def _final_better(tables: Tables, level: float) -> Interval:
     ),
 )
 def projections(run: Run) -> Result:
-    """Reproduce Figure 22: the accuracy with embeddings that are reduced to a few principal components."""
+    """Reproduce Figure 22: the accuracy with embeddings that are reduced to a few principal components.
+
+    The rules compare the accuracy with all components, with final and with current ones.
+    """
     ones = followed(run)
     names = ("step", "components", "n", *PARTS)
     rows: dict[str, Any] = {name: np.concatenate([one[name] for one in ones]) for name in names}

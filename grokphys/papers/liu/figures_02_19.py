@@ -15,8 +15,8 @@ from analysis.plots.palette import INK, WHITE, class_colors, graded_colors
 from analysis.plots.style import points, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, rank_correlation, shuffled, where
-from grokphys.papers.liu.figures_01_21_22 import frequency_of, share_of
 from grokphys.papers.liu.figures_08_20 import DATA, IMAGES
+from grokphys.papers.liu.measures import frequency_of, share_of
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import ToyAddition
 from nets.models.images import load_images
@@ -134,7 +134,7 @@ def planar(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def collapse(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -359,6 +359,7 @@ def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[
     Returns
     -------
     ndarray of float64, shape (steps + 1, images, 2)
+        Embeddings at the start and after each step.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(parent_seed(seed).entropy)

@@ -27,6 +27,7 @@ from grokphys.papers.evidence import (
     shuffled,
 )
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, TOKENS, rate_table
+from grokphys.papers.liu.measures import half_rise
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import DenseModel, ToyAddition
 from nets.networks import networks
@@ -199,7 +200,11 @@ def _distance(tables: Tables, level: float) -> Interval:
     ),
 )
 def accuracies(run: Run) -> Result:
-    """Reproduce Figure 3: the accuracy of networks, and that predicted from their embeddings."""
+    """Reproduce Figure 3: the accuracy of networks, and that predicted from their embeddings.
+
+    Toy networks learn addition with p = 10 from training sets of all sizes. The table has a row for each. The
+    rules judge how near and how correlated both accuracies are.
+    """
     rows = train_fractions(run)
     with style(10.6):
         figure = Figure(figsize=(10.6, 3.7))
@@ -228,19 +233,7 @@ def show_accuracies(rows: Any, axes: Any) -> None:
 def _quality_transition(tables: Tables, level: float) -> Interval:
     """Return the training fraction from which networks reach RQI > 0.95, with a jackknife interval."""
     rows = tables["networks"]
-    return jackknife(_half, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
-
-
-def _half(fraction: Any, passed: Any) -> float:
-    """Return the fraction at which a step from 0 to 1 has the same area above it as the share that passes.
-
-    `fraction` and `passed` (n,) are the training fraction of each network, and whether it passes.
-    """
-    places = np.unique(fraction)
-    if not 0 < passed.sum() < len(passed):
-        return float("nan")
-    rates = np.array([passed[fraction == place].mean() for place in places])
-    return float(places[0] + np.trapezoid(1 - rates, places))
+    return jackknife(half_rise, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
 
 
 def _quality_jump(tables: Tables, level: float) -> Interval:
@@ -277,7 +270,11 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     ),
 )
 def qualities(run: Run) -> Result:
-    """Reproduce Figure 4 (b): the RQI of networks, and their steps to RQI > 0.95, over their data."""
+    """Reproduce Figure 4 (b): the RQI of networks, and their steps to RQI > 0.95, over their data.
+
+    The networks are those of Figure 3. The rules compare the training fraction of the transition with the
+    paper's, and judge its height.
+    """
     rows = train_fractions(run)
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
@@ -315,7 +312,7 @@ def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
 
 
 def show_reached(rows: Any, steps: int, ax: Axes) -> None:
-    """Draw the steps of networks to RQI > 0.95; those that never reach it are triangles at the last step."""
+    """Draw the steps of networks (`rows`) to RQI > 0.95, with triangles at the last of `steps` for never."""
     passed = np.isfinite(rows["steps_to_rqi"])
     ax.scatter(rows["fraction"][passed], rows["steps_to_rqi"][passed], s=9, color=SECOND, linewidths=0)
     never = rows["fraction"][~passed]
@@ -374,7 +371,10 @@ def _follow(tables: Tables, level: float) -> Interval:
     ),
 )
 def steps_of_networks(run: Run) -> Result:
-    """Reproduce Figure 5 (b): steps of networks to RQI > 0.95, and n_h = 1/(λ_3 η) of the theory."""
+    """Reproduce Figure 5 (b): steps of networks to RQI > 0.95, and n_h = 1/(λ_3 η) of the theory.
+
+    The rules ask whether steps fall with the data, and whether they follow n_h.
+    """
     rows = train_fractions(run)
     both = _both({"networks": rows})
     table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=152)

@@ -144,10 +144,14 @@ def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
 def probability(run: Run) -> Result:
     """Reproduce Figure 4 (a): the probability that a random training set determines the representation.
 
+    Ten thousand training sets of each size are drawn, and nothing is trained. The table has a row for each
+    size. The rules compare the fraction at which the probability is one half with that of the paper, and
+    judge the rise of the probability.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -246,10 +250,14 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
 def rates(run: Run) -> Result:
     """Reproduce Figure 5 (a): the grokking rate λ_3 of random training sets of each size, for p = 10.
 
+    Ten thousand training sets of each size are drawn, and nothing is trained. The table has a row for each
+    size. The rules judge at which fraction of the data λ_3 becomes positive, and whether its mean rises
+    above.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -330,7 +338,7 @@ def conservation(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

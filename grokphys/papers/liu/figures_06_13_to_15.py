@@ -176,7 +176,10 @@ SECTION = "Section 4.1"
     ),
 )
 def competition(run: Run) -> Result:
-    """Reproduce Figure 6 (a): the phases over the learning rates of decoder and representation."""
+    """Reproduce Figure 6 (a): the phases over the learning rates of decoder and representation.
+
+    The rules judge where memorization, comprehension and late generalization are frequent.
+    """
     return diagram(run, "liu-6a", downwards=False)
 
 
@@ -216,7 +219,10 @@ for _letter, _title, _model, _most in (
         rules=CAPACITY,
     )
     def capacity(run: Run, name: str = f"liu-6{_letter}") -> Result:
-        """Reproduce Figure 6 (b), (c) or (d): the phases over learning rate and weight decay."""
+        """Reproduce Figure 6 (b), (c) or (d): the phases over learning rate and weight decay.
+
+        The rules judge the corners of the plane, and whether grokking lies between other phases.
+        """
         return diagram(run, name)
 
 
@@ -358,15 +364,8 @@ def _named(tables: Tables, level: float) -> Interval:
 def definitions(run: Run) -> Result:
     """Compare the phases of Table 1 with those of `classify_phases`, on a grid of both numbers of steps.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the place that keeps slow computations.
-
-    Returns
-    -------
-    Result
-        The table "outcomes", and the figure "liu-table1".
+    Nothing is trained. The table "outcomes" has a row for each point of the grid. The rules ask how often
+    both phases agree, and whether the table of the paper names every outcome.
     """
     steps = np.append(np.geomspace(10, 1e5, run.setting - 1).round(), np.inf)
     train, validation = (side.ravel() for side in np.meshgrid(steps, steps))

@@ -168,10 +168,14 @@ def _much_later(tables: Tables, level: float) -> Interval:
 def grokking(run: Run) -> Result:
     """Reproduce Figure 8 (a): training curves of networks that grok on images.
 
+    Networks with large initial weights are trained on 1000 images. The table "networks" has the steps to both
+    accuracies, and "curves" all accuracies. The rule asks how many networks generalize 1000 steps or more
+    after they have fitted.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -264,10 +268,13 @@ def _less_decay(tables: Tables, level: float) -> Interval:
 def phases(run: Run) -> Result:
     """Reproduce Figure 8 (b): the phases over the learning rate of the last layer and the weight decay.
 
+    One network is trained in each cell on 1000 images. The rules judge where in the plane confusion and
+    memorization are frequent, and whether grokking has less weight decay than comprehension.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -310,10 +317,13 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
 def sizes(run: Run) -> Result:
     """Reproduce Figure 20: the steps to fit and to generalize over the number of training images.
 
+    Networks with large initial weights are trained on each number of images. The table has the steps to both
+    accuracies. The rule judges whether networks need more steps to generalize with fewer images.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -147,7 +147,7 @@ def curriculum(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def _within(name: str) -> Measure:
 
 
 def bound_of(name: str) -> str:
-    """Return the column with the bound of another column, "rqi" or "predicted_accuracy"."""
+    """Return the name of the column that holds the bound of the column "rqi" or "predicted_accuracy"."""
     return {"rqi": "rqi_bound", "predicted_accuracy": "accuracy_bound"}[name]
 
 
@@ -258,10 +258,13 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
 def bounds(run: Run) -> Result:
     """Reproduce Figure 10: RQI and predicted accuracy of networks, and the bounds by their training sets.
 
+    Toy networks learn addition with p = 10 from training sets of all sizes; they are those of Figure 3. The
+    rules ask how many networks exceed the bounds, and how far below them they are.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -329,10 +332,13 @@ def _descent(tables: Tables, level: float) -> Interval:
 def hierarchy(run: Run) -> Result:
     """Reproduce Figure 11: subsets of the three equations of p = 4, what they imply, and representations.
 
+    Nothing is trained. The rule checks that a representation which satisfies more equations has no more
+    degrees of freedom.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, jackknife, mean, rank_correlation, share, shuffled, where
+from grokphys.papers.evidence import difference, mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.figures_03_04b_05b import (
     Fractions,
     said,
@@ -22,7 +22,7 @@ from grokphys.papers.liu.figures_03_04b_05b import (
     train_fractions,
 )
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE
-from grokphys.papers.liu.measures import smallest
+from grokphys.papers.liu.measures import best_passes, smallest
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import GroupDecoder, ToyAddition
 from nets.training import train
@@ -100,7 +100,11 @@ def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
     draw=_draw_four,
 )
 def four(run: Run) -> Result:
-    """Reproduce Figure 12: representations that networks learn for p = 4, with a fast and a slow decoder."""
+    """Reproduce Figure 12: representations that networks learn for p = 4, with a fast and a slow decoder.
+
+    The table has a row for each network. The rules ask whether a slow decoder gives a higher RQI, and whether
+    all five representations occur.
+    """
     setting: Four = run.setting
     parts = [run.keep(pace.replace(" ", "-"), lambda p=pace: _train_four(setting, p)) for pace in PACES]  # type: ignore[misc]
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -238,7 +242,10 @@ def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
     draw=_draw_hexagon,
 )
 def hexagon(run: Run) -> Result:
-    """Reproduce Figure 17: the principal components of the six matrices that networks learn for S_3."""
+    """Reproduce Figure 17: the principal components of the six matrices that networks learn for S_3.
+
+    The rule asks how often they form a hexagon, among networks with RQI > 0.95.
+    """
     setting: Matrices = run.setting
     trained = train(
         setting.model,
@@ -277,19 +284,6 @@ def show_components(points: Any, plane: list[int], ax: Axes) -> None:
             ax.annotate(name, place, textcoords="offset points", fontsize="small", **look)
     ax.set(xlabel=f"principal component {plane[0] + 1}", ylabel=f"principal component {plane[1] + 1}")
     ax.set(aspect="equal", adjustable="datalim", xmargin=0.2, ymargin=0.2)
-
-
-def _best_passes(tables: Tables, level: float) -> Interval:
-    """Return the training fraction from which the best network reaches RQI 0.95, like the paper's line."""
-    rows = tables["networks"]
-    passed = np.isfinite(rows["steps_to_rqi"])
-
-    def place(fraction: Any, passed: Any) -> float:
-        places = np.unique(fraction)
-        best = np.array([passed[fraction == one].any() for one in places], float)
-        return float(places[0] + np.trapezoid(1 - best, places)) if 0 < best.sum() < len(best) else np.nan
-
-    return jackknife(place, (rows["fraction"], passed), level)
 
 
 def _passing_gap(tables: Tables, level: float) -> Interval:
@@ -339,7 +333,7 @@ def _bounded(tables: Tables, level: float) -> Interval:
         Number(
             "(b): r_c at which the best network begins to pass RQI 0.95",
             Printed("0.5", "Figure 18 (b)"),
-            _best_passes,
+            best_passes,
             margin=0.06,
         ),
         Statement(
@@ -381,7 +375,10 @@ def _bounded(tables: Tables, level: float) -> Interval:
     ),
 )
 def permutations(run: Run) -> Result:
-    """Reproduce Figure 18: RQI, steps and accuracies of networks on S_3 over the training fraction."""
+    """Reproduce Figure 18: RQI, steps and accuracies of networks on S_3 over the training fraction.
+
+    The rules judge how each of these depends on the training fraction.
+    """
     rows = train_fractions(run)
     with style(10.6):
         figure = Figure(figsize=(10.6, 6.8))

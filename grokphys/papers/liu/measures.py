@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, share
+from grokphys.papers.evidence import difference, jackknife, share
+from grokphys.papers.recipe import Tables
 
 
 def median(values: Any, level: float) -> Interval:
@@ -73,11 +75,12 @@ def contrast(hits: Any, inside: Any, level: float) -> Interval:
     inside : array_like of bool, shape (n,)
         Rows of the part.
     level : float
-        Confidence level.
+        Confidence level, such as 0.95.
 
     Returns
     -------
     Interval
+        The difference, from -1 to 1, of two independent shares.
     """
     hits, inside = np.asarray(hits, bool), np.asarray(inside, bool)
     return difference(share(hits[inside], level), share(hits[~inside], level))
@@ -111,3 +114,87 @@ def _passes(x: Any, values: Any, half: float = 0.5) -> float:
         return float("nan")
     k = int(above[0])
     return float(np.interp(half, curve[k - 1 : k + 1], places[k - 1 : k + 1]))
+
+
+def frequency_of(E: NDArray[Any]) -> int:
+    """Return the strongest frequency of a projected embedding.
+
+    Parameters
+    ----------
+    E : ndarray, shape (p, axes)
+        Projection of the embedding of p tokens, whose mean over tokens is zero.
+
+    Returns
+    -------
+    int
+        Frequency, from 1 to ⌊p/2⌋, with the largest Fourier power.
+    """
+    power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
+    return int(power[1:].argmax()) + 1
+
+
+def share_of(E: NDArray[Any], frequency: int) -> float:
+    """Return the fraction of the variance of a projected embedding that belongs to one frequency.
+
+    Parameters
+    ----------
+    E : ndarray, shape (p, axes)
+        Projection of the embedding of p tokens.
+    frequency : int
+        Frequency, from 1 to ⌊p/2⌋ for odd p.
+
+    Returns
+    -------
+    float
+        Fraction, from 0 to 1.
+    """
+    power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
+    return float(2 * power[frequency] / power.sum())
+
+
+def half_rise(fraction: Any, passed: Any) -> float:
+    """Return the place of a step from 0 to 1 that has the same area above it as a measured share.
+
+    Parameters
+    ----------
+    fraction : ndarray of float64, shape (n,)
+        Training fraction of each network.
+    passed : ndarray of bool, shape (n,)
+        Whether each network passes.
+
+    Returns
+    -------
+    float
+        Training fraction at the step; NaN if all networks pass or none does.
+    """
+    places = np.unique(fraction)
+    if not 0 < passed.sum() < len(passed):
+        return float("nan")
+    rates = np.array([passed[fraction == place].mean() for place in places])
+    return float(places[0] + np.trapezoid(1 - rates, places))
+
+
+def best_passes(tables: Tables, level: float) -> Interval:
+    """Return the training fraction from which the best network of its size reaches RQI > 0.95.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to ndarray
+        Tables with "networks", whose columns are "fraction" and "steps_to_rqi".
+    level : float
+        Confidence level, such as 0.95.
+
+    Returns
+    -------
+    Interval
+        The fraction, with a jackknife interval over networks.
+    """
+    rows = tables["networks"]
+    passed = np.isfinite(rows["steps_to_rqi"])
+
+    def place(fraction: Any, passed: Any) -> float:
+        places = np.unique(fraction)
+        best = np.array([passed[fraction == one].any() for one in places], float)
+        return float(places[0] + np.trapezoid(1 - best, places)) if 0 < best.sum() < len(best) else np.nan
+
+    return jackknife(place, (rows["fraction"], passed), level)

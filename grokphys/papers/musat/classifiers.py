@@ -26,7 +26,17 @@ CLASS = (FIRST + SECOND) % 17
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of Figures 3 and 4: `runs` networks at the weight decay `decay`, trained for `epochs` steps."""
+    """Setting of Figures 3 and 4.
+
+    Attributes
+    ----------
+    runs : int
+        Number of networks.
+    decay : float
+        Weight decay.
+    epochs : int
+        Number of epochs for which each network is trained.
+    """
 
     runs: int
     decay: float
@@ -114,10 +124,14 @@ SHUFFLED = shuffled("tokens", "token", within="network")
 def grid_map(run: Run) -> Result:
     """Reproduce Figure 3: a network whose embedding is a grid, and its classes over the plane.
 
+    Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
+    grid is drawn. The rule asks how many pair sums have a sum of their own class as the nearest other one, in
+    networks without a circle.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -159,10 +173,14 @@ def grid_map(run: Run) -> Result:
 def circle_map(run: Run) -> Result:
     """Reproduce Figure 4: a network whose embedding is a circle, and its classes over the plane.
 
+    Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
+    circle is drawn. The rules ask whether the pair sums of a class lie on one line in circles, and are less
+    clustered there than in the other networks.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -195,10 +213,13 @@ def circle_map(run: Run) -> Result:
 def more_maps(run: Run) -> Result:
     """Reproduce Appendix F: the embeddings of fourteen networks at weight decay 0.6, and their classes.
 
+    All networks that are trained are drawn. The rule asks how many pair sums have a sum of their own class as
+    the nearest other one.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -255,6 +276,7 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     Returns
     -------
     Result
+        The tables "tokens" and "sums", and the figure.
 
     Raises
     ------

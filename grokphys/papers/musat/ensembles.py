@@ -71,6 +71,7 @@ def particles(
     Returns
     -------
     Trajectory
+        Positions of the shape (runs, 2, 17, 2).
     """
     system = ParticleSystem(alignment=alignment)
     return simulate(system, steps=steps, step_size=step_size, runs=runs, seed=seed, record_every=steps)
@@ -90,11 +91,12 @@ def networks(decay: float, *, runs: int, seed: int, epochs: int = EPOCHS, **opti
     epochs : int, default EPOCHS
         Number of steps, each with all training examples.
     **options
-        Other options of `nets.train`, or another `model`.
+        Other arguments of `nets.train`, or another `model`.
 
     Returns
     -------
     Trajectory
+        Embeddings of the shape (runs, 2, 17, dim), with the validation accuracy.
     """
     given: dict[str, Any] = {"observables": ("validation_accuracy",), "record": epochs} | options
     model = given.pop("model", ConstantAttention())
@@ -141,7 +143,18 @@ def counted(constants: Mapping[str, float], table: Columns) -> dict[str, NDArray
 
 
 def run_by_run(table: Columns) -> dict[str, NDArray[Any]]:
-    """Return a table with one row for each run, from one that `counted` has condensed."""
+    """Return a table with one row for each run, from one that `counted` has condensed.
+
+    Parameters
+    ----------
+    table : mapping of str to ndarray
+        Condensed table, whose column "runs" says how many runs each row stands for.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The other columns, each row repeated so many times.
+    """
     return {name: np.repeat(column, table["runs"]) for name, column in table.items() if name != "runs"}
 
 
@@ -156,6 +169,7 @@ def joined(parts: Any) -> dict[str, NDArray[Any]]:
     Returns
     -------
     dict of str to ndarray
+        The columns, with the rows of the tables one after the other.
     """
     listed = list(parts)
     return {name: np.concatenate([np.asarray(part[name]) for part in listed]) for name in listed[0]}
@@ -179,6 +193,7 @@ def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the share with Wilson's interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -200,6 +215,7 @@ def imperfections(table: str, **constants: float) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the mean with Student's interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -209,7 +225,7 @@ def imperfections(table: str, **constants: float) -> Measure:
 
 
 def gap(first: Measure, second: Measure) -> Measure:
-    """Return a measure that is the difference of two others, for runs that are independent of each other.
+    """Return a `Measure` of the difference of two other measures, whose runs are independent.
 
     Parameters
     ----------
@@ -219,6 +235,7 @@ def gap(first: Measure, second: Measure) -> Measure:
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the difference with its interval.
     """
     return lambda tables, level: difference(first(tables, level), second(tables, level))
 
@@ -310,6 +327,7 @@ def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
     Returns
     -------
     Figure
+        Figure with one panel for each run.
     """
     columns = -(-len(final) // 4)
     with style(2.1 * columns):
@@ -338,6 +356,8 @@ def what(E: Any, accuracy: float | None = None) -> str:
     Returns
     -------
     str
+        The words: for a circle the ratio of its largest to its smallest norm, otherwise the grid
+        imperfections.
     """
     ratio = float(circle_ratio(E))
     kind = f"circle, ratio {ratio:.2f}"

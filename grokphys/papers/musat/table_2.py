@@ -158,10 +158,14 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
 def table_2(run: Run) -> Result:
     """Reproduce Table 2: circles and imperfections of particles by f_a, and of networks at weight decay 1.
 
+    The tables "particles" and "networks" count the runs of each structure. The rules compare the share of
+    circles and the mean imperfections with those of the paper. They also judge whether circles become more
+    frequent with f_a, and whether particles at f_a = 1 agree with the networks.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------
@@ -306,10 +310,13 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
 def phase_map(run: Run) -> Result:
     """Map circles and imperfections of the particles over f_a and step size, all at the same final time.
 
+    The table counts the runs of each structure, for each f_a and step size. The rules judge whether the share
+    of circles rises with f_a, and whether neither this share nor the imperfections depend on the step size.
+
     Parameters
     ----------
     run : Run
-        Setting, and the place that keeps slow computations.
+        Setting, and the store that keeps the parts of slow computations.
 
     Returns
     -------

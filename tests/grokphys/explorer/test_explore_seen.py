@@ -244,7 +244,7 @@ def test_picked_pairs_are_never_replaced_by_random_ones():
     assert other.view._chosen.pairs == view._chosen.pairs
     state = {"view": "theory", "state": {"pairs": "xyz"}}
     other._command("open", quote(json.dumps(state)))
-    assert "pairs must be of 55 samples, got 'xyz'" in other.bridge.message[2]
+    assert "pairs must be a mask of 55 samples in hexadecimal, got 'xyz'" in other.bridge.message[2]
     view._size.value = 3
     assert view._chosen.measures.pairs == 3
 

@@ -116,9 +116,9 @@ def test_quadrilaterals_close_around_pairs_with_the_same_sum():
     ("arguments", "sentence"),
     [
         ({"tokens": 2}, "tokens must be at least 3, got 2"),
-        ({"tokens": LARGEST + 1}, f"tokens must be at most {LARGEST} here, got {LARGEST + 1}"),
+        ({"tokens": LARGEST + 1}, f"tokens must be at most {LARGEST} in the explorer, got {LARGEST + 1}"),
         ({"tokens": 5, "modulus": 1}, "modulus must be at least 2, got 1"),
-        ({"tokens": 5, "dim": 3}, "dim must be 1 or 2 here, got 3"),
+        ({"tokens": 5, "dim": 3}, "dim must be 1 or 2 in the explorer, got 3"),
         ({"tokens": 5, "size": 16}, "size must be at most 15"),
         ({"tokens": 5, "seed": -1}, "seed must be .* of at least 0"),
     ],

@@ -244,7 +244,7 @@ def test_rules_of_fractions_on_a_few_networks():
     inf = np.inf
     tables = steps_table([0.2, 0.2, 0.4, 0.4, 0.7, 0.7], [inf, inf, inf, 90, 80, inf])
     assert small._passing_gap(tables, 0.95) == difference(proportion(1, 2), proportion(0, 2))
-    assert small._best_passes(tables, 0.95).estimate == pytest.approx(0.2 + 0.1)
+    assert small.best_passes(tables, 0.95).estimate == pytest.approx(0.2 + 0.1)
     assert toy._quality_transition(tables, 0.95).estimate == pytest.approx(0.2 + 0.15 + 0.15)
     assert toy._quality_jump(tables, 0.95) == difference(proportion(1, 2), proportion(0, 2))
     rows = tables["networks"]

@@ -123,8 +123,8 @@ def test_half_a_plane_says_nothing_of_which_network_is_faster():
 
 def test_the_step_of_a_curve_is_where_it_passes():
     fraction = np.repeat(np.arange(1, 11) / 10, 4)
-    assert toy._half(fraction, fraction >= 0.4) == pytest.approx(0.35)
-    assert np.isnan(toy._half(fraction, fraction > 2))
-    assert np.isnan(toy._half(fraction, fraction > 0))
+    assert toy.half_rise(fraction, fraction >= 0.4) == pytest.approx(0.35)
+    assert np.isnan(toy.half_rise(fraction, fraction > 2))
+    assert np.isnan(toy.half_rise(fraction, fraction > 0))
     # A single one of four networks passes, at the last of ten sizes: a quarter of half of the last 0.1.
-    assert toy._half(fraction, np.arange(40) == 39) == pytest.approx(1 - 0.1 / 8)
+    assert toy.half_rise(fraction, np.arange(40) == 39) == pytest.approx(1 - 0.1 / 8)
