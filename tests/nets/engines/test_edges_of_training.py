@@ -70,8 +70,8 @@ BOUNDS = [
     (lambda x: draw(SMALL, runs=1, seed=0, shared=x), "noise", "seed",
      "shared must name streams of embedding, layers, split, "
      "targets, noise, got 'seed'"),
-    (lambda x: draw(SMALL, runs=1, seed=0, initial=x), {"embedding": np.zeros((5, 2))}, {"embedding": "
-     "np.zeros((5, 1))},
+    (lambda x: draw(SMALL, runs=1, seed=0, initial=x), {"embedding": np.zeros((5, 2))},
+     {"embedding": np.zeros((5, 1))},
      "initial['embedding'] must have the shape (5, 2), or (1, 5, 2) for all runs, got (5, 1)"),
     (lambda n: per_member("x", [n, 2], 2, 1), 1, 0.9, "x must be a finite number of at least 1, got 0.9"),
     (lambda n: batch_size_of(n, 12), 12, 13, "batch_size must be at most the 12 training examples, got 13"),
