@@ -238,22 +238,24 @@ class Law(ABC):
             return bound - float(np.abs(x).max())
 
         edge.terminal = True  # type: ignore[attr-defined]
-        states = np.full((len(clock), len(state)), np.inf)
         if not len(clock):
-            return states
+            return np.empty((0, len(state)))
         if np.any(np.diff(clock) < 0) or clock[0] < 0:
             raise InputError(f"times must be at least 0 and must not decrease, got {clock[:5].tolist()}")
+        # SciPy refuses a time that comes twice.
+        moments, place = np.unique(clock, return_inverse=True)
+        states = np.full((len(moments), len(state)), np.inf)
         found = solve_ivp(
             lambda _, x: self.changes(x[None])[0],
             (0.0, max(float(clock[-1]), np.finfo(float).tiny)),
             state,
-            t_eval=clock,
+            t_eval=moments,
             rtol=1e-8,
             atol=1e-10 * bound,
             events=edge,
         )
         states[: found.y.shape[1]] = found.y.T
-        return states
+        return states[place]
 
 
 class RegressorLaw(Law):
