@@ -9,7 +9,7 @@ import torch
 
 import nets
 from grokphys.bench.nets import PlainNetwork, multiply_adds
-from nets.engines import activations, optimizers, products
+from nets.engines import activations, losses, optimizers, products
 from nets.engines.choice import choose_engine, optimiser
 from nets.engines.ensemble import batches, draw
 from physics.jit import address_of
@@ -362,3 +362,18 @@ def test_a_dead_network_is_right_where_the_first_class_is(engine):
 def test_the_floor_counts_the_products_of_the_cheapest_step():
     # 17 x 2 x 32 for the table of the tokens, 122 x 32 x 17 for the outputs; twice again for the gradients.
     assert multiply_adds(nets.ConstantAttention()) == 3 * (17 * 2 * 32 + 122 * 32 * 17)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_network_that_is_sure_has_no_subnormal_gradients(dtype):
+    """Processors multiply subnormal numbers ten times slower than others."""
+    far = np.log(np.finfo(dtype).tiny)
+    logits, gradient = np.array([[0.0, far + 0.5, far + 6, -1.0]], dtype), np.empty((1, 4), dtype)
+    labels, batch = np.array([0]), np.empty(0, np.int32)
+    exp = address_of(activations.exponential, gradient[0])
+    losses.cross_entropy_gradient(logits, labels, gradient, batch, 0, 100, exp, gradient)
+    chances = np.exp(logits[0].astype(np.longdouble))
+    expected = (chances / chances.sum() - [1, 0, 0, 0]) / 100
+    assert 0 < expected[1] < np.finfo(dtype).tiny < expected[2]
+    assert gradient[0, 1] == 0
+    np.testing.assert_allclose(gradient[0, [0, 2, 3]], expected[[0, 2, 3]].astype(dtype), rtol=3e-6)
