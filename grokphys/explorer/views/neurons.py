@@ -184,7 +184,7 @@ class NeuronsView(View):
         return min(int(self._neuron.value), self._run.model.hidden - 1)
 
     def _points(self) -> Array:
-        """Return a point for each neuron (hidden, 2): the angle is its misalignment, the radius its size."""
+        """Return a point for each neuron (hidden, 2), by misalignment (angle) and magnitude (radius)."""
         spectrum = self._run.spectrum
         size = spectrum.magnitude.max(axis=1)
         angle = np.nan_to_num(spectrum.misalignment)

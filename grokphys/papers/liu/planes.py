@@ -159,6 +159,7 @@ def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
     Returns
     -------
     ndarray of bool, shape (n,)
+        Whether the middle of each network's cell lies in the part.
     """
     found = np.ones(len(rows["row"]), bool)
     for name, (low, high) in (("column", x), ("row", y)):
@@ -182,6 +183,7 @@ def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, f
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the difference with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -197,7 +199,7 @@ def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, tit
     Parameters
     ----------
     name, quote, source : str
-        As in `Statement`.
+        Name, words and place of the statement, as in `Statement`.
     phase : str
         Name of the phase.
     x, y : pair of float
@@ -208,6 +210,7 @@ def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, tit
     Returns
     -------
     Statement
+        Rule that `excess` measures.
     """
     return Statement(
         name,
@@ -229,7 +232,20 @@ def _of(tables: Tables, title: str) -> Columns:
 
 
 def rarest_phase(tables: Tables, level: float) -> Interval:
-    """Return the share of networks that are in the rarest of the four phases, with its interval."""
+    """Return the share of networks that are in the rarest of the four phases.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to ndarray
+        Tables with "networks".
+    level : float
+        Confidence level, such as 0.95.
+
+    Returns
+    -------
+    Interval
+        The share, with the smallest bounds of the four.
+    """
     return smallest([share(tables["networks"]["phase"] == phase, level) for phase in PHASES])
 
 
@@ -305,27 +321,6 @@ SANDWICH = Statement(
 )
 
 
-def _distance(column: Any, row: Any, phase: Any) -> float:
-    """Return the mean distance from memorization of comprehension minus that of grokking, in cells.
-
-    The three arguments are those of `_densities`.
-    """
-    places = np.stack([column, row], axis=1).astype(float)
-    goal = places[phase == "memorization"]
-    if not len(goal):
-        return float("nan")
-    distance = np.linalg.norm(places[:, None] - goal, axis=2).mean(axis=1)
-    parts = [distance[phase == name] for name in ("comprehension", "grokking")]
-    return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else float("nan")
-
-
-def closer_to_memorization(tables: Tables, level: float) -> Interval:
-    """Return how much closer grokking is to memorization, with an interval from leaving out cells."""
-    rows = tables["networks"]
-    cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
-    return jackknife(_distance, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
-
-
 def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
     """Return a `Measure` of how much the phases in the two halves of an axis differ.
 
@@ -363,6 +358,7 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
     Returns
     -------
     Figure
+        A row of panels for each diagram.
     """
     titles = list(plane.models)
     with style(13.6):
@@ -394,6 +390,9 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
 
 
 def diagram(run: Run, name: str, *, downwards: bool = True) -> Result:
-    """Train the networks of the plane of a run, and draw their phases in a figure called `name`."""
+    """Train the networks of the plane of a `run`, and draw their phases in a figure called `name`.
+
+    The `Result` has the table "networks". By default the vertical axis points downwards, as in the paper.
+    """
     rows = train_plane(run, run.setting)
     return Result({"networks": rows}, {name: show_planes(rows, run.setting, downwards=downwards)})
