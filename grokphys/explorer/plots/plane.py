@@ -33,10 +33,17 @@ LONG = 500
 class TokenPlot:
     """A figure of tokens as numbered discs with fading trails.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    height : int, default 380
+        Height in pixels.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Square figure of the plane.
     tokens : ColumnDataSource
         Columns x and y, with one row for each token; a `PointDrawTool` may move the points.
     disc : GlyphRenderer
@@ -150,10 +157,17 @@ class TokenPlot:
 class SumPlot:
     """A figure of pair sums, colored by class, as discs or as the numbers of their classes.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    height : int, default 380
+        Height in pixels.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Square figure of the plane.
     """
 
     def __init__(self, title: str, *, height: int = 380) -> None:

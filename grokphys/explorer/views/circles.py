@@ -125,7 +125,7 @@ class CirclesView(FrameView):
     # -- interface for the session -------------------------------------------------------------------------
 
     def show(self, *, whole: bool = True) -> None:
-        """Move the tokens and the line of the step."""
+        """Show the frame: move the tokens, and the line of the step."""
         paths = self._seen.points
         self._tokens.follow(paths, self._frame)
         ring = paths[self._frame, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
@@ -135,7 +135,7 @@ class CirclesView(FrameView):
             self._time.value = self._frame
 
     def status(self) -> dict[str, str]:
-        """Return the step, the survivors, and the signal of the chosen frequency."""
+        """Return step, survivors, and the signal of the chosen frequency, as texts by their names."""
         run, k = self._run, self._frequency
         status = {
             "step": str(self._step),
@@ -154,11 +154,11 @@ class CirclesView(FrameView):
         return status
 
     def python(self) -> str:
-        """Return the calls that read the file, project the tokens and fit the law."""
+        """Return the Python source that reads the file, projects the tokens and fits the law."""
         return self._run.python(self._plane.value, self._frame, self._fitted, **self._rules)
 
     def trajectory(self) -> Trajectory:
-        """Return the run as it was read."""
+        """Return the run as it was read from the file."""
         return self._run.trajectory
 
     def verdict(self) -> str:
@@ -194,13 +194,13 @@ class CirclesView(FrameView):
         super().restore({**state, "file": file})
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Show what the widgets select."""
+        """Show the run, plane and law that the widgets select."""
         self._frame = min(self._time.value, self._end)
         self._show_fit()
         self._look()
 
     def film(self) -> Film:
-        """Return a film of the tokens on the plane, and the signals."""
+        """Return a `Film` of the tokens on the plane, and the signals."""
         fitted = self._fitted if self._rollout.active else None
         limit = self._run.limit(**self._rules)
         film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)

@@ -302,7 +302,20 @@ def _sandwiched(column: Any, row: Any, phase: Any) -> float:
 
 
 def sandwiched(tables: Tables, level: float) -> Interval:
-    """Return how much grokking lies between the other phases, with an interval from leaving out cells."""
+    """Return how much more grokking borders on the two other phases than these border on each other.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to ndarray
+        Tables with "networks", whose columns are "column", "row" and "phase".
+    level : float
+        Confidence level, such as 0.95.
+
+    Returns
+    -------
+    Interval
+        Difference of shares of borders, in excess of chance, with a jackknife interval over cells.
+    """
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
     return jackknife(_sandwiched, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
