@@ -251,11 +251,23 @@ class SumPlot:
 class Curves:
     """A figure of curves of values against the step, each with its own color and dash.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    names : sequence of str
+        Names of the curves.
+    height : int, default 170
+        Height in pixels.
+    starts : pair of str, default ()
+        Names of the runs, of which the second is added by `show_beside`.
+    **options
+        Further arguments of `theme.plot`.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure. The argument `starts` of the class names the curve of the run, and that of a second run,
-        which `show_beside` adds.
+        Figure with the step on the horizontal axis.
     """
 
     def __init__(

@@ -148,7 +148,7 @@ class NeuronsView(View):
         }
 
     def python(self) -> str:
-        """Return Python source that trains the network with `nets.Training` and describes the chosen neuron."""
+        """Return Python source that trains by `nets.Training` and describes the chosen neuron."""
         return str(self._run.python(self._chosen))
 
     def verdict(self) -> str:

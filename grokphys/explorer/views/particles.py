@@ -238,7 +238,7 @@ class ParticlesView(View):
         return ("" if self._twin is None else f"{self._twin.python()}second = E\n\n") + self._run.python()
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a link: the law, the start, the number of steps, and moves by hand, by name."""
+        """Return the state for a link: law, start, number of steps, and moves by hand, by name."""
         steps = {"step": self._run.step} if self._run.step else {}
         moves = {"moves": self._run.moves} if self._run.moves and not self.lacks else {}
         return {**super().state(), **steps, **moves}

@@ -148,9 +148,7 @@ class TheoryView(FrameView):
         return verdicts.flow(found.pairs, found.samples, free, found.ideal_accuracy, *reached)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a link: the task, the time, and the pairs if the user has chosen them, by
-        name.
-        """
+        """Return the state for a link: the task, the time, and the chosen pairs if there are any, by name."""
         bits = "".join("01"[int(trained)] for trained in self._chosen.mask)
         return {**super().state(), **({"pairs": f"{int('1' + bits, 2):x}"} if self._picked else {})}
 

@@ -232,19 +232,9 @@ def _of(tables: Tables, title: str) -> Columns:
 
 
 def rarest_phase(tables: Tables, level: float) -> Interval:
-    """Return the share of networks that are in the rarest of the four phases.
+    """Return the share of networks in the rarest of the four phases, by the column "phase" of "networks".
 
-    Parameters
-    ----------
-    tables : mapping of str to mapping of str to ndarray
-        Tables with "networks".
-    level : float
-        Confidence level, such as 0.95.
-
-    Returns
-    -------
-    Interval
-        The share, with the smallest bounds of the four.
+    Its interval, at the confidence level `level`, has the smallest bounds of the four shares.
     """
     return smallest([share(tables["networks"]["phase"] == phase, level) for phase in PHASES])
 
@@ -304,17 +294,7 @@ def _sandwiched(column: Any, row: Any, phase: Any) -> float:
 def sandwiched(tables: Tables, level: float) -> Interval:
     """Return how much more grokking borders on the two other phases than these border on each other.
 
-    Parameters
-    ----------
-    tables : mapping of str to mapping of str to ndarray
-        Tables with "networks", whose columns are "column", "row" and "phase".
-    level : float
-        Confidence level, such as 0.95.
-
-    Returns
-    -------
-    Interval
-        Difference of shares of borders, in excess of chance, with a jackknife interval over cells.
+    The difference of shares of borders, in excess of chance, has a jackknife interval over cells.
     """
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
