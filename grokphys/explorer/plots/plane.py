@@ -243,7 +243,7 @@ class SumPlot:
         self._write()
 
     def _write(self) -> None:
-        """Send the texts, or none if they are not shown."""
+        """Send the numbers of the classes to the page if they are shown, and otherwise no text."""
         shown = slice(None) if self._numbers.visible else slice(0)
         self._texts.data = {name: self._sums.data[name][shown] for name in self._texts.data}
 
@@ -318,7 +318,7 @@ class Curves:
         self._tick()
 
     def _tick(self) -> None:
-        """Choose the ticks of a logarithmic axis."""
+        """Choose round ticks for a vertical axis that is logarithmic."""
         if self._logarithmic:
             both = [source.data[name] for source in (self._source, self._beside) for name in self._names]
             theme.tick(self.figure.yaxis[0], np.concatenate(both))

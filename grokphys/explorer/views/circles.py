@@ -222,7 +222,7 @@ class CirclesView(FrameView):
             self.session.fail(errors[0])
 
     def _open(self, path: Path, name: str, index: int) -> None:
-        """Read a run; if that fails, the previous one stays."""
+        """Read the run `index` of a file; if that fails, the run before stays."""
         try:
             run = open_run(path, index, name=name)
         except Exception as error:
@@ -251,7 +251,7 @@ class CirclesView(FrameView):
         self.session.hold(False)  # play that waited for the last file continues
 
     def _reopen(self, index: int) -> None:
-        """Read another run of the file."""
+        """Read the run `index` of the open file."""
         assert self._path is not None
         with named(self._path, self._run.name):
             self._open(self._path, self._run.name, index)
@@ -278,7 +278,7 @@ class CirclesView(FrameView):
             self._frame, self.session.bridge.playing = self._end, 1
 
     def _follow(self) -> None:
-        """Let a worker read new frames."""
+        """Let a worker read the frames that have been recorded since the last call."""
         if self._reading:
             return
         stored = self._stored
@@ -320,7 +320,7 @@ class CirclesView(FrameView):
         self.session.hold(False)  # those who looked back come to the new frames
 
     def _limit_window(self) -> None:
-        """Let the steps to fit be those of the run."""
+        """Limit the widgets for the steps of the fit to the steps of the run."""
         for field in (self._first, self._last):
             field.high = int(self._run.signals[0][-1])
             field.value = min(field.value, field.high)

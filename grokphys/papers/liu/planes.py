@@ -274,7 +274,7 @@ BORDERS = (
 def _sandwiched(column: Any, row: Any, phase: Any) -> float:
     """Return by how much grokking borders on both other phases, more than these border on each other.
 
-    The three arguments are those of `_densities`. Borders are counted in excess of chance.
+    The arguments (n,) are as in `_densities`. Borders are counted in excess of chance.
     """
     density = dict(zip(PHASES, _densities(column, row, phase), strict=True))
 
