@@ -195,7 +195,7 @@ def _switched(box: Any, value: Any) -> bool:
 
 def _written(field: Any, value: Any) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise _wrong(field.title, f"at most {LONGEST_TEXT} characters", value)
+        raise _wrong(field.title, f"at most {LONGEST_TEXT} characters long", value)
     return value
 
 
