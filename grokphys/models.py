@@ -197,7 +197,7 @@ def build(name: str, options: dict[str, Any]) -> Any:
     if name in ("constant-attention", "two-layer") and "hidden" in options:
         widths = options["hidden"]
         if len(widths) != 1:
-            raise InputError(f"hidden must be one width for {name}, got {len(widths)}")
+            raise InputError(f"hidden must be one width for {name}, got {len(widths)} widths")
         options = {**options, "hidden": widths[0]}
     if "group" in options:
         options = {**options, "group": named_group(options["group"])}

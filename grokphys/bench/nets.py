@@ -268,9 +268,9 @@ def _best_threads(call: Callable[[], Any]) -> int:
 
 
 def multiply_adds(model: DenseModel) -> int:
-    """Count the multiply-adds of a step on all training examples, with the first layer once per token.
+    """Count the multiply-adds of a step of a model on all training examples.
 
-    A two-layer network sees each unordered pair once, and needs no product before its activation.
+    The first layer counts once per token; a two-layer network sees each unordered pair once.
     """
     sizes = model.architecture.sizes
     if model.architecture.combine == "neurons":

@@ -102,7 +102,10 @@ def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
 
 
 def _modulus(trajectory: Trajectory) -> int | None:
-    """Return the modulus of the recorded operation; for plain addition, one that no sum reaches."""
+    """Return the modulus of the recorded operation, or None if none is recorded.
+
+    For plain addition it is a number that no sum of two tokens reaches.
+    """
     parameters = trajectory.parameters
     made = parameters.get("system") or parameters.get("model") or {}
     modulus: int | None = made.get("modulus", parameters.get("modulus"))

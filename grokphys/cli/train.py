@@ -106,10 +106,10 @@ def train(
     Example: grokphys train --model constant-attention --runs 100 --weight-decay 1.0 --out networks.h5
 
     Args:
-        model: Network to train, by the name of its class or in lowercase with hyphens: constant-attention
-            (Musat, Section 3), embedding-mlp (Ding, Section 2), toy-addition (Liu, Section 2), group-decoder
-            (Liu, Appendix H), token-transformer (Liu, Section 4.2), image-mlp (Liu, Appendix J) or two-layer
-            (He et al.).
+        model: Network to train, by the name of its class, such as ConstantAttention, or in lowercase with
+            hyphens: constant-attention (Musat, Section 3), embedding-mlp (Ding, Section 2), toy-addition
+            (Liu, Section 2), group-decoder (Liu, Appendix H), token-transformer (Liu, Section 4.2), image-mlp
+            (Liu, Appendix J) or two-layer (He et al.).
         tokens: Number of tokens, at least 3. It is also the modulus if the task has one.
         dim: Number of dimensions, at least 1. Each token has an embedding of this dimension.
         hidden: Numbers of units of the hidden layers, from the input to the output.
@@ -117,8 +117,8 @@ def train(
         group: Group whose multiplication the group-decoder learns: Zn, Sn, An, Dn or Q8, such as S3.
         scale: Size of the initial weights. Toy-addition and group-decoder draw embeddings from an interval of
             this width around 0; two-layer multiplies all its weights by it.
-        initialisation: Distribution of the initial weights: pytorch, kaiming_uniform, kaiming_normal,
-            xavier_uniform or xavier_normal.
+        initialisation: Distribution of the initial weights: pytorch (the default of its layers),
+            kaiming_uniform, kaiming_normal, xavier_uniform or xavier_normal.
         depth: Number of blocks of the transformer, at least 1.
         heads: Number of attention heads in each block, at least 1.
         width: Number of hidden units, at least 1, of the feed-forward layer in each block.
@@ -161,11 +161,11 @@ def train(
             step to 1000, then every hundredth), or a list of steps such as 0,10,100.
         observables: What to record in addition to the positions. Losses (cross-entropy in nats, or mean
             squared error) and accuracies (from 0 to 1) are recorded by default. Others are recorded if they
-            are named. weight_norm and bias_norm are mean absolute values in the first hidden layer; quality
-            is the fraction of all parallelograms that the embedding has; gradient is that of the training
-            loss with respect to the embedding; layers are all other parameters. neuron_frequency and
-            neuron_purity describe each neuron of the first layer, and restricted_loss and excluded_loss the
-            key frequencies.
+            are named. weight_norm and bias_norm are the mean absolute weight and bias of the first hidden
+            layer; quality is the fraction of all parallelograms that the embedding has; gradient is that of
+            the training loss with respect to the embedding; layers are all other parameters. neuron_frequency
+            and neuron_purity describe each neuron of the first layer. restricted_loss and excluded_loss are
+            the losses with the key frequencies alone and without them.
         threshold: Record the first step at which train_accuracy, validation_accuracy or quality reaches a
             value from 0 to 1, such as train_accuracy=0.9.
         track: Number of steps, at least 1, from one check of the thresholds to the next.

@@ -95,14 +95,15 @@ class Exports:
 
 
 def checked(film: export.Film, check: Callable[[], None]) -> export.Film:
-    """Return a film that calls a function before each picture, including those that only measure.
+    """Return a film that calls a function before it draws each picture.
 
     Parameters
     ----------
     film : Film
         The film.
     check : callable
-        Function without arguments, which may raise an exception to cancel the work.
+        Function without arguments, which may raise an exception to cancel the work. It is also called for
+        pictures from which a film only takes colors.
 
     Returns
     -------

@@ -75,7 +75,7 @@ class FileList:
             self._chosen(*found)
 
     def _add(self, path: Path) -> None:
-        """Add an uploaded file."""
+        """Add an uploaded file to the list, and choose it if the view is visible."""
         with self._view.filling():
             self.list.update(options=theme.choices(self._options()), visible=True)
         if self._view.session.view is self._view:
@@ -84,6 +84,13 @@ class FileList:
 
 class FileChooser:
     """Controls that choose a file, a run and a frame of it.
+
+    Parameters
+    ----------
+    view : View
+        View of the controls.
+    chosen : callable
+        Function without arguments, called when another file, run or frame is chosen.
 
     Attributes
     ----------

@@ -153,13 +153,13 @@ def _check(model: Any, name: str) -> Callable[[Any, Any], Any]:
 
 
 def _ranged(slider: Any, value: Any) -> float:
-    """Return a slider's value within its ends, whole where its steps are."""
+    """Return a slider's value, whole if its steps are; refuse one that is not between the slider's ends."""
     whole = all(float(bound).is_integer() for bound in (slider.start, slider.end, slider.step))
     return _within(slider.title, value, slider.start, slider.end, whole=whole)
 
 
 def _typed(spinner: Any, value: Any) -> float:
-    """Return the typed number, within its limits."""
+    """Return the number that was typed into a field, or refuse it if it is not within the limits."""
     low = -LARGEST_NUMBER if spinner.low is None else spinner.low
     high = LARGEST_NUMBER if spinner.high is None else spinner.high
     return _within(spinner.title, value, low, high, whole=spinner.mode == "int")
@@ -174,7 +174,7 @@ def _within(title: str, value: Any, low: float, high: float, *, whole: bool) -> 
 
 
 def _listed(select: Any, value: Any) -> Any:
-    """Return one of the values to choose from."""
+    """Return the value of a selection list in the form of its options; refuse any other value."""
     pairs = [option if isinstance(option, tuple) else (option, option) for option in select.options]
     if not any(type(value) is type(known) and value == known for known, _ in pairs):
         raise _wrong(select.title, f"one of {', '.join(word for _, word in pairs)}", value)
@@ -195,7 +195,7 @@ def _switched(box: Any, value: Any) -> bool:
 
 def _written(field: Any, value: Any) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise _wrong(field.title, f"at most {LONGEST_TEXT} characters", value)
+        raise _wrong(field.title, f"at most {LONGEST_TEXT} characters long", value)
     return value
 
 
@@ -208,7 +208,7 @@ def _wrong(name: str, allowed: str, value: Any) -> InputError:
 
 
 def _order(_bridge: Any, value: Any) -> list[Any]:
-    """Return a command of the page: its number, its name, and a number, a text or None."""
+    """Return a command of the page, a list of its number, its name, and a number, a text or None."""
     match value:
         case [int(count), str(name), int() | float() | str() | None as given] if (
             0 <= count <= LARGEST_NUMBER and len(name) + len(str(given)) <= LONGEST_ORDER
@@ -251,7 +251,7 @@ def _dragged(source: Any, value: Any) -> dict[str, Any]:
 
 
 def _happened(document: Document, name: str, entries: list[Any]) -> list[list[Any]]:
-    """Return the values of a click, a tap or a drag."""
+    """Return the values of a click, a tap or a drag as pairs of name and value, if pages send such events."""
     values = _pairs(entries)
     match values.get("model"):
         case {"id": str(key)}:
@@ -268,7 +268,7 @@ def _happened(document: Document, name: str, entries: list[Any]) -> list[list[An
 
 
 def _pairs(entries: list[Any]) -> dict[str, Any]:
-    """Return the entries of a map whose names are text."""
+    """Return the entries of a map as a dict, if their names are text."""
     return {
         entry[0]: entry[1]
         for entry in entries

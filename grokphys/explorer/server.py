@@ -173,7 +173,7 @@ def _ended() -> Iterator[None]:
 
 
 def _hush() -> None:
-    """Suppress reports of tabs that are closed in the middle of a frame."""
+    """Suppress log messages about tabs that are closed in the middle of a frame."""
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
 
     def matters(record: logging.LogRecord) -> bool:

@@ -138,7 +138,7 @@ class Session:
             self.document.add_next_tick_callback(self.reaction(function))
 
     def hold(self, held: bool) -> None:
-        """Pause play while a point is dragged, and continue afterwards."""
+        """Pause play while a point is `held`, and continue afterwards."""
         self._held = held
         self._schedule()
 
@@ -209,7 +209,7 @@ class Session:
         return self._view
 
     def choose(self, slug: str, then: Callable[[], None] = lambda: None) -> None:
-        """Show a view, which is made when it is first chosen, and call `then`."""
+        """Show the view whose name in addresses is `slug`, make it if it is new, and then call `then`."""
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
         self._wanted = slug
@@ -379,7 +379,7 @@ class Session:
         self.say(text, "error")
 
     def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
-        """Call a slow function in the thread that draws, and then `then` with its result."""
+        """Call `work`, which is slow, in the thread that draws, and then `then` with its result."""
 
         def done(future: "Future[Any]") -> None:
             if not self.closed:

@@ -131,9 +131,19 @@ def class_colors(count: int) -> list[str]:
 
 
 def text_colors(colors: Sequence[str], *, dark: bool = False) -> list[str]:
-    """Return black or white for each color (#rrggbb), whichever is easier to read on it.
+    """Return the colors of text on some backgrounds.
 
-    In `dark` mode figures invert both the color and the text, which is taken into account.
+    Parameters
+    ----------
+    colors : sequence of str
+        Backgrounds, such as "#1f77b4".
+    dark : bool, default False
+        Whether the page is in dark mode, in which figures invert both colors.
+
+    Returns
+    -------
+    list of str
+        Black or white for each background, whichever is easier to read.
     """
     return [_text_color(color, dark) for color in colors]
 
@@ -194,10 +204,19 @@ SERIES = tuple(darker(color, 4.0) for color in palette.SERIES)
 
 
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
-    """Return an empty Bokeh figure in the design, whose `card` shows its `title`.
+    """Return an empty Bokeh figure in the design.
 
-    A `square` figure shows a plane around the origin: equal units on both axes, which are not drawn; see
-    `zoom`. The `height` is in pixels.
+    Parameters
+    ----------
+    title : str
+        Title, which the `card` of the figure shows.
+    height : int, default 300
+        Height in pixels.
+    square : bool, default False
+        Whether the figure shows a plane around the origin: equal units on both axes, which are not drawn; see
+        `zoom`.
+    **options
+        Further arguments of Bokeh's figure.
     """
     if square:
         options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}

@@ -91,7 +91,7 @@ AGAIN = (
 
 
 def rules_page(recipes: Mapping[str, Recipe]) -> str:
-    """Return the text of `docs/rules.md`: the rules of all recipes (by name), paper by paper, in Markdown."""
+    """Return the text of `docs/rules.md`, in Markdown, from all `recipes` by name, paper by paper."""
     lines = ["# Rules", "", RULES_OPENING, ""]
     lines += [HOW_IT_IS_JUDGED, ""]
     for paper, title in PAPERS.items():

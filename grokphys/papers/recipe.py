@@ -119,7 +119,7 @@ class Number:
         Number of decimals of our number that are shown.
     note : str, default ""
         What was corrected in the measurement, or said more clearly, after the run; the pages show it.
-    possible : tuple of float, default (-inf, inf)
+    possible : tuple of float, default (-np.inf, np.inf)
         Smallest and largest possible value, at which an interval ends where it is shown.
     """
 
@@ -168,7 +168,7 @@ class Statement:
         Number of decimals of the effect that are shown.
     note : str, default ""
         What was corrected in the measurement, or said more clearly, after the run; the pages show it.
-    possible : tuple of float, default (-inf, inf)
+    possible : tuple of float, default (-np.inf, np.inf)
         Smallest and largest possible value, at which an interval ends where it is shown.
 
     Raises

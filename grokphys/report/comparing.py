@@ -127,8 +127,8 @@ def predicted_and_measured(
     -------
     pair of ndarray of float64, shape (runs,), or None
         Predicted and measured accuracies on all samples, from 0 to 1; a prediction is NaN if the run
-        diverged. None unless all are networks that learn sums of pairs, with embeddings of at most 4
-        dimensions.
+        diverged. None unless all are networks that learn sums of pairs, and
+        their embeddings have at most 4 dimensions.
     """
     pairs = [_accuracies(one, delta) for one in trained]
     found = [pair for pair in pairs if pair is not None]

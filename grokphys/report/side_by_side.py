@@ -171,7 +171,7 @@ ONSETS = (
 
 
 def distribution_table(comparison: Comparison) -> Table:
-    """Return a `Table` of the final states of a comparison, with a row for each quantity."""
+    """Return a `Table` of the final states of both ensembles, with a row for each quantity."""
     first, second = comparison.names
     rows = []
     for one in comparison.distributions.values():

@@ -32,17 +32,18 @@ def sweep(
 
     Args:
         config: Configuration, a TOML or JSON file with the entries kind (simulate or train), fixed, grid and
-            list. docs/guide/sweeps.md explains them.
+            list. The page docs/guide/sweeps.md explains them.
         directory: Directory to write to. It will hold the trajectories and the index of the sweep. Complete
             files in it are kept.
         workers: Number of processes on this machine, at least 1. With 1 the sweep runs in this process, with
             all its threads.
-        scheduler: Address of a Dask scheduler, tcp://HOST:PORT, whose workers run the sweep instead.
+        scheduler: Address of a Dask scheduler, tcp://HOST:PORT. Its workers run the sweep instead of
+            processes on this machine.
         shard: Part of the sweep to run, written i/n for part i of n (i from 1 to n), such as one job of a job
             array.
         retries: Number of times, at least 0, that a file is tried again after a failure.
-        verify: Read every complete file from beginning to end. Without it only files that are not in the
-            index are read.
+        verify: Read every complete file from beginning to end. Without this option only files that are not in
+            the index are read.
         dry_run: Only report what there is to run.
     """
     from grokphys.sweeps.config import read_declaration

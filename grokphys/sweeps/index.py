@@ -294,12 +294,14 @@ def _digest(columns: Mapping[str, NDArray[Any]]) -> str:
 
 
 def _read(path: Path) -> Stored:
-    """Read an index.
+    """Read an index file, and verify its digest.
 
     Raises
     ------
-    FileNotFoundError, FileFormatError
-        If there is no index, or the file is damaged or of another program.
+    FileNotFoundError
+        If there is no index.
+    FileFormatError
+        If the file is damaged, of another program, or of a newer version.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no index {path}; grokphys sweep writes it")

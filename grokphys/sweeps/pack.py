@@ -216,7 +216,7 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
 
 
 def _own(cell: Cell, name: str) -> Any:
-    """Return a rate or scale of a cell; by default, the rates of the embedding are those of the layers."""
+    """Return the rate or scale `name` of a cell; embeddings have the rates of the layers by default."""
     value = cell.parameters.get(name)
     return cell.parameters.get(name.removeprefix("embedding_")) if value is None else value
 

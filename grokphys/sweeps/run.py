@@ -141,9 +141,17 @@ class LocalPool:
         self._running[future] = worker, pack
 
     def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Return the packs that have finished, or whose processes have died, with their outcomes.
+        """Return the packs that have finished, or whose processes have died.
 
-        The call waits until there is one, but for at most so many `seconds`.
+        Parameters
+        ----------
+        seconds : float
+            Longest time to wait until there is one.
+
+        Returns
+        -------
+        list of pair of Pack and Outcome
+            The packs, each with its outcome; none if no pack has finished in this time.
         """
         if not self._running:
             time.sleep(seconds)

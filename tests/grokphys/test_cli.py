@@ -403,7 +403,7 @@ def test_survival_says_what_cannot_be_told(grokphys, circle_files):
 
 def test_tables_are_csv_or_parquet(grokphys, particle_files, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    for name, sentence in (("t.txt", "a table ends in .csv or .parquet"), ("t.parquet", "pyarrow")):
+    for name, sentence in (("t.txt", "a table must end in .csv or .parquet"), ("t.parquet", "pyarrow")):
         status, _, err = grokphys("analyze", particle_files / "*.h5", "--table", tmp_path / name)
         assert status == 1
         assert sentence in err

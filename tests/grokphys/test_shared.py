@@ -92,7 +92,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch
         (lambda: output.refuse_existing(tmp_path / "file", overwrite=False), "file exists; choose another"),
         (lambda: output.refuse_existing(tmp_path / "a" / "t", overwrite=True), "a does not exist"),
         (lambda: output.refuse_existing(tmp_path, overwrite=True), "is not a regular file"),
-        (lambda: output.refuse_table(tmp_path / "t.tsv", overwrite=True), "ends in .csv or .parquet"),
+        (lambda: output.refuse_table(tmp_path / "t.tsv", overwrite=True), "must end in .csv or .parquet"),
         (lambda: output.refuse_table(tmp_path / "file", overwrite=False), "file exists; choose another"),
     ):
         with pytest.raises(OutputError, match=said):

@@ -106,7 +106,7 @@ WRITTEN = [
         "SHIFT",
         10**9,
         "grokphys/cli/reproduce.py",
-        "K\n            times a billion",
+        "K times a billion",
     ),
     ("grokphys/explorer/uploads.py", "LARGEST_UPLOAD", 2**28, "docs/guide/explore.md", "256 MiB"),
     ("grokphys/papers/judge.py", "ALPHA", 0.05, "grokphys/papers/judge.py", "at most α = 5 %"),

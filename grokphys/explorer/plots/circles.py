@@ -22,7 +22,7 @@ class SignalPlot:
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Figure with a line for each frequency, the survival limit, and a line at the current step.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class CoefficientPlot:
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Figure with a cell for each pair of frequencies.
     """
 
     def __init__(self) -> None:

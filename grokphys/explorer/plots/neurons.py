@@ -15,10 +15,15 @@ Array = NDArray[np.float64]
 class Bars:
     """A figure with a bar for the magnitude of each frequency, in the color of its curve in the race.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Figure with the frequencies 1 … K on the horizontal axis.
     """
 
     def __init__(self, title: str) -> None:
@@ -43,10 +48,17 @@ class HeatMap:
 
     Red stands for positive contributions to a class, and blue for negative ones.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    height : int
+        Height in pixels.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Figure with a row for each sum and a column for each answer.
     """
 
     def __init__(self, title: str, height: int) -> None:

@@ -33,10 +33,17 @@ LONG = 500
 class TokenPlot:
     """A figure of tokens as numbered discs with fading trails.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    height : int, default 380
+        Height in pixels.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Square figure of the plane.
     tokens : ColumnDataSource
         Columns x and y, with one row for each token; a `PointDrawTool` may move the points.
     disc : GlyphRenderer
@@ -150,10 +157,17 @@ class TokenPlot:
 class SumPlot:
     """A figure of pair sums, colored by class, as discs or as the numbers of their classes.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    height : int, default 380
+        Height in pixels.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Square figure of the plane.
     """
 
     def __init__(self, title: str, *, height: int = 380) -> None:
@@ -229,7 +243,7 @@ class SumPlot:
         self._write()
 
     def _write(self) -> None:
-        """Send the texts, or none if they are not shown."""
+        """Send the numbers of the classes to the page if they are shown, and otherwise no text."""
         shown = slice(None) if self._numbers.visible else slice(0)
         self._texts.data = {name: self._sums.data[name][shown] for name in self._texts.data}
 
@@ -237,11 +251,23 @@ class SumPlot:
 class Curves:
     """A figure of curves of values against the step, each with its own color and dash.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    names : sequence of str
+        Names of the curves.
+    height : int, default 170
+        Height in pixels.
+    starts : pair of str, default ()
+        Names of the runs, of which the second is added by `show_beside`.
+    **options
+        Further arguments of `theme.plot`.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure. The argument `starts` of the class names the curve of the run, and that of a second run,
-        which `show_beside` adds.
+        Figure with the step on the horizontal axis.
     """
 
     def __init__(
@@ -292,7 +318,7 @@ class Curves:
         self._tick()
 
     def _tick(self) -> None:
-        """Choose the ticks of a logarithmic axis."""
+        """Choose round ticks for a vertical axis that is logarithmic."""
         if self._logarithmic:
             both = [source.data[name] for source in (self._source, self._beside) for name in self._names]
             theme.tick(self.figure.yaxis[0], np.concatenate(both))

@@ -26,10 +26,15 @@ class PairGrid:
 
     A sample is filled if it is trained, framed if it is implied, and otherwise empty.
 
+    Parameters
+    ----------
+    clicked : callable
+        Function of i and j that is called when the pair is clicked.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Figure with a cell for each sample.
     """
 
     def __init__(self, clicked: Callable[[int, int], None]) -> None:
@@ -115,7 +120,7 @@ class ParallelogramPlot:
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Square figure of the plane, or of the line.
     """
 
     def __init__(self) -> None:
@@ -179,10 +184,19 @@ class ParallelogramPlot:
 class FlowCurves:
     """A figure of curves against time, with a line at the current time.
 
+    Parameters
+    ----------
+    title : str
+        Title of the figure.
+    names : sequence of str, default ()
+        Names of the curves for the legend; without names the curves are tokens.
+    **options
+        Further arguments of `theme.plot`.
+
     Attributes
     ----------
     figure : bokeh figure
-        The figure.
+        Figure with the time on the horizontal axis.
     """
 
     def __init__(self, title: str, names: Sequence[str] = (), **options: Any) -> None:

@@ -303,7 +303,7 @@ class CircleRun:
         if np.count_nonzero(inside) < 3:
             raise InputError(
                 f"steps {first} to {last} must hold at least 3 frames to fit a law to, got "
-                f"{np.count_nonzero(inside)} of those between {steps[0]} and {steps[-1]}"
+                f"{np.count_nonzero(inside)}; the run has frames from step {steps[0]} to step {steps[-1]}"
             )
         return steps[inside], values[inside]
 

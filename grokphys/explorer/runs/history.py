@@ -22,7 +22,7 @@ class History:
         self.clear()
 
     def clear(self) -> None:
-        """Remove all frames, and keep every step again."""
+        """Remove all frames, so that every further step is kept again."""
         self._rows: list[tuple[int, dict[str, Any]]] = []
         self._stride, self._seen = 1, 0
 

@@ -33,7 +33,7 @@ class Stretch:
     Attributes
     ----------
     learning_rate, weight_decay : float
-        The rates.
+        Learning rate and weight decay of both the embedding and the layers.
     steps : int, default 0
         Number of steps that have been taken at these rates.
     """

@@ -283,7 +283,7 @@ class ParticleRun:
         return self.segments[-1]
 
     def _measure(self) -> None:
-        """Keep the state and its observables, unless this is done."""
+        """Keep the present state and its observables in the history, unless this has been done."""
         if self._measured:
             return
         E, system = self.positions, self.system

@@ -41,7 +41,7 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def _even(low: float, high: float) -> list[list[float]]:
-    """Return evenly spaced ticks, from many to few."""
+    """Return lists of evenly spaced ticks between two positive ends, from many ticks to few."""
     power = floor(log10(high - low))
     found = []
     for step in (digit * 10.0**more for more in (power - 1, power) for digit in (1, 2, 5)):
@@ -51,7 +51,7 @@ def _even(low: float, high: float) -> list[list[float]]:
 
 
 def _decades(low: float, high: float) -> list[list[float]]:
-    """Return ticks with the same digits in each decade, from many to few, and then fewer decades."""
+    """Return lists of ticks with the same digits in each decade, from many ticks to few."""
     first, last = floor(log10(low)), floor(log10(high))
     strides = [(digits, 1) for digits in DIGITS] + [((1.0,), stride) for stride in range(2, last - first + 1)]
     return [

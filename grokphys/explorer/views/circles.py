@@ -125,7 +125,7 @@ class CirclesView(FrameView):
     # -- interface for the session -------------------------------------------------------------------------
 
     def show(self, *, whole: bool = True) -> None:
-        """Move the tokens and the line of the step."""
+        """Show the frame: move the tokens, and the line of the step."""
         paths = self._seen.points
         self._tokens.follow(paths, self._frame)
         ring = paths[self._frame, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
@@ -135,7 +135,7 @@ class CirclesView(FrameView):
             self._time.value = self._frame
 
     def status(self) -> dict[str, str]:
-        """Return the step, the survivors, and the signal of the chosen frequency."""
+        """Return step, survivors, and the signal of the chosen frequency, as texts by their names."""
         run, k = self._run, self._frequency
         status = {
             "step": str(self._step),
@@ -154,11 +154,11 @@ class CirclesView(FrameView):
         return status
 
     def python(self) -> str:
-        """Return the calls that read the file, project the tokens and fit the law."""
+        """Return the Python source that reads the file, projects the tokens and fits the law."""
         return self._run.python(self._plane.value, self._frame, self._fitted, **self._rules)
 
     def trajectory(self) -> Trajectory:
-        """Return the run as it was read."""
+        """Return the run as it was read from the file."""
         return self._run.trajectory
 
     def verdict(self) -> str:
@@ -194,13 +194,13 @@ class CirclesView(FrameView):
         super().restore({**state, "file": file})
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Show what the widgets select."""
+        """Show the run, plane and law that the widgets select."""
         self._frame = min(self._time.value, self._end)
         self._show_fit()
         self._look()
 
     def film(self) -> Film:
-        """Return a film of the tokens on the plane, and the signals."""
+        """Return a `Film` of the tokens on the plane, and the signals."""
         fitted = self._fitted if self._rollout.active else None
         limit = self._run.limit(**self._rules)
         film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
@@ -222,7 +222,7 @@ class CirclesView(FrameView):
             self.session.fail(errors[0])
 
     def _open(self, path: Path, name: str, index: int) -> None:
-        """Read a run; if that fails, the previous one stays."""
+        """Read the run `index` of a file; if that fails, the run before stays."""
         try:
             run = open_run(path, index, name=name)
         except Exception as error:
@@ -251,7 +251,7 @@ class CirclesView(FrameView):
         self.session.hold(False)  # play that waited for the last file continues
 
     def _reopen(self, index: int) -> None:
-        """Read another run of the file."""
+        """Read the run `index` of the open file."""
         assert self._path is not None
         with named(self._path, self._run.name):
             self._open(self._path, self._run.name, index)
@@ -278,7 +278,7 @@ class CirclesView(FrameView):
             self._frame, self.session.bridge.playing = self._end, 1
 
     def _follow(self) -> None:
-        """Let a worker read new frames."""
+        """Let a worker read the frames that have been recorded since the last call."""
         if self._reading:
             return
         stored = self._stored
@@ -320,7 +320,7 @@ class CirclesView(FrameView):
         self.session.hold(False)  # those who looked back come to the new frames
 
     def _limit_window(self) -> None:
-        """Let the steps to fit be those of the run."""
+        """Limit the widgets for the steps of the fit to the steps of the run."""
         for field in (self._first, self._last):
             field.high = int(self._run.signals[0][-1])
             field.value = min(field.value, field.high)

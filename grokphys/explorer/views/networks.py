@@ -161,11 +161,11 @@ class NetworksView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Start the trails again."""
+        """Remove the trails of the frames before."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:
-        """Return step, losses, accuracies, and the measures of the shape."""
+        """Return step, losses, accuracies, and measures of the shape, as texts by their names."""
         last = self._run.history.last
         found, _ = self._run.shape
         ratio = (
@@ -191,16 +191,16 @@ class NetworksView(View):
         return f"{learned} {run.shape[1]}"
 
     def state(self) -> dict[str, Any]:
-        """Return the network, its rates, and the number of steps."""
+        """Return the state for a link: the network, its rates, and the number of steps, by name."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start with another network."""
+        """Start again with the network that the widgets describe; `state` may hold a number of steps."""
         self._as_numbers(self._numbers.value == "numbers")
         self._renew()
 
     def film(self) -> Film:
-        """Return a film with the network above and the particles below."""
+        """Return a `Film` with the network above and the particles below."""
         from grokphys.explorer.films.network import network_film
 
         return network_film(self._run, self._plane.value)

@@ -127,11 +127,11 @@ class NeuronsView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Start the trails again."""
+        """Remove the trails of the frames before."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:
-        """Return step, loss, accuracy, and the chosen neuron."""
+        """Return step, loss, accuracy, and the chosen neuron, as texts by their names."""
         run, chosen = self._run, self._chosen
         last, spectrum = run.history.last, run.spectrum
         alive = {
@@ -148,7 +148,7 @@ class NeuronsView(View):
         }
 
     def python(self) -> str:
-        """Return the calls of `nets.Training`, and what they say of the chosen neuron."""
+        """Return Python source that trains by `nets.Training` and describes the chosen neuron."""
         return str(self._run.python(self._chosen))
 
     def verdict(self) -> str:
@@ -159,11 +159,11 @@ class NeuronsView(View):
         return neurons(run.spectrum, run.predicted() if run.flows else None, self._chosen)
 
     def state(self) -> dict[str, Any]:
-        """Return the network, and the number of steps."""
+        """Return the state for a link: the network and the number of steps, by name."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start with another network."""
+        """Start again with the network that the widgets describe; `state` may hold a number of steps."""
         self._renew()
 
     def key(self, name: str) -> None:
@@ -172,7 +172,7 @@ class NeuronsView(View):
         self._neuron.value = (self._chosen + right - up) % self._run.model.hidden
 
     def film(self) -> Film:
-        """Return a film of the phases, the race of the chosen neuron, and the accuracy."""
+        """Return a `Film` of the phases, the race of the chosen neuron, and the accuracy."""
         from grokphys.explorer.films.neurons import neuron_film
 
         return neuron_film(self._run, self._chosen)
@@ -184,7 +184,7 @@ class NeuronsView(View):
         return min(int(self._neuron.value), self._run.model.hidden - 1)
 
     def _points(self) -> Array:
-        """Return a point for each neuron (hidden, 2): the angle is its misalignment, the radius its size."""
+        """Return a point for each neuron (hidden, 2), by misalignment (angle) and magnitude (radius)."""
         spectrum = self._run.spectrum
         size = spectrum.magnitude.max(axis=1)
         angle = np.nan_to_num(spectrum.misalignment)

@@ -191,11 +191,11 @@ class ParticlesView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Start the trails again."""
+        """Remove the trails of the frames before."""
         self._shown_law = None
 
     def status(self) -> dict[str, str]:
-        """Return step, time, and the measure that fits the shape: the circle ratio, or imperfections."""
+        """Return step, time, and circle ratio or imperfections by the shape, as texts by their names."""
         last, E, imperfections = self._run.history.last, self._positions, self._imperfect(self._run)
         found, _ = verdicts.shape(E, imperfections)
         ratio = {} if found == "grid" else {"circle ratio": f"{circle_ratio(E):.3f}"}
@@ -220,7 +220,7 @@ class ParticlesView(View):
         return int(run.history.last["imperfections"])
 
     def film(self) -> Film:
-        """Return a film of particles, pair sums and curves, with the arrows that the page shows."""
+        """Return a `Film` of particles, pair sums and curves, with the arrows that the page shows."""
         kept, run = self._run.trajectory(), self._run
         laws = [run.law(int(step)) for step in kept.steps]
         return particle_film(
@@ -234,11 +234,11 @@ class ParticlesView(View):
         )
 
     def python(self) -> str:
-        """Return the calls of `physics.simulate`; a second start is named `second`."""
+        """Return Python source that repeats the run by `physics.simulate`, and a second start as `second`."""
         return ("" if self._twin is None else f"{self._twin.python()}second = E\n\n") + self._run.python()
 
     def state(self) -> dict[str, Any]:
-        """Return the law, the start, the number of steps, and what was moved by hand."""
+        """Return the state for a link: law, start, number of steps, and moves by hand, by name."""
         steps = {"step": self._run.step} if self._run.step else {}
         moves = {"moves": self._run.moves} if self._run.moves and not self.lacks else {}
         return {**super().state(), **steps, **moves}

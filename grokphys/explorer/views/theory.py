@@ -119,7 +119,7 @@ class TheoryView(FrameView):
             self._time.value = self._frame
 
     def status(self) -> dict[str, str]:
-        """Return the time, the measures of the training set, and the progress of the flow."""
+        """Return time, measures of the training set, and progress of the flow, as texts by their names."""
         chosen, found = self._chosen, self._chosen.measures
         return {
             "time": f"{chosen.times[self._frame]:.4g}",
@@ -133,7 +133,7 @@ class TheoryView(FrameView):
         }
 
     def python(self) -> str:
-        """Return the calls of `physics.EffectiveTheory`."""
+        """Return Python source that solves the flow by `physics.EffectiveTheory`."""
         return self._chosen.python(self._frame)
 
     def trajectory(self) -> Trajectory:
@@ -148,7 +148,7 @@ class TheoryView(FrameView):
         return verdicts.flow(found.pairs, found.samples, free, found.ideal_accuracy, *reached)
 
     def state(self) -> dict[str, Any]:
-        """Return the task, the time, and the pairs if the user has chosen them."""
+        """Return the state for a link: the task, the time, and the chosen pairs if there are any, by name."""
         bits = "".join("01"[int(trained)] for trained in self._chosen.mask)
         return {**super().state(), **({"pairs": f"{int('1' + bits, 2):x}"} if self._picked else {})}
 
@@ -185,7 +185,7 @@ class TheoryView(FrameView):
         self._grid.point(*self._cursor)
 
     def film(self) -> Film:
-        """Return a film of the training set, the parallelograms and the curves."""
+        """Return a `Film` of the training set, the parallelograms and the curves."""
         return replace(flow_film(self._chosen), shown=self._frame)
 
     # -- interaction ------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, rank_correlation, share, shuffled, where
-from grokphys.papers.liu.measures import contrast
-from grokphys.papers.liu.planes import ALL, CHANCE, Plane, closer_to_memorization, diagram, inside
+from grokphys.papers.liu.measures import closer_to_memorization, contrast
+from grokphys.papers.liu.planes import ALL, CHANCE, Plane, diagram, inside
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from grokphys.phases import ACCURACIES
 from nets import TokenTransformer
@@ -125,7 +125,8 @@ def _change(first: str, second: str) -> Any:
 def dimension(run: Run) -> Result:
     """Reproduce Figure 7 (left): the effective dimension of the embeddings over training.
 
-    The figure marks the step at which each network reaches 90 % validation accuracy.
+    The figure marks the step at which each network reaches 90 % validation accuracy. The rules ask whether
+    the dimension rises until then, and falls afterward.
     """
     setting: Followed = run.setting
     firsts = range(0, setting.seeds, setting.piece)

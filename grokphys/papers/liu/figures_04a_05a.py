@@ -279,9 +279,21 @@ def rates(run: Run) -> Result:
 
 
 def rate_table(operation: Operation, sets: int, seed: int) -> dict[int, NDArray[np.float64]]:
-    """Return the grokking rates λ_3 (sets,) of random training sets, by their size.
+    """Return the grokking rates of random training sets of all sizes.
 
-    The arguments are those of `training_sets`, for all sizes.
+    Parameters
+    ----------
+    operation : Operation
+        Operation that is learned.
+    sets : int
+        Number of training sets of each size.
+    seed : int
+        Seed of the random streams.
+
+    Returns
+    -------
+    dict of int to ndarray of float64, shape (sets,)
+        Rates λ_3, in units of inverse time, by the number of samples.
     """
     return {
         size: grokking_rates(operation, masks)

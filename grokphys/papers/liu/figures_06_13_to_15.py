@@ -71,7 +71,7 @@ def _small(model: Any) -> dict[str, Any]:
 
 
 def both(y: str, limits: tuple[float, float], seed: int) -> dict[str, Any]:
-    """Return what `plane_of` returns for networks on addition with both kinds of loss (Appendix G)."""
+    """Return what `plane_of` returns for addition with both losses, at rates from 1e-4 (Appendix G)."""
     models = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
     return plane_of(models, y, limits, seed, least=1e-4)
 

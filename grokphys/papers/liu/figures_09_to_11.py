@@ -300,7 +300,7 @@ def bounds(run: Run) -> Result:
 
 
 def _descent(tables: Tables, level: float) -> Interval:
-    """Return the share of nested pairs of subsets in which the smaller leaves at least as much freedom."""
+    """Return the share of nested pairs of subsets in which fewer equations leave no less freedom."""
     rows = tables["subsets"]
     names = [set(text.split()) - {"none"} for text in rows["equations"].tolist()]
     freedom = rows["degrees_of_freedom"]

@@ -198,3 +198,37 @@ def best_passes(tables: Tables, level: float) -> Interval:
         return float(places[0] + np.trapezoid(1 - best, places)) if 0 < best.sum() < len(best) else np.nan
 
     return jackknife(place, (rows["fraction"], passed), level)
+
+
+def _distance(column: Any, row: Any, phase: Any) -> float:
+    """Return the mean distance from memorization of comprehension minus that of grokking, in cells.
+
+    The arguments (n,) are the column and the row of each network, and the name of its phase.
+    """
+    places = np.stack([column, row], axis=1).astype(float)
+    goal = places[phase == "memorization"]
+    if not len(goal):
+        return float("nan")
+    distance = np.linalg.norm(places[:, None] - goal, axis=2).mean(axis=1)
+    parts = [distance[phase == name] for name in ("comprehension", "grokking")]
+    return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else float("nan")
+
+
+def closer_to_memorization(tables: Tables, level: float) -> Interval:
+    """Return how much closer grokking is to memorization than comprehension is.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to ndarray
+        Tables with "networks", whose columns are "column", "row" and "phase".
+    level : float
+        Confidence level, such as 0.95.
+
+    Returns
+    -------
+    Interval
+        Difference of mean distances in cells, with a jackknife interval over cells.
+    """
+    rows = tables["networks"]
+    cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
+    return jackknife(_distance, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)

@@ -159,6 +159,7 @@ def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
     Returns
     -------
     ndarray of bool, shape (n,)
+        Whether the middle of each network's cell lies in the part.
     """
     found = np.ones(len(rows["row"]), bool)
     for name, (low, high) in (("column", x), ("row", y)):
@@ -182,6 +183,7 @@ def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, f
     Returns
     -------
     Measure
+        Function of tables and a confidence level that returns the difference with its interval.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -197,7 +199,7 @@ def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, tit
     Parameters
     ----------
     name, quote, source : str
-        As in `Statement`.
+        Name, words and place of the statement, as in `Statement`.
     phase : str
         Name of the phase.
     x, y : pair of float
@@ -208,6 +210,7 @@ def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, tit
     Returns
     -------
     Statement
+        Rule that `excess` measures.
     """
     return Statement(
         name,
@@ -229,7 +232,10 @@ def _of(tables: Tables, title: str) -> Columns:
 
 
 def rarest_phase(tables: Tables, level: float) -> Interval:
-    """Return the share of networks that are in the rarest of the four phases, with its interval."""
+    """Return the share of networks in the rarest of the four phases, by the column "phase" of "networks".
+
+    Its interval, at the confidence level `level`, has the smallest bounds of the four shares.
+    """
     return smallest([share(tables["networks"]["phase"] == phase, level) for phase in PHASES])
 
 
@@ -268,7 +274,7 @@ BORDERS = (
 def _sandwiched(column: Any, row: Any, phase: Any) -> float:
     """Return by how much grokking borders on both other phases, more than these border on each other.
 
-    The three arguments are those of `_densities`. Borders are counted in excess of chance.
+    The arguments (n,) are as in `_densities`. Borders are counted in excess of chance.
     """
     density = dict(zip(PHASES, _densities(column, row, phase), strict=True))
 
@@ -286,7 +292,10 @@ def _sandwiched(column: Any, row: Any, phase: Any) -> float:
 
 
 def sandwiched(tables: Tables, level: float) -> Interval:
-    """Return how much grokking lies between the other phases, with an interval from leaving out cells."""
+    """Return how much more grokking borders on the two other phases than these border on each other.
+
+    The difference of shares of borders, in excess of chance, has a jackknife interval over cells.
+    """
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
     return jackknife(_sandwiched, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
@@ -303,27 +312,6 @@ SANDWICH = Statement(
     least=0.1,
     independent="cell",
 )
-
-
-def _distance(column: Any, row: Any, phase: Any) -> float:
-    """Return the mean distance from memorization of comprehension minus that of grokking, in cells.
-
-    The three arguments are those of `_densities`.
-    """
-    places = np.stack([column, row], axis=1).astype(float)
-    goal = places[phase == "memorization"]
-    if not len(goal):
-        return float("nan")
-    distance = np.linalg.norm(places[:, None] - goal, axis=2).mean(axis=1)
-    parts = [distance[phase == name] for name in ("comprehension", "grokking")]
-    return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else float("nan")
-
-
-def closer_to_memorization(tables: Tables, level: float) -> Interval:
-    """Return how much closer grokking is to memorization, with an interval from leaving out cells."""
-    rows = tables["networks"]
-    cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
-    return jackknife(_distance, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
 
 
 def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
@@ -363,6 +351,7 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
     Returns
     -------
     Figure
+        A row of panels for each diagram.
     """
     titles = list(plane.models)
     with style(13.6):
@@ -394,6 +383,9 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
 
 
 def diagram(run: Run, name: str, *, downwards: bool = True) -> Result:
-    """Train the networks of the plane of a run, and draw their phases in a figure called `name`."""
+    """Train the networks of the plane of a `run`, and draw their phases in a figure called `name`.
+
+    The `Result` has the table "networks". By default the vertical axis points downwards, as in the paper.
+    """
     rows = train_plane(run, run.setting)
     return Result({"networks": rows}, {name: show_planes(rows, run.setting, downwards=downwards)})

@@ -32,9 +32,9 @@ BLOCKS = 20
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: networks of each of the initializations `starts` and of each weight decay.
+    """Setting: `runs` networks of each of the initializations `starts` and of each weight decay.
 
-    There are `runs` networks each, trained for `epochs` steps.
+    Each network is trained for `epochs` steps.
     """
 
     starts: Sequence[Initialisation]
@@ -319,7 +319,10 @@ def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
     ),
 )
 def starts(run: Run) -> Result:
-    """Compare networks of several initializations with the numbers of Musat's Table 1."""
+    """Compare networks of several initializations with the numbers of Musat's Table 1.
+
+    The tables are "networks" and "totals". The rules judge χ² of PyTorch's and of the next initialization.
+    """
     setting: Setting = run.setting
     table = joined(
         run.keep(

@@ -118,7 +118,9 @@ def test_the_blow_up_of_a_neuron_is_that_of_its_first_frequency():
 def test_what_no_flow_is_foretold_of_is_not_said():
     run = small()
     assert "flow" not in verdicts.neurons(run.spectrum, None, 2)
-    with pytest.raises(SimulationError, match="the network diverged by step 400; reset it, and choose a smaller"):
+    with pytest.raises(
+        SimulationError, match="the network diverged by step 400; reset it, and choose a smaller"
+    ):
         small(rate=1000.0).advance(400)
 
 

@@ -90,7 +90,7 @@ def test_a_value_that_the_widget_offers_is_taken(model, name, value, kept):
         (WORDS, "value", "x" * 200, f"got '{'x' * 76}…"),
         (LISTED, "value", "z", "one of x, y, got 'z'"),
         (Checkbox(label="s"), "active", 1, "on or off, got 1"),
-        (TextInput(title="s"), "value", "x" * 1001, "at most 1000 characters, got 'xxx"),
+        (TextInput(title="s"), "value", "x" * 1001, "at most 1000 characters long, got 'xxx"),
         (TextInput(title="s"), "value", 3, "got 3"),
     ],
 )  # fmt: skip

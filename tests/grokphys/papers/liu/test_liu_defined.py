@@ -107,7 +107,7 @@ def test_borders_of_grokking_are_those_of_cells_side_by_side():
     places = np.stack([rows["column"], rows["row"]], axis=1)
     to = {k: np.mean([np.hypot(*(places[k] - p)) for p in places[rows["phase"] == M]]) for k in range(25)}
     own = [np.mean([to[k] for k in np.flatnonzero(rows["phase"] == name)]) for name in (C, G)]
-    assert planes._distance(rows["column"], rows["row"], rows["phase"]) == pytest.approx(own[0] - own[1])
+    assert measures._distance(rows["column"], rows["row"], rows["phase"]) == pytest.approx(own[0] - own[1])
 
 
 def test_what_a_half_of_an_axis_changes_is_half_of_the_sum_over_phases():

@@ -13,7 +13,7 @@ from grokphys.papers import liu
 from grokphys.papers.judge import decide, judge
 from grokphys.papers.liu import figures_03_04b_05b as toy
 from grokphys.papers.liu import figures_06_13_to_15 as diagrams
-from grokphys.papers.liu import planes
+from grokphys.papers.liu import measures, planes
 from grokphys.papers.recipe import RECIPES, Run, Word
 from grokphys.papers.results import rounded
 
@@ -95,7 +95,7 @@ def test_rules_of_planes_hold_where_the_paper_is_right_and_not_by_chance():
     for rule in diagrams.CAPACITY:
         if callable(rule.chance):
             assert false_share(rule, tables) <= 0.05
-    assert planes.closer_to_memorization(tables, 0.95).low > 0.5
+    assert measures.closer_to_memorization(tables, 0.95).low > 0.5
 
 
 def test_a_plane_without_grokking_is_no_sandwich():
