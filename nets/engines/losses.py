@@ -154,8 +154,8 @@ def cross_entropy_gradient(
 ) -> None:
     """Write the gradient of the mean cross-entropy with respect to a block of logits to an array.
 
-    Probabilities below the normal numbers of the type become 0. Processors multiply subnormal numbers ten times
-    slower, and networks that are sure of their answers would train as much slower.
+    Probabilities below the normal numbers of the type become 0. Processors multiply subnormal numbers ten
+    times slower, and networks that are sure of their answers would train as much slower.
 
     Parameters
     ----------

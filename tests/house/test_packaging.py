@@ -19,7 +19,7 @@ from grokphys.cli.main import COMMANDS, main
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("physics", "nets", "analysis", "grokphys")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NAMES = {"PIL": "pillow", "sklearn": "scikit-learn"}
+NAMES = {"imageio_ffmpeg": "imageio-ffmpeg", "PIL": "pillow", "sklearn": "scikit-learn"}
 """Distributions that are not named as what they hold."""
 OPTIONAL = [one for extra in PROJECT["optional-dependencies"].values() for one in extra]
 BROUGHT = {"joblib": "scikit-learn", "markupsafe": "jinja2", "tornado": "bokeh"}
