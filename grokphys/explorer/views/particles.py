@@ -250,7 +250,7 @@ class ParticlesView(View):
         return "" if few else links.LACKS
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start again with another law from another start, and repeat what was moved by hand."""
+        """Start again with another law from another start, and repeat the moves by hand of `state`."""
         self._renew()
         self._run.repeat(links.moved(state, self._run.system.tokens, self._run.system.dim))
         self._write_classes()

@@ -338,7 +338,7 @@ Bold numbers: survivors."""
     rules=(SPARSE,),
 )
 def three_fits(run: Run) -> Result:
-    """Reproduce Figure 15: the matrices of the Lasso fit for three networks."""
+    """Reproduce Figure 15: the matrices of the Lasso fit for three networks; the rule judges how sparse."""
     fits, signals = fit_networks(run)
     with style(8.4):
         figure = Figure(figsize=(8.4, 7.0))
