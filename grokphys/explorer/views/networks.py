@@ -29,7 +29,10 @@ TOY = {"embedding_learning_rate": 0.001, "embedding_weight_decay": 0.0, "train_f
 
 
 class NetworksView(View):
-    """A network's embedding, its pair sums over the map of the classifier, and curves; particles in step."""
+    """The view of a network in training, and of particles in step with it.
+
+    It shows the embedding, the pair sums over the map of the classifier, and curves.
+    """
 
     slug, name = "networks", "Networks"
     needs = ("grokphys.explorer.runs.networks",)

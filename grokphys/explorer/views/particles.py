@@ -37,7 +37,7 @@ SWEEP = 40
 
 
 class ParticlesView(View):
-    """Particles with labels and trails, their pair sums by class, and curves of their measures."""
+    """The view of particles with trails, their pair sums by class, and curves of their measures."""
 
     slug, name = "particles", "Particles"
     terms = (
@@ -184,7 +184,7 @@ class ParticlesView(View):
             getattr(self._imperfections, kind)(steps, imperfections=count.astype(float))
 
     def reset(self) -> None:
-        """Go back to the start."""
+        """Return to the initial positions, with the present law."""
         self._run.reset()
         if self._twin is not None:
             self._twin.reset()
