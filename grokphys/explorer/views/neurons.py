@@ -130,7 +130,7 @@ class NeuronsView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Remove the trails of the frames before."""
+        """Remove the trails that lead from earlier frames to the present one."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:

@@ -191,7 +191,7 @@ class ParticlesView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Remove the trails of the frames before."""
+        """Remove the trails that lead from earlier frames to the present one."""
         self._shown_law = None
 
     def status(self) -> dict[str, str]:
@@ -326,7 +326,7 @@ class ParticlesView(View):
         self.show()
 
     def _renew(self) -> None:
-        """Start again from other positions."""
+        """Start again from the initial positions that the widgets describe."""
         from_file = self._kind.value == FROM_FILE
         self._file.panel.visible = from_file
         self._noise.visible = self._kind.value in ("circle", "grid")
