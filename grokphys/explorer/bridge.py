@@ -8,9 +8,10 @@ from bokeh.model import DataModel
 
 
 class Bridge(DataModel):
-    """Messages from the page to its session, and from the session to the page.
+    """A model of Bokeh that carries messages from the page to its session, and from the session to the page.
 
-    Lists that carry a command begin with an increasing number, so that a repeated command is a change.
+    The `help` of each property says who sets it and what it holds. Lists that carry a command begin with an
+    increasing number, so that a repeated command is a change.
     """
 
     command: Any = List(AnyValue, default=[0, "", None], help="From the page: [number, name, value].")

@@ -62,7 +62,7 @@ class Exports:
         return kept
 
     def _film(self, ending: str, kind: str, make: Callable[..., bytes]) -> None:
-        """Make a film, report its progress, and allow the page to cancel it."""
+        """Make a film of the type `kind` in a worker, report its progress, and let the page cancel it."""
         cancel = self._cancel = threading.Event()  # its own: another film may still have to notice the last
         session, name, told = self._session, f"{self._view.slug}.{ending}", 0.0
 
@@ -83,7 +83,7 @@ class Exports:
         )
 
     def _make(self, ending: str, kind: str, make: Callable[[], bytes], said: str = "note") -> None:
-        """Let a worker make a file, and send it to the browser."""
+        """Let a worker make a file of the type `kind`, and send it to the browser under the view's name."""
         session, name = self._session, f"{self._view.slug}.{ending}"
         session.say(f"Making {name} …", said)
 

@@ -141,7 +141,7 @@ def make_server(
 
 
 def _unfinished(name: str) -> str:
-    """Return the name under which a run is being recorded if it has not got its own name yet."""
+    """Return the name of the unfinished file of a run that is still being recorded, or the name itself."""
     partial = f"{name}.partial"
     return partial if not Path(name).exists() and Path(partial).exists() else name
 

@@ -178,7 +178,7 @@ class Session:
         self.view.show()
 
     def _preset(self, text: str) -> None:
-        """Show a preset, "view/name" or a name of the chosen view, once its view is there; ignore others."""
+        """Show the preset that a page names "view/name", or by a name of the chosen view; ignore others."""
         slug, _, name = text.rpartition("/")
         slug = slug or self._wanted
         named = {preset.name: preset for preset in self._kinds[slug].presets} if slug in self._kinds else {}

@@ -178,7 +178,7 @@ class UploadHandler(RequestHandler):
         self.request.connection.set_max_body_size(LARGEST_UPLOAD)
 
     def data_received(self, chunk: bytes) -> None:
-        """Write the next part of the file."""
+        """Write the next part of the body to the file."""
         try:
             if self._file is not None and self._failed is None:
                 self._file.write(chunk)

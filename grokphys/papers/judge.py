@@ -35,8 +35,8 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     Returns
     -------
     tuple of Claim
-        One for each rule, in their order. The interval of a claim has the level at which it was decided, or
-        could not be decided; that of a number that is covered has 95 %.
+        One for each rule, in their order. The interval of a claim has the level at which the claim was
+        decided or left open. The interval of a number that is covered has the level 95 %.
     """
     open_, claims = list(range(len(rules))), dict[int, Claim]()
     while open_:

@@ -37,7 +37,7 @@ LOWEST = 0.001
 
 
 class CirclesView(FrameView):
-    """Signals and survivors of a run, its tokens on a plane over time, and a fitted linear ODE."""
+    """The view of a run's signals and survivors, its tokens on a plane over time, and a fitted linear law."""
 
     slug, name = "circles", "Circles"
     needs = ("analysis.circles.signals", "analysis.circles.geometry")

@@ -29,7 +29,10 @@ TOY = {"embedding_learning_rate": 0.001, "embedding_weight_decay": 0.0, "train_f
 
 
 class NetworksView(View):
-    """A network's embedding, its pair sums over the map of the classifier, and curves; particles in step."""
+    """The view of a network in training, and of particles in step with it.
+
+    It shows the embedding, the pair sums over the map of the classifier, and curves.
+    """
 
     slug, name = "networks", "Networks"
     needs = ("grokphys.explorer.runs.networks",)
@@ -161,7 +164,7 @@ class NetworksView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Remove the trails of the frames before."""
+        """Remove the trails that lead from earlier frames to the present one."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:

@@ -28,7 +28,10 @@ RATES = {"gradient descent": ("sgd", 2.0), "AdamW": ("adamw", 0.005)}
 
 
 class NeuronsView(View):
-    """Phases of all neurons, the weights and the spectrum of one of them, its race, and the logits."""
+    """The view of the neurons of a network in training.
+
+    It shows the phases of all neurons; the weights, the spectrum and the race of one of them; and the logits.
+    """
 
     slug, name = "neurons", "Neurons"
     needs = ("nets", "grokphys.explorer.runs.neurons", "grokphys.explorer.films.neurons")
@@ -127,7 +130,7 @@ class NeuronsView(View):
         self.forget()
 
     def forget(self) -> None:
-        """Remove the trails of the frames before."""
+        """Remove the trails that lead from earlier frames to the present one."""
         self._fresh = True
 
     def status(self) -> dict[str, str]:

@@ -37,7 +37,7 @@ SWEEP = 40
 
 
 class ParticlesView(View):
-    """Particles with labels and trails, their pair sums by class, and curves of their measures."""
+    """The view of particles with trails, their pair sums by class, and curves of their measures."""
 
     slug, name = "particles", "Particles"
     terms = (
@@ -184,14 +184,14 @@ class ParticlesView(View):
             getattr(self._imperfections, kind)(steps, imperfections=count.astype(float))
 
     def reset(self) -> None:
-        """Go back to the start."""
+        """Return to the initial positions, with the present law."""
         self._run.reset()
         if self._twin is not None:
             self._twin.reset()
         self.forget()
 
     def forget(self) -> None:
-        """Remove the trails of the frames before."""
+        """Remove the trails that lead from earlier frames to the present one."""
         self._shown_law = None
 
     def status(self) -> dict[str, str]:
@@ -250,7 +250,7 @@ class ParticlesView(View):
         return "" if few else links.LACKS
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start again with another law from another start, and repeat what was moved by hand."""
+        """Start again with another law from another start, and repeat the moves by hand of `state`."""
         self._renew()
         self._run.repeat(links.moved(state, self._run.system.tokens, self._run.system.dim))
         self._write_classes()
@@ -326,7 +326,7 @@ class ParticlesView(View):
         self.show()
 
     def _renew(self) -> None:
-        """Start again from other positions."""
+        """Start again from the initial positions that the widgets describe."""
         from_file = self._kind.value == FROM_FILE
         self._file.panel.visible = from_file
         self._noise.visible = self._kind.value in ("circle", "grid")

@@ -22,7 +22,10 @@ from physics.trajectory import Trajectory
 
 
 class TheoryView(FrameView):
-    """Pairs to click, the parallelograms that they form, and the embeddings that move towards them."""
+    """The view of a training set and of the flow of the effective theory under it.
+
+    It shows pairs to click, the parallelograms that they form, and the embeddings that move towards them.
+    """
 
     slug, name = "theory", "Effective theory"
     terms = (

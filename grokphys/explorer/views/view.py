@@ -51,15 +51,21 @@ class Preset:
 
 
 class View(ABC):
-    """One tab of a page. It is created with all of its content when its tab is first opened.
+    """A view: one tab of a page, which is created with all of its content when the tab is first opened.
 
-    The session calls these methods one at a time: `advance` in a worker thread, while nothing else of this
-    page runs; all others on the server's event loop, with the document locked, where they may touch models
-    and widgets. An exception in any of them becomes a sentence on the page, and the view is paused.
+    The session calls the methods of a view one at a time. It calls `advance` in a worker thread, while
+    nothing else of this page runs, and all other methods on the server's event loop with the document locked,
+    where they may touch models and widgets. An exception in any of them becomes a sentence on the page, and
+    the view is paused.
 
     Changes of the page arrive through `connect` (for widgets), or through a callback of
     ``session.reaction(function)`` (for dragged points). Both catch errors in the same way and update the
     status.
+
+    Parameters
+    ----------
+    session : Session
+        Session of the page.
     """
 
     slug: ClassVar[str]

@@ -17,8 +17,18 @@ from analysis.plots.palette import INK, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.beyond.predictability import agreement as common
-from grokphys.papers.ding.figure_09 import Fits, fit_networks
-from grokphys.papers.ding.training import DECAY, LASSO, LINEAR, PAPER, QUICK, Size, law_of, show_intervals
+from grokphys.papers.ding.figure_09 import fit_networks
+from grokphys.papers.ding.training import (
+    DECAY,
+    LASSO,
+    LINEAR,
+    PAPER,
+    QUICK,
+    Fits,
+    Size,
+    law_of,
+    show_intervals,
+)
 from grokphys.papers.evidence import exchanged, mean, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.training import train

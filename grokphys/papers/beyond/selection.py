@@ -79,6 +79,7 @@ def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
     Returns
     -------
     ndarray of int64, shape (...)
+        Number of such pairs.
     """
     survived = np.asarray(alive, bool)
     k = np.arange(1, survived.shape[-1] + 1)

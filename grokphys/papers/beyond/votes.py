@@ -61,13 +61,13 @@ class Setting:
 
 
 def blowup_times(first: Any, second: Any, xi: Any) -> Array:
-    """Return the time t* (...) at which the flow of θ₁, θ₂ and ξ (...) diverges, for c = 1.
+    """Return the time t* at which the flow of θ₁, θ₂ and ξ diverges, for c = 1.
 
-    Here `first`, `second` and `xi` are the complex θ₁, θ₂ and ξ at the start. ``R = Re(θ₁θ₂ conj ξ)`` is half
-    of dw/dt for w = |ξ|², which rises and falls as |θ₁|² and |θ₂|² do, and ``M = Im(θ₁θ₂ conj ξ)`` does not
-    change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's integral ``R_F(w - e₁, w - e₂, w -
-    e₃)`` with the roots of that polynomial. The roots are eigenvalues of a companion matrix, exact enough to
-    rank times. If R < 0, w first falls to the largest root.
+    The complex arrays `first`, `second` and `xi` (...) hold θ₁, θ₂ and ξ at the start; the times (...) are
+    float64. ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², and ``M = Im(θ₁θ₂ conj ξ)``, ``A = |θ₁|² -
+    w`` and ``B = |θ₂|² - w`` do not change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's
+    integral ``R_F(w - e₁, w - e₂, w - e₃)`` with the roots of that polynomial. They are eigenvalues of a
+    companion matrix, exact enough to rank times. If R < 0, w first falls to the largest root.
     """
     w = np.abs(xi) ** 2
     A, B = np.abs(first) ** 2 - w, np.abs(second) ** 2 - w

@@ -1,7 +1,5 @@
 """Figures 9, 15 and 16: laws fitted to the signals of a network (Section 4.2, Appendix G)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from grokphys.papers.ding.training import (
     QUADRATIC,
     QUICK,
     SOLVED,
+    Fits,
     gathered,
     law_of,
     path_of,
@@ -49,23 +48,21 @@ PIECE = 5
 memory."""
 
 
-@dataclass(frozen=True)
-class Fits:
-    """Setting: `networks` for each of the `dims`, and the `laws` that are fitted to each network alone.
-
-    The modulus is `tokens`. Networks of dimension d have the seed `seed` + d, and train for `steps` steps.
-    """
-
-    tokens: int
-    dims: Sequence[int]
-    networks: int
-    seed: int
-    laws: Sequence[str] = (LINEAR, LASSO)
-    steps: int = 1000
-
-
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
-    """Return a table with a row for each network and law, and all signals (networks, steps + 1, K)."""
+    """Train the networks of a setting, and fit each law to each of them alone.
+
+    Parameters
+    ----------
+    run : Run
+        Argument of the recipe; its setting is a `Fits`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Table with a row for each network and law.
+    ndarray of float64, shape (networks, steps + 1, K)
+        Signals of all networks.
+    """
     setting: Fits = run.setting
     pieces = [(d, first) for d in setting.dims for first in range(0, setting.networks, PIECE)]
 
@@ -338,7 +335,10 @@ Bold numbers: survivors."""
     rules=(SPARSE,),
 )
 def three_fits(run: Run) -> Result:
-    """Reproduce Figure 15: the matrices of the Lasso fit for three networks."""
+    """Reproduce Figure 15: the matrices of the Lasso fit for three networks.
+
+    The rule judges how many of the coefficients of all networks are zero.
+    """
     fits, signals = fit_networks(run)
     with style(8.4):
         figure = Figure(figsize=(8.4, 7.0))

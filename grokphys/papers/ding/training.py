@@ -231,6 +231,34 @@ def train_circles(
     return Circles(np.array(clock), np.concatenate(signals), audited)
 
 
+@dataclass(frozen=True)
+class Fits:
+    """Setting of fits: laws are fitted to the signals of each network alone.
+
+    Attributes
+    ----------
+    tokens : int
+        Modulus p.
+    dims : sequence of int
+        Embedding dimensions d.
+    networks : int
+        Number of networks of each dimension.
+    seed : int
+        Seed, to which the dimension is added.
+    laws : sequence of str, default (LINEAR, LASSO)
+        Names of the laws, as in `law_of`.
+    steps : int, default 1000
+        Number of steps of training, all of which are fitted.
+    """
+
+    tokens: int
+    dims: Sequence[int]
+    networks: int
+    seed: int
+    laws: Sequence[str] = (LINEAR, LASSO)
+    steps: int = 1000
+
+
 def law_of(name: str, x: Array) -> Law:
     """Fit a law to the signals of one network.
 

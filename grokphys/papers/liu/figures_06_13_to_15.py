@@ -257,7 +257,7 @@ for _letter, _title, _model, _most in (
     ),
 )
 def batches(run: Run) -> Result:
-    """Reproduce Figure 13: the phases over the decoder's learning rate and the batch size."""
+    """Reproduce Figure 13: phases over rate and batch size; the rules judge two corners for each loss."""
     return diagram(run, "liu-13")
 
 
@@ -282,7 +282,7 @@ def batches(run: Run) -> Result:
     ),
 )
 def initialisation(run: Run) -> Result:
-    """Reproduce Figure 14: the phases over learning rate and scale of the initial embeddings."""
+    """Reproduce Figure 14: phases over rate and scale; the rules ask if small scales help comprehension."""
     return diagram(run, "liu-14")
 
 
@@ -307,7 +307,7 @@ def initialisation(run: Run) -> Result:
     ),
 )
 def representation_decay(run: Run) -> Result:
-    """Reproduce Figure 15: the phases over the decoder's learning rate and the embedding's weight decay."""
+    """Reproduce Figure 15: phases over rate and embedding's decay; the rules ask if the decay matters."""
     return diagram(run, "liu-15")
 
 
