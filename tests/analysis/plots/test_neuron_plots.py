@@ -31,8 +31,12 @@ def test_rows_are_neurons_by_frequency_and_dead_ones_last(ax, spectrum):
     wanted = np.zeros((4, 5))
     wanted[0, 1] = wanted[1, 3] = wanted[2, 3] = 1
     np.testing.assert_allclose(drawn, wanted, atol=1e-12)
-    assert ax.images[0].get_clim() == (0, 1)
-    assert list(ax.images[0].get_extent()) == [0.5, 5.5, 4, 0], "columns stand over their frequencies"
+    dead, all_ = neuron_spectrum(np.zeros((7, 2))), neuron_spectrum(np.eye(7)[:, :2])
+    for one in (spectrum, dead, all_):
+        show_neurons(one, ax)
+        assert ax.images[-1].get_clim() == (0, 1), "a color means the same in all figures"
+    show_neurons(spectrum, ax)
+    assert list(ax.images[-1].get_extent()) == [0.5, 5.5, 4, 0], "columns stand over their frequencies"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("frequency", "neurons, by frequency")
 
 

@@ -178,12 +178,12 @@ def test_a_summary_of_a_diagram_counts_its_cells_by_size():
         return Cell(x, y, (0.5, 0.5), level, runs)
 
     sure, split = ["grokking"] * 7, ["grokking", "confusion"]
-    cells = [cell((0, 0.5), (0, 0.5), 1, sure), cell((0.5, 1), (0, 1), 0, split)]
+    cells = [cell((0, 0.5), (0, 0.5), 3, sure), cell((0.5, 1), (0, 1), 0, split)]
     x, y = Axis("x", 0, 1, 2), Axis("y", 0, 1, 3)
     lines = summary(PhaseDiagram(x, y, 1000, 0.9, cells, complete=True))
     assert (
         lines[0]
-        == "2 cells (24 of the smallest size would fill the plane), 1 undecided; 9 networks, 2 to 7 a cell"
+        == "2 cells (384 of the smallest size would fill the plane), 1 undecided; 9 networks, 2 to 7 a cell"
     )
     ended = summary(PhaseDiagram(x, y, 1000, 0.9, cells, complete=False))[0]
     assert ended == lines[0] + "; the budget of networks ended the refinement"
