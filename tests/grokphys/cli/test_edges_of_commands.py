@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from grokphys.cli.survival import survival
 from grokphys.explorer.films.export import evenly
 from grokphys.options import check_names, structures_of, summarise
 from grokphys.phases import Training, axis, is_whole, or_never, summary
+from grokphys.report.demo import _reproduced
 from grokphys.report.laws import recipe_of
 from grokphys.report.survival import group_labels
 from physics import InputError, OutputError, Trajectory
@@ -231,3 +233,24 @@ def test_a_summary_counts_runs_that_diverged_and_steps_that_were_reached(capsys)
         "class without a training example, 1 of 3 runs diverged",
         "not stored; give --out FILE to keep the trajectory",
     ]
+
+
+@pytest.mark.parametrize(
+    ("covered", "meet", "differ", "said"),
+    [
+        (3, 0, 0, "all 3 numbers of T"),
+        (1, 2, 0, "1 of the 3 numbers of T (for 2 more, the interval of the paper overlaps with ours)"),
+        (2, 0, 1, "2 of the 3 numbers of T (1 differs)"),
+        (0, 0, 2, "0 of the 2 numbers of T (2 differ)"),
+        (
+            1,
+            1,
+            2,
+            "1 of the 4 numbers of T (for 1 more, the interval of the paper overlaps with ours; 2 differ)",
+        ),
+    ],
+)
+def test_the_demo_counts_numbers_by_their_verdicts(covered, meet, differ, said):
+    words = covered * ["covered"] + meet * ["intervals meet"] + differ * ["not covered"]
+    tables = [SimpleNamespace(rows=[["other", word] for word in words])]
+    assert _reproduced(SimpleNamespace(tables=tables), "T") == said
