@@ -380,3 +380,9 @@ ALLOWED = [
 @pytest.mark.parametrize("call", ALLOWED, ids=range(len(ALLOWED)))
 def test_the_last_value_before_a_refusal_is_taken(call):
     call()
+
+
+@pytest.mark.parametrize("call", [analysis.stability, analysis.interactions])
+def test_a_matrix_that_is_not_finite_is_named(call):
+    with pytest.raises(InputError, match=r"^A must be finite, got 1 NaN or infinite among 4 values$"):
+        call([[0.0, np.nan], [0.0, 0.0]])

@@ -1,5 +1,7 @@
 """Bounds of the arguments of `nets`: the last value that is taken, and the sentence on the next one."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from nets.engines.ensemble import batch_size_of, draw, per_member
 from nets.interventions import keep_frequencies, scale_frequency, with_signals
 from nets.networks import Networks
 from nets.observing import checked_thresholds
+from nets.provenance import ensemble_of
 from nets.recording import due, recording_steps
 from nets.tasks import Task, modular_addition
 from physics import InputError
@@ -173,3 +176,20 @@ def test_the_last_value_is_taken_and_the_next_one_refused(call, taken, refused, 
     with pytest.raises(InputError) as said:
         call(refused)
     assert str(said.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"first_run": 3}, {"run_numbers": [5, 2]}, {"train_fraction": 0.5}, {"shared": ("split", "layers")},
+        {"train_examples": [0, 4, 7]}, {"train_examples": [0, 4, 7], "validation_examples": [1, 9]},
+    ],
+    ids=json.dumps,
+)  # fmt: skip
+def test_what_was_not_kept_is_drawn_again_from_all_that_was_asked_for(options):
+    trained = nets.train(SMALL, runs=2, seed=4, steps=1, keep_start=False, **options)
+    again, wanted = ensemble_of(trained), draw(SMALL, runs=2, seed=4, **options)
+    np.testing.assert_array_equal(again.train, wanted.train)
+    np.testing.assert_array_equal(again.validation, wanted.validation)
+    for name, value in wanted.parameters.items():
+        np.testing.assert_array_equal(again.parameters[name], value)

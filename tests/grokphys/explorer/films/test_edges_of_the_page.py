@@ -1,0 +1,91 @@
+"""Bounds of what a page, a link and a film may ask for: what is taken, and the sentence on what is not."""
+
+import numpy as np
+import pytest
+
+from grokphys.explorer import links
+from grokphys.explorer.films import export
+from grokphys.explorer.runs.starts import given, start
+from grokphys.explorer.runs.training_set import TrainingSet
+from physics import InputError
+
+
+class Film:
+    """As many frames as a film may have."""
+
+    frames = 9
+
+
+def moves(*those, step=5):
+    return links.moved({"moves": list(those), "step": step}, 3, 2)
+
+
+PLACE = (
+    "moves must be at most 100 coordinates in all, as [step, token, [2 numbers]] with steps from 0 to 5 in "
+    "order and tokens below 3, got "
+)
+BOUNDS = [
+    # what is taken, what is not, and why
+    (lambda n: links.replayed({"step": n}), 20_000, 20_001,
+     "step must be at most 20000 in a link, got 20001"),
+    (lambda n: links.replayed({"step": n}), 0, -1, "step must be at least 0, got -1"),
+    (lambda n: moves([n, 0, [1, 2]]), 5, 6, PLACE + "[[6, 0, [1, 2]]]"),
+    (lambda n: moves([n, 0, [1, 2]]), 0, -1, PLACE + "[[-1, 0, [1, 2]]]"),
+    (lambda n: moves([0, n, [1, 2]]), 2, 3, PLACE + "[[0, 3, [1, 2]]]"),
+    (lambda n: moves([0, n, [1, 2]]), 0, -1, PLACE + "[[0, -1, [1, 2]]]"),
+    (lambda x: moves([0, 0, x]), [1, 2.5], [1], PLACE + "[[0, 0, [1]]]"),
+    (lambda x: moves([0, 0, [1, x]]), 2, "2", PLACE + '[[0, 0, [1, "2"]]]'),
+    (lambda x: moves([0, x, [1, 2]]), 1, 1.5, PLACE + "[[0, 1.5, [1, 2]]]"),
+    (lambda n: moves([n, 0, [1, 2]], [3, 0, [1, 2]]), 3, 4, PLACE + "[[4, 0, [1, 2]], [3, 0, [1, 2]]]"),
+    (lambda n: moves(*[[0, 0, [1, 2]]] * n), 50, 51, PLACE + ("[0, 0, [1, 2]], " * 9).join("[]")[:77] + "…"),
+    (links.read, '{"view":"a"}', '{"speed":1}', "link must be one that this page has made"),
+    (links.read, '{"view":"a","state":{}}', '{"view":"a","state":3}',
+     "link must be one that this page has made"),
+    (links.read, "%7B%22view%22:%22a%22%7D", "{", "link must be one that this page has made"),
+    (lambda n: start("circle", 5, 2, n), 0, -1, "seed must be at least 0, got -1"),
+    (lambda x: start("grid", 5, 2, 0, x), 0, -1, "noise must be a finite number of at least 0, got -1"),
+    (lambda x: start(x, 5, 2, 0), "normal", "ring",
+     "start must be one of 'normal', 'circle', 'grid', got 'ring'"),
+    (lambda n: given(np.zeros((n, 1)), ()), 3, 2,
+     "start must be one point set (tokens, dim) of at least 3, got (2, 1)"),
+    (lambda n: given(np.zeros((3, n)), ()), 1, 0,
+     "start must be one point set (tokens, dim) of at least 3, got (3, 0)"),
+    (lambda x: given(x, ()), np.zeros((3, 1)), np.zeros(3),
+     "start must be one point set (tokens, dim) of at least 3, got (3,)"),
+    (TrainingSet.drawn, 3, 2, "tokens must be at least 3, got 2"),
+    (TrainingSet.drawn, 31, 32, "tokens must be at most 31 here, got 32"),
+    (lambda n: TrainingSet.drawn(5, dim=n), 1, 0, "dim must be at least 1, got 0"),
+    (lambda n: TrainingSet.drawn(5, dim=n), 2, 3, "dim must be 1 or 2 here, got 3"),
+    (lambda n: TrainingSet.drawn(5, size=n), 0, -1, "size must be at least 0, got -1"),
+    (lambda n: TrainingSet.drawn(5, size=n), 15, 16,
+     "size must be at most 15, the number of samples, got 16"),
+    (lambda n: TrainingSet.drawn(5, seed=n), 0, -1,
+     "seed must be a whole number of at least 0 or a numpy SeedSequence, got -1"),
+    (lambda x: export._chosen(Film(), x, 3), 50, 50.1, "fps must be at most 50, got 50.1"),
+    (lambda x: export._chosen(Film(), x, 3), 1e-9, 0, "fps must be a finite number greater than 0, got 0"),
+    (lambda n: export._chosen(Film(), 9, n), 1, 0, "longest must be at least 1, got 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "taken", "refused", "sentence"), BOUNDS, ids=range(len(BOUNDS)))
+def test_the_last_value_is_taken_and_the_next_one_refused(call, taken, refused, sentence):
+    call(taken)
+    with pytest.raises(InputError) as said:
+        call(refused)
+    assert str(said.value) == sentence
+
+
+def test_a_link_says_again_what_was_written_into_it():
+    state = {"step": 7, "name": "ä b", "moves": [[0, 1, [0.5, -1]]]}
+    assert links.read(links.written("particles", 4, state)) == ("particles", 4, state)
+    assert links.read('{"view":"theory"}') == ("theory", 1, {})
+    assert links.moved(state, 3, 2) == [(0, 1, [0.5, -1.0])]
+    assert links.moved({}, 3, 2) == []
+    assert links.replayed({}) == 0
+
+
+def test_four_fifths_of_the_pairs_are_drawn_unless_a_size_is_given():
+    for tokens, pairs in ((5, 12), (6, 17), (7, 22)):
+        assert TrainingSet.drawn(tokens).measures.pairs == pairs
+    assert TrainingSet.drawn(5, size=0).theory is None
+    assert TrainingSet.drawn(5).filled(trained=True).measures.pairs == 15
