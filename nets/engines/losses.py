@@ -157,8 +157,8 @@ def cross_entropy_gradient(
     The arguments are those of `squared_error_gradient`, with logits (rows, classes) as outputs. The targets
     are not used, and `exp` is the address of the kernel `exponential`.
 
-    Probabilities below the normal numbers of the type become 0. Processors multiply subnormal numbers ten times
-    slower, and networks that are sure of their answers would train as much slower.
+    Probabilities below the normal numbers of the type become 0. Processors multiply subnormal numbers ten
+    times slower, and networks that are sure of their answers would train as much slower.
     """
     rows, width = logits.shape
     zero = logits.dtype.type(0)
