@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two or more processes share the test files: many tests wait for a process, a browser or one core.
-SPREAD := -n auto --maxprocesses=4 --dist loadfile
+# One process more than cores, and four at most, share the test files: many tests wait for a process or a browser.
+SPREAD := -n $$($(BIN)/python -c "import os; print(min(os.cpu_count() + 1, 4))") --dist loadfile
 # The suite starts some two hundred processes, which all use the compiled sources that the first one keeps.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 

@@ -49,8 +49,9 @@ def shortened(name, setting):
         return small
     laws = hasattr(setting, "laws")
     fewer = {name: n for name, n in FEWER.items() if n < getattr(setting, name, 0) <= 6 and not laws}
-    if getattr(setting, "size", None) == QUICK:
-        fewer["size"] = small
+    size = getattr(setting, "size", None)
+    if size is not None:  # a figure of gradients needs its more steps
+        fewer["size"] = small if size == QUICK else replace(size, tokens=min(size.tokens, SMALL.tokens))
     return replace(setting, **fewer)
 
 
