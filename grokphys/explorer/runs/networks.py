@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nets
+from analysis.circles.survival import surviving_frequencies
 from grokphys.explorer.runs import starts
 from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes
 from grokphys.explorer.runs.scripts import arguments, constructed
-from grokphys.explorer.runs.verdicts import GRID, LASTS, PARTLY, SURE, learned, shape
+from grokphys.explorer.runs.verdicts import GRID, LASTS, PARTLY, SURE, circles, learned, shape
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
@@ -23,6 +24,8 @@ Array = NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
 RESOLUTION = 72
 """Number of points of the classifier's map along an axis."""
+ONE_CIRCLE = 3
+"""Largest dimension in which tokens form one circle or a grid, rather than several circles at once."""
 LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 
 
@@ -147,8 +150,17 @@ class NetworkRun:
         self._record()
 
     @property
+    def circles(self) -> list[int] | None:
+        """Frequencies of the circles that stand out in many dimensions; None where there is one shape."""
+        if self.model.dim <= ONE_CIRCLE or not isinstance(self.model, nets.ConstantAttention):
+            return None
+        return surviving_frequencies(self.history.last["embedding"]).tolist()
+
+    @property
     def shape(self) -> tuple[str, str]:
         """Shape of the embedding, and a sentence about it; a grid has to last, as the embedding wanders."""
+        if (found := self.circles) is not None:
+            return "circles", circles(found, self.model.tokens // 2)
         lasting = self.grid is not None and self.step - self.grid >= LASTS
         last = self.history.last
         return shape(last["embedding"].astype(np.float64), last["imperfections"], lasting=lasting)

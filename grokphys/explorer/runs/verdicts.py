@@ -35,6 +35,8 @@ FORGOTTEN = 0.75
 """Accuracy below which a set that was learned no longer counts as such: with weight decay it fluctuates."""
 ALIGNED = 20
 """Largest median misalignment of phases, in degrees, that are called aligned."""
+GROKS = 1000
+"""Smallest number of steps between memorizing and generalizing that is called grokking (Liu et al., Table 1)."""
 PARTLY = 0.5, 0.35
 """The same two limits for a network that generalizes in part."""
 
@@ -73,6 +75,16 @@ def shape(E: Array, imperfections: int, *, lasting: bool = True) -> tuple[str, s
     if imperfections == 0:
         return "grid", f"Perfect grid{place}: pair sums that lie together are of one class."
     return "grid", f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
+
+
+def circles(frequencies: Sequence[int], count: int) -> str:
+    """Describe tokens in many dimensions, where `frequencies` of `count` circles stand out."""
+    if not frequencies:
+        return "No circle stands out yet."
+    *others, last = map(str, frequencies)
+    if not others:
+        return f"One of {count} circles stands out, of frequency {last}."
+    return f"{len(frequencies)} of {count} circles stand out, of frequencies {', '.join(others)} and {last}."
 
 
 def motion(
@@ -164,11 +176,13 @@ def learning(
     if memorized is not None and generalized is not None:
         if generalized <= memorized:
             return f"Generalizes from step {generalized}."
-        return f"It groks: memorizes by step {memorized}, generalizes by step {generalized}."
+        if generalized - memorized < GROKS:
+            return f"Memorizes by step {memorized}, and generalizes soon after, by step {generalized}."
+        return f"It groks: memorizes by step {memorized}, but generalizes only by step {generalized}."
     parts = f"{100 * train:.0f} % of the training pairs, {100 * held_out:.0f} % of the held-out pairs"
     if memorized is None:
         return f"Learning: {parts}."
-    further = "and generalizes in part" if partly else "but does not generalize"
+    further = "and generalizes in part" if partly else "but does not generalize so far"
     return f"Memorized by step {memorized}, {further}. Now: {parts}."
 
 
@@ -199,7 +213,8 @@ def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accu
         )
     if quality > 0.99:
         return (
-            f"It groks: the unique representation is reached, which answers {100 * ideal:.0f} % of all pairs."
+            "It generalizes: the unique representation is reached, which answers "
+            f"{100 * ideal:.0f} % of all pairs."
         )
     return (
         f"On the way to the only representation that these pairs allow: {100 * quality:.0f} % of all "

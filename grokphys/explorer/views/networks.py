@@ -35,7 +35,7 @@ class NetworksView(View):
     needs = ("grokphys.explorer.runs.networks",)
     terms = (
         *("tokens N", "dimensions D", "hidden units", "pair sum", "learning rate", "weight decay"),
-        *("train loss", "train accuracy", "validation accuracy", "circle ratio", "imperfections"),
+        *("train loss", "train accuracy", "validation accuracy", "circle ratio", "imperfections", "circles"),
         *("alignment fₐ", "particle step"),
     )
     presets = presets.NETWORKS
@@ -44,7 +44,7 @@ class NetworksView(View):
         super().__init__(session)
         self._kind = theme.chooser("network", [ATTENTION, ADDITION])
         self._tokens = theme.slider("tokens N", 3, 41, 17)
-        self._dim = theme.slider("dimensions D", 1, 4, 2)
+        self._dim = theme.slider("dimensions D", 1, 16, 2)
         self._hidden = theme.slider("hidden units", 4, 256, 32, 4)
         self._seed = theme.number("seed", 0, 0, theme.LARGEST_SEED)
         self._rate = theme.control(CategoricalSlider, "learning rate", categories=RATES, value="0.01")
@@ -168,17 +168,19 @@ class NetworksView(View):
         """Return step, losses, accuracies, and the measures of the shape."""
         last = self._run.history.last
         found, _ = self._run.shape
-        ratio = (
-            {} if found == "grid" or self._dim.value == 1 else {"circle ratio": f"{last['circle_ratio']:.3f}"}
-        )
-        count = {} if found == "circle" else {"imperfections": str(last["imperfections"])}
+        measures = {}
+        if found == "circles":
+            measures["circles"] = " ".join(map(str, self._run.circles)) or "none"
+        elif found != "grid" and self._dim.value > 1:
+            measures["circle ratio"] = f"{last['circle_ratio']:.3f}"
+        if found in ("grid", ""):
+            measures["imperfections"] = str(last["imperfections"])
         return {
             "step": str(self._run.step),
             "train loss": f"{last['train_loss']:.4f}",
             "train accuracy": f"{last['train_accuracy']:.3f}",
             "validation accuracy": f"{last['validation_accuracy']:.3f}",
-            **ratio,
-            **count,
+            **measures,
             "particle step": str(self._run.particles.step),
         }
 
@@ -193,6 +195,10 @@ class NetworksView(View):
     def state(self) -> dict[str, Any]:
         """Return the network, its rates, and the number of steps."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
+
+    def offer(self) -> None:
+        """Offer the planes of the embedding's space."""
+        self.offer_planes(self._plane, self._dim.value, cyclic=self._kind.value == ATTENTION)
 
     def renew(self, state: Mapping[str, Any]) -> None:
         """Start with another network."""
@@ -242,7 +248,7 @@ class NetworksView(View):
     def _renew(self) -> None:
         """Start another network."""
         self._run = self._begin()
-        self.offer_planes(self._plane, self._dim.value)
+        self.offer()
         self._fresh = True
         self.show()
 

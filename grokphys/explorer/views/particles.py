@@ -249,6 +249,10 @@ class ParticlesView(View):
         few = len(self._run.moves) * self._run.system.dim <= links.MOST_MOVED
         return "" if few else links.LACKS
 
+    def offer(self) -> None:
+        """Offer the planes of the particles' space."""
+        self.offer_planes(self._plane, self._dim.value)
+
     def renew(self, state: Mapping[str, Any]) -> None:
         """Start again with another law from another start, and repeat what was moved by hand."""
         self._renew()
@@ -352,7 +356,7 @@ class ParticlesView(View):
         self._held = self._chosen = None
         self._particles.ring(None)
         self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))
-        self.offer_planes(self._plane, self._dim.value)
+        self.offer()
         self._shown_law = None
         self.show(whole=False)
         self.session.soon(self.show)  # curves can wait for particles, which follow the slider that is dragged

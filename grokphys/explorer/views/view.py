@@ -136,7 +136,11 @@ class View(ABC):
                 attribute = "active" if isinstance(widget, Checkbox) else "value"
                 value = checked(widget, attribute, state[name]) if name in state else self._usual[name]
                 setattr(widget, attribute, value)
+                self.offer()
         self.renew(state)
+
+    def offer(self) -> None:  # noqa: B027 - the lists of most views stay the same
+        """Let lists offer what the values of the widgets before them allow, such as planes of a space."""
 
     @abstractmethod
     def renew(self, state: Mapping[str, Any]) -> None:
@@ -187,9 +191,9 @@ class View(ABC):
         finally:
             self._filling = before
 
-    def offer_planes(self, chooser: Any, dim: int) -> None:
+    def offer_planes(self, chooser: Any, dim: int, *, cyclic: bool = False) -> None:
         """Let a list offer the planes of a space; the chosen one stays if it still exists."""
-        names = planes(dim)
+        names = planes(dim, cyclic=cyclic)
         if names != chooser.options:
             chooser.update(options=names, value=names[0])
 
