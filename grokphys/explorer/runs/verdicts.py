@@ -36,7 +36,7 @@ FORGOTTEN = 0.75
 ALIGNED = 20
 """Largest median misalignment of phases, in degrees, that are called aligned."""
 GROKS = 1000
-"""Smallest number of steps between memorizing and generalizing that is called grokking (Liu et al., Table 1)."""
+"""Smallest number of steps from memorizing to generalizing that is called grokking (Liu et al., Table 1)."""
 PARTLY = 0.5, 0.35
 """The same two limits for a network that generalizes in part."""
 

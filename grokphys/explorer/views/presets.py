@@ -1,9 +1,12 @@
 """The presets of all views: named states, each with what to watch for."""
 
+from typing import Any
+
+from grokphys.explorer.runs.planes import STRONGEST
 from grokphys.explorer.views.view import Preset
 
-WIDE = {"tokens": 31, "dim": 16, "hidden": 128, "seed": 2, "alignment": 3.0}
-WIDE |= {"plane": "strongest circle"}
+WIDE: dict[str, Any] = {"tokens": 31, "dim": 16, "hidden": 128, "seed": 2, "alignment": 3.0}
+WIDE["plane"] = STRONGEST
 """Network with many dimensions, which memorizes at once and groks if its weights decay."""
 
 PARTICLES = (

@@ -119,7 +119,10 @@ def test_an_octave_is_lost_and_its_half_stays():
     [
         ("a circle forms", r"Circle, step \d"),
         ("an imperfect grid", r"Grid, \d+ imperfections\."),
-        ("it groks", r"It groks: memorizes by step 40, but generalizes only by step 1\d\d\d\. \d of 15 circles"),
+        (
+            "it groks",
+            r"It groks: memorizes by step 40, but generalizes only by step 1\d\d\d\. \d of 15 circles",
+        ),
         ("memorizes only", r"Memorized by step 40, but does not generalize so far"),
     ],
 )
