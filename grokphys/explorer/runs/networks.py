@@ -13,7 +13,7 @@ from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes
 from grokphys.explorer.runs.scripts import arguments, constructed
-from grokphys.explorer.runs.verdicts import GRID, LASTS, PARTLY, SURE, circles, learned, shape
+from grokphys.explorer.runs.verdicts import GRID, LASTS, MEMORIZED, PARTLY, SURE, circles, learned, shape
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
@@ -163,7 +163,7 @@ class NetworkRun:
             return "circles", circles(found, self.model.tokens // 2)
         lasting = self.grid is not None and self.step - self.grid >= LASTS
         last = self.history.last
-        return shape(last["embedding"].astype(np.float64), last["imperfections"], lasting=lasting)
+        return shape(last["embedding"].astype(np.float64), last["imperfections"], grid=lasting)
 
     def look(self, bounds: Bounds | None) -> None:
         """Compute the plane, and the class of each of its points; None for no map.
@@ -191,6 +191,11 @@ class NetworkRun:
 
     def change(self, learning_rate: float, weight_decay: float) -> None:
         """Continue the training with other rates."""
+        if (learning_rate, weight_decay) == (
+            self.stretches[-1].learning_rate,
+            self.stretches[-1].weight_decay,
+        ):
+            return
         self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
         last = self.stretches[-1]
         if last.steps:
@@ -200,6 +205,8 @@ class NetworkRun:
 
     def change_law(self, system: ParticleSystem) -> None:
         """Change the law of the particles from now on."""
+        if system == self._law:
+            return
         self._law = system
         self.particles.change(system, system.default_step_size)
 
@@ -242,7 +249,7 @@ class NetworkRun:
         E = self.training.embeddings[0]
         found = [*self.training.losses("train"), *self.training.losses("validation")]
         values = {name: value[0] for name, value in zip(LOSSES, found, strict=True)}
-        self.memorized = learned(self.memorized, self.step, values["train_accuracy"])
+        self.memorized = learned(self.memorized, self.step, values["train_accuracy"], MEMORIZED)
         self.generalized = learned(self.generalized, self.step, values["validation_accuracy"])
         self.partly = learned(self.partly, self.step, values["validation_accuracy"], PARTLY)
         imperfections = grid_imperfections(E, modulus=self.particles.system.modulus)

@@ -76,6 +76,12 @@ class ParticleRun:
         return self._motion
 
     @property
+    def grid(self) -> bool:
+        """Whether the particles are a grid, or have been one and are nearly one still."""
+        self._measure()
+        return self._grid is not None
+
+    @property
     def system(self) -> ParticleSystem:
         """The current law."""
         return self.segments[-1].system
@@ -111,6 +117,7 @@ class ParticleRun:
         self._history.clear()
         self._measured = self._passing = False
         self._motion = ""
+        self._grid: int | None = None
         self._coming: list[Move] = []
 
     def warm(self) -> None:
@@ -160,6 +167,10 @@ class ParticleRun:
         """Change the law from now on; the number of particles stays the same."""
         if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
             raise InputError("system must have the same tokens and dimensions in the middle of a run")
+        if (system, step_size) == (self.system, self.step_size):
+            return
+        if (system, step_size) == (self.system, self.step_size):
+            return
         self._open().system, self.segments[-1].step_size = system, step_size
         self._measured = False
 
@@ -256,6 +267,11 @@ class ParticleRun:
             time=sum(segment.steps * segment.step_size for segment in self.segments),
             circle_ratio=circle_ratio(E),
             imperfections=grid_imperfections(E, modulus=system.modulus),
+        )
+        sums = len(E) * (len(E) + 1) // 2
+        ordered = 1 - self._history.last["imperfections"] / sums
+        self._grid = verdicts.learned(
+            self._grid, self.step, ordered, (1 - verdicts.GRID, 1 - verdicts.NO_GRID)
         )
         self._motion = verdicts.motion(
             self._history,

@@ -11,6 +11,8 @@ from physics.neurons.spectrum import NeuronSpectrum
 from physics.particles.structures import circle_ratio, is_circle
 
 Array = NDArray[np.float64]
+CIRCLE = 1.2
+"""Circle ratio below which tokens form a circle (Musat, Algorithm 1), as `is_circle` has it."""
 GRID = 1 / 3
 """Largest fraction of imperfections of a grid; in a random cloud nearly all pair sums are imperfect."""
 AT_REST = 1e-4
@@ -25,14 +27,19 @@ TREMBLE = 3e-3
 """Largest single step of settled tokens, relative to their extent: about a pixel."""
 SETTLED, MOVING = "Settled.", "Still moving."
 JUMPS = "Jumps back and forth: take a smaller step η."
+NO_GRID = 0.4
+"""Fraction of imperfections from which particles are no longer called a grid, which they are below `GRID`."""
 SURE, LASTS = 1 / 6, 300
 """Largest fraction of imperfections where tokens that wander become a grid, and steps that it has to last."""
 LINE = 0.05
 """Largest ratio of the two widths of a grid that has collapsed to a line."""
-LEARNED = 0.9
-"""Smallest accuracy at which a set of pairs counts as learned (Liu et al., Appendix A)."""
-FORGOTTEN = 0.75
-"""Accuracy below which a set that was learned no longer counts as such: with weight decay it fluctuates."""
+LEARNED = 0.9, 0.75
+"""Accuracies at which held-out pairs count as learned (Liu et al., Appendix A), and below which no longer.
+
+With weight decay the accuracy fluctuates.
+"""
+MEMORIZED = 0.97, LEARNED[0]
+"""The same two limits for training pairs: of those, a network that memorizes answers nearly all."""
 ALIGNED = 20
 """Largest median misalignment of phases, in degrees, that are called aligned."""
 GROKS = 1000
@@ -58,8 +65,11 @@ def circle_step(E: Any) -> int | None:
     return int(min(steps[0], len(points) - steps[0])) if (steps == steps[0]).all() else None
 
 
-def shape(E: Array, imperfections: int, *, lasting: bool = True) -> tuple[str, str]:
-    """Return the shape of tokens, "circle", "grid" (must be `lasting`) or "", and a sentence about it."""
+def shape(E: Array, imperfections: int, *, grid: bool | None = None) -> tuple[str, str]:
+    """Return the shape of tokens, "circle", "grid" or "", and a sentence about it.
+
+    By default their imperfections say whether they are a `grid`; a run, which has a past, may know better.
+    """
     tokens = len(E)
     if E.shape[1] > 1 and is_circle(E):
         step, ratio = circle_step(E), float(circle_ratio(E))
@@ -67,8 +77,7 @@ def shape(E: Array, imperfections: int, *, lasting: bool = True) -> tuple[str, s
             return "circle", f"Circle, ratio {ratio:.2f}, in no regular order."
         order = ", ".join(str(step * k % tokens) for k in range(4))
         return "circle", f"Circle, step {step} ({order}, …), ratio {ratio:.2f}."
-    sums = tokens * (tokens + 1) // 2
-    if imperfections > GRID * sums or not lasting:
+    if not (imperfections <= GRID * (tokens * (tokens + 1) // 2) if grid is None else grid):
         return "", "No shape yet: neither a circle nor a grid."
     widths = np.linalg.svd(E - E.mean(axis=0), compute_uv=False)
     place = " on a line" if len(widths) == 1 or widths[1] < LINE * widths[0] else ""
@@ -134,7 +143,7 @@ def motion(
 
 
 def learned(
-    since: int | None, step: int, accuracy: float, limits: tuple[float, float] = (LEARNED, FORGOTTEN)
+    since: int | None, step: int, accuracy: float, limits: tuple[float, float] = LEARNED
 ) -> int | None:
     """Return the step by which a set of pairs was learned; None if it is not, or is forgotten again.
 
@@ -172,16 +181,18 @@ def learning(
         Whether a good part of the held-out pairs was learned.
     """
     if held_out is None:
-        return "Learning." if memorized is None else f"It has learned the whole table by step {memorized}."
+        if memorized is None:
+            return f"Answers {100 * train:.0f} % of the pairs."
+        return f"It has learned the whole table by step {memorized}."
     if memorized is not None and generalized is not None:
         if generalized <= memorized:
             return f"Generalizes from step {generalized}."
         if generalized - memorized < GROKS:
             return f"Memorizes by step {memorized}, and generalizes soon after, by step {generalized}."
         return f"It groks: memorizes by step {memorized}, but generalizes only by step {generalized}."
-    parts = f"{100 * train:.0f} % of the training pairs, {100 * held_out:.0f} % of the held-out pairs"
+    parts = f"{100 * train:.0f} % of the training pairs and {100 * held_out:.0f} % of the held-out pairs"
     if memorized is None:
-        return f"Learning: {parts}."
+        return f"Answers {parts}."
     further = "and generalizes in part" if partly else "but does not generalize so far"
     return f"Memorized by step {memorized}, {further}. Now: {parts}."
 
@@ -245,7 +256,8 @@ def survival(
         Signal above which a circle survives.
     """
     count = signals.shape[1]
-    words = f"{len(survivors)} of {count} circles survive: {', '.join(map(str, survivors))}."
+    survive = "survive" if len(survivors) > 1 else "survives"
+    words = f"{len(survivors)} of {count} circles {survive}: {', '.join(map(str, survivors))}."
     if not survivors:
         words = f"No circle reaches the survival limit of {limit:.3g}."
     if frequency is None or frequency in survivors:
@@ -274,7 +286,8 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
     chosen : int
     """
     single = (spectrum.kind == "single").mean()
-    mine = int(spectrum.frequency[chosen])
+    mine, sure = int(spectrum.frequency[chosen]), spectrum.kind[chosen] == "single"
+    has = f"has frequency {mine}" if sure else f"is strongest at frequency {mine} so far"
     off = np.degrees(np.abs(spectrum.misalignment))
     off = off[np.isfinite(off)]  # dead neurons have no phase
     apart = round(float(np.median(off))) if len(off) else 0
@@ -287,6 +300,6 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
         foreseen = int(predicted[chosen])
         flow = ", as the exact flow predicts" if mine == foreseen else f"; the exact flow predicts {foreseen}"
     return (
-        f"Neuron {chosen} {f'has frequency {mine}' if mine else 'is dead'}{flow}. {followed}"
+        f"Neuron {chosen} {has if mine else 'is dead'}{flow}. {followed}"
         f"{100 * single:.0f} % of neurons have a single frequency.{aligned}"
     )

@@ -13,6 +13,7 @@ from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
 from grokphys.explorer.views import presets
+from grokphys.explorer.views.changes import Changes
 from grokphys.explorer.views.view import View
 from physics.particles.system import ParticleSystem
 
@@ -79,8 +80,10 @@ class NetworksView(View):
         self._fresh = True
         self._particle_axes: Any = None
         self._shown: list[Any] = [None, None]
+        live = {"rate": self._rate, "decay": self._decay, "alignment": self._alignment, "ratio": self._ratio}
+        self.changes = Changes(**live)
         self._run = self._begin()
-        self._connect()
+        self._connect(*live.values())
         self.hold(
             kind=self._kind,
             tokens=self._tokens,
@@ -157,6 +160,7 @@ class NetworksView(View):
 
     def reset(self) -> None:
         """Start again with the same network."""
+        self.changes.clear()
         self._run.reset()
         self.forget()
 
@@ -204,6 +208,8 @@ class NetworksView(View):
         """Start with another network."""
         self._as_numbers(self._numbers.value == "numbers")
         self._renew()
+        self.changes.read(state)
+        self.apply(self.changes.first)
 
     def film(self) -> Film:
         """Return a film with the network above and the particles below."""
@@ -213,12 +219,10 @@ class NetworksView(View):
 
     # -- interaction ------------------------------------------------------------------------------
 
-    def _connect(self) -> None:
+    def _connect(self, *live: Any) -> None:
         self.connect(lambda _: self._renew(), self._tokens, self._dim, self._hidden, self._seed)
         self.connect(self._other_kind, self._kind)
-        self.connect(lambda _: self._run.change(*self._rates()), self._rate, self._decay)
-        self.connect(lambda _: self._run.change_law(self._law()), self._alignment)
-        self.connect(lambda new: setattr(self._run, "ratio", new), self._ratio)
+        self.connect(lambda _: self._change(), *live)
         self.connect(lambda _: self._look(), self._plane)
         self.connect(lambda new: self._as_numbers(new == "numbers"), self._numbers)
 
@@ -226,7 +230,7 @@ class NetworksView(View):
         from grokphys.explorer.runs.networks import NetworkRun
 
         settings = {} if self._kind.value == ATTENTION else TOY
-        rates, law = self._rates(), self._law()
+        rates, law = (float(self._rate.value), self._decay.value), self._law(self._alignment.value)
         return NetworkRun(self._model(), self._seed.value, *rates, law, self._ratio.value, **settings)
 
     def _model(self) -> Any:
@@ -237,16 +241,25 @@ class NetworksView(View):
             return nets.ConstantAttention(tokens, dim, hidden)
         return nets.ToyAddition(tokens, dim, (hidden, hidden))
 
-    def _law(self) -> ParticleSystem:
+    def _law(self, alignment: float) -> ParticleSystem:
         tokens = self._tokens.value
         modulus = None if self._kind.value == ATTENTION else 2 * tokens - 1  # beyond all sums: plain addition
-        return ParticleSystem(tokens, self._dim.value, alignment=self._alignment.value, modulus=modulus)
+        return ParticleSystem(tokens, self._dim.value, alignment=alignment, modulus=modulus)
 
-    def _rates(self) -> tuple[float, float]:
-        return float(self._rate.value), self._decay.value
+    def _change(self) -> None:
+        """Change the rates and the law of the particles from now on."""
+        self.apply(self.changes.values)
+        self.changes.note(self._run.step)
+
+    def apply(self, values: Mapping[str, Any]) -> None:
+        """Let the run continue with some rates, and the particles by some law."""
+        self._run.change(float(values["rate"]), values["decay"])
+        self._run.change_law(self._law(values["alignment"]))
+        self._run.ratio = values["ratio"]
 
     def _renew(self) -> None:
         """Start another network."""
+        self.changes.clear()
         self._run = self._begin()
         self.offer()
         self._fresh = True

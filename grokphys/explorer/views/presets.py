@@ -45,7 +45,7 @@ NETWORKS = (
     ),
     Preset(
         "it groks",
-        "It has memorized its training pairs by step 40. The held-out pairs follow only after step 1000.",
+        "It has memorized its training pairs by step 50. The held-out pairs follow only after step 1000.",
         WIDE | {"decay": 0.2},
         8,
     ),

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bokeh.models import Checkbox, TextInput
 
-from grokphys.explorer import theme
+from grokphys.explorer import links, theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.guard import checked
 from grokphys.explorer.runs.planes import planes
+from grokphys.explorer.views.changes import Changes
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -24,7 +25,7 @@ WAYS = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDow
 """Where the arrow keys lead: to the right, and up."""
 REPLAYED = 300
 """Frames of a replay, at most."""
-ASIDE = ("time", "step", "moves", "plane", "numbers", "arrows", "rollout")
+ASIDE = ("time", "step", "moves", "before", "plane", "numbers", "arrows", "rollout")
 """Parts of a state that only change what is shown: where a preset does not name them, its hint stays."""
 
 
@@ -88,6 +89,7 @@ class View(ABC):
         self._run: Any = None
         self.widgets: dict[str, Any] = {}
         self._usual: dict[str, Any] = {}
+        self.changes = Changes()
         self.figures: dict[str, Any] = {}
         self.speed = self.presets[0].speed if self.presets else 1
 
@@ -99,22 +101,28 @@ class View(ABC):
     def state(self) -> dict[str, Any]:
         """Return the values of the widgets that differ from the defaults."""
         values = {name: _value(widget) for name, widget in self.widgets.items()}
-        return {name: value for name, value in values.items() if value != self._usual[name]}
+        differing = {name: value for name, value in values.items() if value != self._usual[name]}
+        return differing | self.changes.state()
 
     @property
     def lacks(self) -> str:
         """What of the state no link holds, in a sentence; nothing, by default."""
-        return ""
+        return "" if self.changes.few else links.UNCHANGED
 
     def has(self, settings: Mapping[str, Any]) -> bool:
         """Return whether the controls are still those of a preset."""
         shown = {name: value for name, value in self.state().items() if name in settings or name not in ASIDE}
         return shown == {name: value for name, value in settings.items() if value != self._usual.get(name)}
 
+    @property
+    def preset(self) -> Preset | None:
+        """The preset whose controls these are; the one that names most of them, if there are several."""
+        fitting = [preset for preset in self.presets if self.has(preset.settings)]
+        return max(fitting, key=lambda preset: len(preset.settings), default=None)
+
     def watch(self, playing: bool) -> str:
         """Return what to watch for, by the preset whose controls these are, and how to start."""
-        fitting = [preset for preset in self.presets if self.has(preset.settings)]
-        closest = max(fitting, key=lambda preset: len(preset.settings), default=None)
+        closest = self.preset
         words = self.invitation if closest is None else closest.watch
         return words if playing or self.begun else f"{words} Press Play to start.".strip()
 
@@ -166,7 +174,11 @@ class View(ABC):
 
         def connected(widget: Any) -> None:
             def changed(_name: str, old: Any, new: Any) -> None:
-                if self._filling or new != getattr(widget, attribute):  # it was changed again since
+                if not self._filling:
+                    react(old, new)
+
+            def reacting(old: Any, new: Any) -> None:
+                if new != getattr(widget, attribute):  # it was changed again since
                     return
                 self.session.accepted()
                 try:
@@ -177,7 +189,8 @@ class View(ABC):
                             setattr(widget, attribute, old)
                     raise
 
-            widget.on_change(attribute, self.session.reaction(changed))
+            react = self.session.reaction(reacting)
+            widget.on_change(attribute, changed)
 
         for widget in widgets:
             connected(widget)
@@ -212,9 +225,17 @@ class View(ABC):
     def replay(self, steps: int, stride: int) -> None:
         """Advance as play does, by `stride` steps per frame or more, so that curves have their past."""
         stride = max(stride, -(-steps // REPLAYED))
-        for taken in range(0, steps, stride):
-            self.advance(min(stride, steps - taken))
+        taken = 0
+        for until, values in [*self.changes.then, (steps, None)]:
+            while taken < until:
+                self.advance(min(stride, until - taken))
+                taken = min(taken + stride, until)
+            if values is not None:
+                self.apply(values)
         self.forget()
+
+    def apply(self, values: Mapping[str, Any]) -> None:  # noqa: B027 - most views have no such controls
+        """Let the run continue with the values of the controls that `changes` follows."""
 
     def forget(self) -> None:  # noqa: B027 - some views show no trails
         """Show what comes next without a trail from what was shown before."""

@@ -42,7 +42,7 @@ def test_a_grid_is_told_from_a_cloud():
     assert verdicts.shape(grid, 1) == ("grid", "Grid, 1 imperfection.")
     assert verdicts.shape(grid, 15) == ("grid", "Grid, 15 imperfections.")
     assert verdicts.shape(grid, 16)[0] == ""
-    assert verdicts.shape(grid, 1, lasting=False) == ("", "No shape yet: neither a circle nor a grid.")
+    assert verdicts.shape(grid, 1, grid=False) == ("", "No shape yet: neither a circle nor a grid.")
     assert verdicts.shape(grid[:, :1], 2)[1] == "Grid on a line, 2 imperfections."
     line = np.array([[-1.0], [1.0], [-1.0]])
     assert verdicts.shape(line, 6)[0] == "", "two points on a line are no circle"
