@@ -23,6 +23,7 @@ class Bridge(DataModel):
     status: Any = List(AnyValue, default=[], help="From the session: [name, words] of its state.")
     verdict: Any = String(default="", help="From the session: what is on screen, in a sentence.")
     watch: Any = String(default="", help="From the session: what to watch for.")
+    preset: Any = String(default="", help="From the session: the preset whose controls these are.")
     link: Any = String(default="", help="From the session: its state, as the fragment of an address.")
     lacks: Any = String(default="", help="From the session: what the link does not hold, in a sentence.")
     message: Any = List(AnyValue, default=[0, "", ""], help="From the session: [number, kind, sentence].")

@@ -61,6 +61,15 @@ class FileList:
         with self._view.filling():
             self.list.value = str(path)
 
+    def complete(self, path: Path) -> Path:
+        """Give a file the name that it has since its recording is complete, and return its path."""
+        now, session = finished(path), self._view.session
+        session.files = {now if one == path else one: name for one, name in session.files.items()}
+        session.files |= {now: str(now)} if now != path else {}
+        with self._view.filling():
+            self.list.update(options=theme.choices(self._options()), value=str(now))
+        return now
+
     def _options(self) -> dict[str, str]:
         listed = {label: str(path) for path, label in labels(self.files).items()}
         return {self._prompt: ""} | listed if self._prompt else listed
@@ -143,6 +152,12 @@ class FileChooser:
             raise InputError(f"frame {frame} of run {run} in {self._name} holds NaN; choose another")
         line = f"E = physics.Trajectory.open({self._name!r}).run({run}).frame({frame})[0].astype(float)"
         return starts.given(E, (line,))
+
+
+def finished(path: Path) -> Path:
+    """Return the path of a file, which has another name since its recording is complete."""
+    complete = path.with_suffix("")
+    return complete if path.suffix == ".partial" and not path.exists() and complete.exists() else path
 
 
 def labels(files: Mapping[Path, str]) -> dict[Path, str]:

@@ -26,7 +26,7 @@ from bokeh.models import (
 from grokphys.explorer.bridge import Bridge
 from physics.errors import InputError
 
-LONGEST_TEXT, LONGEST_ORDER = 1000, 10_000
+LONGEST_TEXT, LONGEST_ORDER = 1000, 20_000
 """Most characters of a field, and of a command, which may be a link."""
 LARGEST_NUMBER = 10**12
 LARGEST_PAGE = 10**5

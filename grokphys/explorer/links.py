@@ -15,6 +15,12 @@ LONGEST_REPLAY = 20_000
 
 MOST_MOVED = 100
 """Largest number of coordinates of particles moved by hand that a link holds."""
+MOST_CHANGES = 100
+"""Largest number of changes of controls during a run that a link holds."""
+UNCHANGED = (
+    f"This link repeats the run with the controls of now, because they were changed more than {MOST_CHANGES} "
+    "times; “Copy as Python” holds all changes."
+)
 LACKS = (
     f"This link holds no particle moved by hand, because those have more than {MOST_MOVED} coordinates; "
     "“Copy as Python” holds all of them."

@@ -11,6 +11,7 @@ from bokeh.core.validation.warnings import EMPTY_LAYOUT
 from bokeh.document import Document
 from bokeh.models import CustomJS
 
+from grokphys.explorer.files import finished
 from grokphys.explorer.guard import guard
 from grokphys.explorer.session import SPEEDS, WORK, Session
 from grokphys.explorer.uploads import LARGEST_UPLOAD, Uploads
@@ -58,7 +59,7 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
     }
 
     def open_page(document: Document) -> None:
-        session = Session(document, kinds, paths, uploads, begin=False)
+        session = Session(document, kinds, [finished(path) for path in paths], uploads, begin=False)
         guard(document, session.fail)
         document.on_session_destroyed(lambda _context: session.close())
 

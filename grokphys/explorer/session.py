@@ -28,6 +28,8 @@ INTERVAL = 1 / 35
 """Shortest time between two frames in seconds."""
 IN_FLIGHT = 3
 """Number of frames in flight: one is painted and one waits, while the next is computed."""
+SHORTEST = 0.25
+"""Smallest number of seconds in which frames are counted, to say how many there are in one."""
 WHOLE_EVERY = 0.3
 """Seconds between complete updates during play."""
 EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
@@ -350,10 +352,9 @@ class Session:
 
     @property
     def frames_a_second(self) -> float:
-        """Number of frames per second that the page has drawn recently."""
-        if not self.playing or len(self._drawn) < 2:
-            return 0.0
-        return (len(self._drawn) - 1) / max(self._drawn[-1] - self._drawn[0], 1e-9)
+        """Number of frames per second that the page has drawn recently; 0 until this is known."""
+        taken = self._drawn[-1] - self._drawn[0] if self.playing and self._drawn else 0.0
+        return (len(self._drawn) - 1) / taken if taken >= SHORTEST else 0.0
 
     # -- output --------------------------------------------------------------------------------------------
 
@@ -361,10 +362,10 @@ class Session:
         if (view := self._view) is None:  # nothing is on screen yet
             return
         first, *others = view.status().items()  # measures that depend on the shape come last
-        words = [first, ("fps", f"{self.frames_a_second:.0f}" if self.playing else "–"), *others]
-        self.bridge.update(status=[list(item) for item in words], verdict=view.verdict())
-        self.bridge.watch = view.watch(self.playing)
-        self.bridge.lacks = view.lacks
+        rate, preset = self.frames_a_second, view.preset
+        words = [first, ("fps", f"{rate:.0f}" if rate else "–"), *others]
+        self.bridge.update(status=[list(item) for item in words], verdict=view.verdict(), lacks=view.lacks)
+        self.bridge.update(watch=view.watch(self.playing), preset=preset.name if preset else "")
         self.bridge.link = links.written(view.slug, self.bridge.speed, view.state())
 
     def fail(self, error: Exception) -> None:

@@ -33,7 +33,7 @@ DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", "solid")
 FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
 
 SQUARE = """
-if (plot.inner_height > 0) {
+if (!plot.properties.inner_height.is_unset && plot.inner_height > 0) {
   const half = plot.y_range.end * plot.inner_width / plot.inner_height
   plot.x_range.setv({start: -half, end: half})
 }

@@ -12,6 +12,20 @@ from typing import Any, BinaryIO
 from physics.errors import OutputError
 
 
+def claimed(path: Path) -> bool:
+    """Return whether a process holds the lock of a file: whether it is being written."""
+    from filelock import FileLock, Timeout
+
+    lock = path.with_name(path.name + ".lock")
+    if not lock.exists():
+        return False
+    try:
+        with FileLock(lock, timeout=0, thread_local=False):
+            return False
+    except (Timeout, OSError):
+        return True
+
+
 @contextlib.contextmanager
 def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold the lock of a file while the context is open, so that no other process writes the file.

@@ -2,7 +2,7 @@
 "use strict"
 window.grokphys = (() => {
   const at = id => document.getElementById(id)
-  let bridge = null, fading = 0, telling = 0
+  let bridge = null, fading = 0, telling = 0, awaited = "", written = 0
   const opened = new Set()
 
   function command(name, value = null) {
@@ -24,6 +24,7 @@ window.grokphys = (() => {
     line.className = kind
     at("sentence").textContent = sentence
     at("cancel").hidden = kind !== "progress"
+    at("dismiss").hidden = kind === "progress"
     line.hidden = sentence === ""
   }
 
@@ -61,8 +62,19 @@ window.grokphys = (() => {
     at("speed-value").textContent = bridge.speed
   }
 
+  // A view that is opened for the first time may take seconds to make: say so at once.
+  function expect(view) {
+    awaited = view === bridge?.view ? "" : view
+    for (const tab of document.querySelectorAll("[role=tab]")) {
+      tab.setAttribute("aria-busy", String(tab.dataset.view === awaited))
+      if (tab.dataset.view === awaited) at("verdict").textContent = `Opening ${tab.textContent} …`
+    }
+    document.body.classList.toggle("awaiting", awaited !== "")
+  }
+
   function tabs() {
     opened.add(bridge.view)
+    expect("")
     for (const tab of document.querySelectorAll("[role=tab]")) {
       const chosen = tab.dataset.view === bridge.view
       tab.setAttribute("aria-selected", String(chosen))
@@ -115,9 +127,14 @@ window.grokphys = (() => {
   }
 
   function seen() {
-    if (bridge.verdict !== "") at("verdict").textContent = bridge.verdict  // until then, what the page came with
+    // Until the first one, what the page came with; and a view that is awaited is all that is said.
+    if (bridge.verdict !== "" && awaited === "") at("verdict").textContent = bridge.verdict
     telling ||= setTimeout(tell, 2000)
     at("watch").textContent = bridge.watch
+    for (const button of document.querySelectorAll("[data-preset]")) {
+      const view = button.closest("[data-of]").dataset.of
+      button.setAttribute("aria-pressed", String(view === bridge.view && button.dataset.preset === bridge.preset))
+    }
   }
 
   function script() {
@@ -146,6 +163,7 @@ window.grokphys = (() => {
           control.ariaLabel ??= model.title ?? model.label
         }
         for (const arrow of shadow_el.querySelectorAll(".bk-spin-btn")) arrow.tabIndex = -1
+        for (const surface of shadow_el.querySelectorAll(".bk-events")) surface.removeAttribute("tabindex")
         if (model.type === "Spinner") watchLimits(shadow_el.querySelector("input.bk-input"), model)
       }
     }
@@ -210,8 +228,8 @@ window.grokphys = (() => {
     address.searchParams.set("name", file.name)
     try {
       const answer = await fetch(address, {method: "POST", body: file}), text = await answer.text()
+      say(answer.ok ? "note" : "error", answer.ok ? "" : text.trim())
       if (answer.ok) command("uploaded", text)
-      else say("error", text.trim())
     } catch {
       say("error", `${file.name} could not be sent to the server`)
     }
@@ -230,14 +248,17 @@ window.grokphys = (() => {
     }, () => {}), 1000)
   }
 
-  // Write the state into the address, except while it changes all the time.
+  // Write the state into the address, while it changes all the time at most once in two seconds.
   function address() {
-    const state = "#" + bridge.link
-    if (bridge.playing !== 1 && state !== "#" && location.hash !== state) history.replaceState(null, "", state)
+    const state = "#" + bridge.link, rests = bridge.playing !== 1 || performance.now() - written > 2000
+    if (!rests || state === "#" || location.hash === state) return
+    written = performance.now()
+    history.replaceState(null, "", state)
   }
 
   // Open a view: the first time it plays, unless files wait, or less motion is wanted.
   function open(view) {
+    expect(view)
     const first = document.querySelector(`[data-of=${view}] [data-preset]`)
     const plays = !opened.has(view) && at("play").dataset.plays === "1" && !calm()
     if (plays) command("preset", `${view}/${first.dataset.preset}`)
@@ -269,12 +290,17 @@ window.grokphys = (() => {
     listen("download", download)
     listen("verdict", seen)
     listen("watch", seen)
+    listen("preset", seen)
     listen("link", address)
     listen("lacks", () => { if (bridge.lacks !== "") say("note", bridge.lacks) })
     listen("playing", address)
     listen("message", () => {
       say(bridge.message[1], bridge.message[2])
-      if (bridge.message[1] === "error") transport()
+      if (bridge.message[1] === "error") {
+        transport()
+        expect("")
+        seen()
+      }
     })
     at("play").disabled = false
     readouts()
@@ -333,6 +359,11 @@ window.grokphys = (() => {
       const end = at("stage").getBoundingClientRect().bottom + scrollY
       scrollTo({top: down ? Math.max(0, end - controlsHeight()) : at("stage").offsetTop - 10})
     })
+    // Keys belong to the stage after a click or a drag in a figure, too.
+    at("stage").addEventListener("pointerdown", event => {
+      if (event.composedPath()[0].closest?.(".bk-events")) at("stage").focus({preventScroll: true})
+    })
+    at("dismiss").addEventListener("click", () => say("note", ""))
     document.addEventListener("dragover", event => { event.preventDefault() })
     document.addEventListener("drop", event => {
       event.preventDefault()

@@ -20,8 +20,8 @@ TRAIL = 12
 """Length of a token's trail in frames."""
 NUMBERED = 31
 """Largest number of tokens that are drawn with their numbers."""
-MARKERS = "osD^v"
-"""Markers: classes k, k + 5, … have the k-th one, so that they can be distinguished without color."""
+MARKERS = "os^Dv"
+"""Markers: classes k, k + 5, … have the k-th one, as on the page, to be distinguished without color."""
 EDGE = "#444444"
 Moving = TypeVar("Moving", bound="Artist")
 

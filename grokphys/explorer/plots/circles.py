@@ -27,7 +27,7 @@ class SignalPlot:
 
     def __init__(self) -> None:
         self.figure = theme.plot(
-            "Signals of all circles (gray: lost; dotted: survival limit)", height=436,
+            "Signals of all circles (gray: lost; yellow: in the plane; dotted: limit)", height=436,
             x_axis_type="log", y_axis_type="log", x_axis_label="step + 1",
             y_axis_label="Fourier signal ‖Fₖ‖",
         )  # fmt: skip

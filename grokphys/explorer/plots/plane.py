@@ -71,6 +71,7 @@ class TokenPlot:
         self.figure.scatter(
             "x1", "y1", size="size", marker="triangle", angle="angle", source=self._arrows, color=theme.WARM
         )
+        self._paths, self._largest = np.empty((0, 0, 2)), np.empty(0)
         self._ring = ColumnDataSource({"x": [], "y": []})
         self.figure.scatter(
             "x", "y", size=30, source=self._ring, fill_alpha=0, line_color=theme.WARM, line_width=3
@@ -143,8 +144,9 @@ class TokenPlot:
         frame : int
             Number of the frame.
         """
-        largest = np.abs(paths).max(axis=(1, 2))
-        self.move(paths[frame], min(largest.max(), SMALLEST * largest[frame]))
+        if paths is not self._paths:  # all frames are measured once
+            self._paths, self._largest = paths, np.abs(paths).max(axis=(1, 2))
+        self.move(paths[frame], min(self._largest.max(), SMALLEST * self._largest[frame]))
         past = paths[max(0, frame - TRAIL) : frame + 1]
         past = np.concatenate([np.repeat(past[:1], TRAIL + 1 - len(past), axis=0), past])
         self._trails.patch({name: [(slice(None), values)] for name, values in _segments(past).items()})
@@ -310,6 +312,10 @@ class Curves:
         self._source.data = shown = _thinned(steps, values)
         self._now.data = {name: column[-1:].tolist() for name, column in shown.items()}
         self._tick()
+
+    def end_at(self, step: int, **values: float) -> None:
+        """Show the ends of the curves elsewhere, until they are shown again."""
+        self._now.data = {"step": [step], **{name: [value] for name, value in values.items()}}
 
     def show_beside(self, steps: Any, **values: Any) -> None:
         """Show curves of a second start over its steps (n,), with names of both; no steps remove them."""

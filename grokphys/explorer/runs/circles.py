@@ -388,3 +388,11 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
     found = CircleRun(name or str(path), whole_number("run", run, 0), every, stored.run(run, every=every))
     found.signals  # noqa: B018 - read at once, so that what is wrong with them is said here
     return found
+
+
+def read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
+    """Read a run that has grown, or return the error."""
+    try:
+        return open_run(path, index, name=name)
+    except Exception as error:
+        return error

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nets
+from analysis.circles.survival import surviving_frequencies
 from grokphys.explorer.runs import starts
 from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes
 from grokphys.explorer.runs.scripts import arguments, constructed
-from grokphys.explorer.runs.verdicts import GRID, LASTS, PARTLY, SURE, learned, shape
+from grokphys.explorer.runs.verdicts import GRID, LASTS, MEMORIZED, PARTLY, SURE, circles, learned, shape
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
@@ -23,6 +24,8 @@ Array = NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
 RESOLUTION = 72
 """Number of points of the classifier's map along an axis."""
+ONE_CIRCLE = 3
+"""Largest dimension in which tokens form one circle or a grid, rather than several circles at once."""
 LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 
 
@@ -164,14 +167,24 @@ class NetworkRun:
         self._record()
 
     @property
-    def shape(self) -> tuple[str, str]:
-        """Shape of the embedding ("circle", "grid" or ""), and a sentence about it.
+    def circles(self) -> list[int] | None:
+        """Frequencies of the circles that stand out in many dimensions; None where there is one shape."""
+        if self.model.dim <= ONE_CIRCLE or not isinstance(self.model, nets.ConstantAttention):
+            return None
+        return surviving_frequencies(self.history.last["embedding"]).tolist()
 
-        A grid must have lasted some steps, because the embedding wanders past grids.
+    @property
+    def shape(self) -> tuple[str, str]:
+        """Shape of the embedding ("circles", "circle", "grid" or ""), and a sentence about it.
+
+        Only an embedding of many dimensions has "circles". A grid must have lasted some steps, because the
+        embedding wanders past grids.
         """
+        if (found := self.circles) is not None:
+            return "circles", circles(found, self.model.tokens // 2)
         lasting = self.grid is not None and self.step - self.grid >= LASTS
         last = self.history.last
-        return shape(last["embedding"].astype(np.float64), last["imperfections"], lasting=lasting)
+        return shape(last["embedding"].astype(np.float64), last["imperfections"], grid=lasting)
 
     def look(self, bounds: Bounds | None) -> None:
         """Compute the plane, and the class that the network assigns to each of its points.
@@ -204,6 +217,11 @@ class NetworkRun:
 
     def change(self, learning_rate: float, weight_decay: float) -> None:
         """Continue the training with another learning rate and weight decay, for embedding and layers."""
+        if (learning_rate, weight_decay) == (
+            self.stretches[-1].learning_rate,
+            self.stretches[-1].weight_decay,
+        ):
+            return
         self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
         last = self.stretches[-1]
         if last.steps:
@@ -213,6 +231,8 @@ class NetworkRun:
 
     def change_law(self, system: ParticleSystem) -> None:
         """Change the law of the particles from now on, and their step size to that of the new law."""
+        if system == self._law:
+            return
         self._law = system
         self.particles.change(system, system.default_step_size)
 
@@ -255,7 +275,7 @@ class NetworkRun:
         E = self.training.embeddings[0]
         found = [*self.training.losses("train"), *self.training.losses("validation")]
         values = {name: value[0] for name, value in zip(LOSSES, found, strict=True)}
-        self.memorized = learned(self.memorized, self.step, values["train_accuracy"])
+        self.memorized = learned(self.memorized, self.step, values["train_accuracy"], MEMORIZED)
         self.generalized = learned(self.generalized, self.step, values["validation_accuracy"])
         self.partly = learned(self.partly, self.step, values["validation_accuracy"], PARTLY)
         imperfections = grid_imperfections(E, modulus=self.particles.system.modulus)

@@ -91,6 +91,12 @@ class ParticleRun:
         return self._motion
 
     @property
+    def grid(self) -> bool:
+        """Whether the particles are a grid, or have been one and are nearly one still."""
+        self._measure()
+        return self._grid is not None
+
+    @property
     def system(self) -> ParticleSystem:
         """The law under which the next step is taken."""
         return self.segments[-1].system
@@ -126,6 +132,7 @@ class ParticleRun:
         self._history.clear()
         self._measured = self._passing = False
         self._motion = ""
+        self._grid: int | None = None
         self._coming: list[Move] = []
 
     def warm(self) -> None:
@@ -197,6 +204,8 @@ class ParticleRun:
         if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
             was, now = ((one.tokens, one.dim) for one in (self.system, system))
             raise InputError(f"system must keep the same tokens and dimensions {was} during a run, got {now}")
+        if (system, step_size) == (self.system, self.step_size):
+            return
         self._open().system, self.segments[-1].step_size = system, step_size
         self._measured = False
 
@@ -293,6 +302,11 @@ class ParticleRun:
             time=sum(segment.steps * segment.step_size for segment in self.segments),
             circle_ratio=circle_ratio(E),
             imperfections=grid_imperfections(E, modulus=system.modulus),
+        )
+        sums = len(E) * (len(E) + 1) // 2
+        ordered = 1 - self._history.last["imperfections"] / sums
+        self._grid = verdicts.learned(
+            self._grid, self.step, ordered, (1 - verdicts.GRID, 1 - verdicts.NO_GRID)
         )
         self._motion = verdicts.motion(
             self._history,

@@ -1,4 +1,4 @@
-"""Planes in which points of many dimensions are shown: pairs of axes, or of principal components."""
+"""Planes in which points of many dimensions are shown: of axes, of components, or of the strongest circle."""
 
 from itertools import combinations
 from typing import Any
@@ -10,28 +10,33 @@ Array = NDArray[np.float64]
 MOST_AXES = 5
 """Number of axes of which all pairs are offered."""
 MOST_COMPONENTS = 6
+STRONGEST = "strongest circle"
+"""Plane of the frequency with the largest signal."""
 LONGEST = 1 / 3
 """Largest length of an arrow, relative to the distance from the middle of its figure to the edge."""
 
 
-def planes(dim: int) -> list[str]:
+def planes(dim: int, *, cyclic: bool = False) -> list[str]:
     """Return the names of the planes on which points can be shown.
 
     Parameters
     ----------
     dim : int
         Number of dimensions of the points, at least 1.
+    cyclic : bool, default False
+        Whether tokens are added by a modulus, so that their circles have planes.
 
     Returns
     -------
     list of str
-        Names such as "axes 1, 2" and "components 1, 2", the simplest first.
+        Names such as "axes 1, 2" and "components 1, 2", the simplest first; that of the strongest circle is
+        the last.
     """
     if dim <= 2:
         return ["axes 1, 2"]
     axes = [f"axes {a}, {b}" for a, b in combinations(range(1, min(dim, MOST_AXES) + 1), 2)]
     components = [f"components {k}, {k + 1}" for k in range(1, min(dim, MOST_COMPONENTS), 2)]
-    return [*axes, *components]
+    return [*axes, *components, *([STRONGEST] if cyclic else [])]
 
 
 def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
@@ -54,16 +59,25 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
     points = np.asarray(E, np.float64)
     dim = points.shape[1]
     kind, numbers = name.split(" ", 1)
-    chosen = [int(number) - 1 for number in numbers.split(", ")]
-    if kind == "axes":
-        basis = np.eye(max(dim, 2))[:, :dim]
+    if name == STRONGEST:
+        rows = _strongest(points)
     else:
-        basis = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)[2]
-    rows = basis[chosen]
-    if kind == "axes" or before is None or before.shape != rows.shape:
+        chosen = [int(number) - 1 for number in numbers.split(", ")]
+        if kind == "axes":
+            return np.eye(max(dim, 2))[chosen, :dim]
+        rows = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)[2][chosen]
+    if before is None or before.shape != rows.shape:
         return rows
     left, _, right = np.linalg.svd(before @ rows.T)  # the rotation within the plane with the smallest change
     return np.asarray(left @ right @ rows)
+
+
+def _strongest(points: Array) -> Array:
+    """Return the axes (2, dim) of the plane of the strongest circle."""
+    from analysis.circles.fourier import fourier_signals
+    from analysis.circles.geometry import frequency_plane
+
+    return frequency_plane(points, 1 + int(np.argmax(fourier_signals(points)))).axes
 
 
 def shortened(vectors: Array, edge: float) -> Array:

@@ -11,6 +11,8 @@ from physics.neurons.spectrum import NeuronSpectrum
 from physics.particles.structures import circle_ratio, is_circle
 
 Array = NDArray[np.float64]
+CIRCLE = 1.2
+"""Circle ratio below which tokens form a circle (Musat, Algorithm 1), as `is_circle` has it."""
 GRID = 1 / 3
 """Largest fraction of imperfections of a grid; in a random cloud nearly all pair sums are imperfect."""
 AT_REST = 1e-4
@@ -25,16 +27,23 @@ TREMBLE = 3e-3
 """Largest single step of settled tokens, relative to their extent: about a pixel."""
 SETTLED, MOVING = "Settled.", "Still moving."
 JUMPS = "Jumps back and forth: take a smaller step η."
+NO_GRID = 0.4
+"""Fraction of imperfections from which particles are no longer called a grid, which they are below `GRID`."""
 SURE, LASTS = 1 / 6, 300
 """Largest fraction of imperfections where tokens that wander become a grid, and steps that it has to last."""
 LINE = 0.05
 """Largest ratio of the two widths of a grid that has collapsed to a line."""
-LEARNED = 0.9
-"""Smallest accuracy at which a set of pairs counts as learned (Liu et al., Appendix A)."""
-FORGOTTEN = 0.75
-"""Accuracy below which a set that was learned no longer counts as such: with weight decay it fluctuates."""
+LEARNED = 0.9, 0.75
+"""Accuracies at which held-out pairs count as learned (Liu et al., Appendix A), and below which no longer.
+
+With weight decay the accuracy fluctuates.
+"""
+MEMORIZED = 0.97, LEARNED[0]
+"""The same two limits for training pairs: of those, a network that memorizes answers nearly all."""
 ALIGNED = 20
 """Largest median misalignment of phases, in degrees, that are called aligned."""
+GROKS = 1000
+"""Smallest number of steps from memorizing to generalizing that is called grokking (Liu et al., Table 1)."""
 PARTLY = 0.5, 0.35
 """The same two limits for a network that generalizes in part."""
 
@@ -61,7 +70,7 @@ def circle_step(E: Any) -> int | None:
     return int(min(steps[0], len(points) - steps[0])) if (steps == steps[0]).all() else None
 
 
-def shape(E: Array, imperfections: int, *, lasting: bool = True) -> tuple[str, str]:
+def shape(E: Array, imperfections: int, *, grid: bool | None = None) -> tuple[str, str]:
     """Return the shape of tokens, and a sentence about it.
 
     Parameters
@@ -70,8 +79,8 @@ def shape(E: Array, imperfections: int, *, lasting: bool = True) -> tuple[str, s
         Positions.
     imperfections : int
         Number of grid imperfections.
-    lasting : bool, default True
-        Whether the tokens have been near a grid for long enough to call them one.
+    grid : bool, optional
+        Whether the tokens are a grid, which a run knows from its past. By default their imperfections decide.
 
     Returns
     -------
@@ -87,14 +96,23 @@ def shape(E: Array, imperfections: int, *, lasting: bool = True) -> tuple[str, s
             return "circle", f"Circle, ratio {ratio:.2f}, in no regular order."
         order = ", ".join(str(step * k % tokens) for k in range(4))
         return "circle", f"Circle, step {step} ({order}, …), ratio {ratio:.2f}."
-    sums = tokens * (tokens + 1) // 2
-    if imperfections > GRID * sums or not lasting:
+    if not (imperfections <= GRID * (tokens * (tokens + 1) // 2) if grid is None else grid):
         return "", "No shape yet: neither a circle nor a grid."
     widths = np.linalg.svd(E - E.mean(axis=0), compute_uv=False)
     place = " on a line" if len(widths) == 1 or widths[1] < LINE * widths[0] else ""
     if imperfections == 0:
         return "grid", f"Perfect grid{place}: pair sums that lie together are of one class."
     return "grid", f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
+
+
+def circles(frequencies: Sequence[int], count: int) -> str:
+    """Describe tokens in many dimensions, where `frequencies` of `count` circles stand out."""
+    if not frequencies:
+        return "No circle stands out yet."
+    *others, last = map(str, frequencies)
+    if not others:
+        return f"One of {count} circles stands out, of frequency {last}."
+    return f"{len(frequencies)} of {count} circles stand out, of frequencies {', '.join(others)} and {last}."
 
 
 def motion(
@@ -149,7 +167,7 @@ def motion(
 
 
 def learned(
-    since: int | None, step: int, accuracy: float, limits: tuple[float, float] = (LEARNED, FORGOTTEN)
+    since: int | None, step: int, accuracy: float, limits: tuple[float, float] = LEARNED
 ) -> int | None:
     """Return the step by which a set of pairs was learned.
 
@@ -199,15 +217,19 @@ def learning(
         A sentence.
     """
     if held_out is None:
-        return "Learning." if memorized is None else f"It has learned the whole table by step {memorized}."
+        if memorized is None:
+            return f"Answers {100 * train:.0f} % of the pairs."
+        return f"It has learned the whole table by step {memorized}."
     if memorized is not None and generalized is not None:
         if generalized <= memorized:
             return f"Generalizes from step {generalized}."
-        return f"It groks: memorizes by step {memorized}, generalizes by step {generalized}."
-    parts = f"{100 * train:.0f} % of the training pairs, {100 * held_out:.0f} % of the held-out pairs"
+        if generalized - memorized < GROKS:
+            return f"Memorizes by step {memorized}, and generalizes soon after, by step {generalized}."
+        return f"It groks: memorizes by step {memorized}, but generalizes only by step {generalized}."
+    parts = f"{100 * train:.0f} % of the training pairs and {100 * held_out:.0f} % of the held-out pairs"
     if memorized is None:
-        return f"Learning: {parts}."
-    further = "and generalizes in part" if partly else "but does not generalize"
+        return f"Answers {parts}."
+    further = "and generalizes in part" if partly else "but does not generalize so far"
     return f"Memorized by step {memorized}, {further}. Now: {parts}."
 
 
@@ -243,7 +265,8 @@ def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accu
         )
     if quality > 0.99:
         return (
-            f"It groks: the unique representation is reached, which answers {100 * ideal:.0f} % of all pairs."
+            "It generalizes: the unique representation is reached, which answers "
+            f"{100 * ideal:.0f} % of all pairs."
         )
     return (
         f"On the way to the only representation that these pairs allow: {100 * quality:.0f} % of all "
@@ -296,7 +319,8 @@ def survival(
         One or two sentences.
     """
     count = signals.shape[1]
-    words = f"{len(survivors)} of {count} circles survive: {', '.join(map(str, survivors))}."
+    survive = "survive" if len(survivors) > 1 else "survives"
+    words = f"{len(survivors)} of {count} circles {survive}: {', '.join(map(str, survivors))}."
     if not survivors:
         words = f"No circle reaches the survival limit of {limit:.3g}."
     if frequency is None or frequency in survivors:
@@ -331,7 +355,8 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
         One or two sentences.
     """
     single = (spectrum.kind == "single").mean()
-    mine = int(spectrum.frequency[chosen])
+    mine, sure = int(spectrum.frequency[chosen]), spectrum.kind[chosen] == "single"
+    has = f"has frequency {mine}" if sure else f"is strongest at frequency {mine} so far"
     off = np.degrees(np.abs(spectrum.misalignment))
     off = off[np.isfinite(off)]  # dead neurons have no phase
     apart = round(float(np.median(off))) if len(off) else 0
@@ -344,6 +369,6 @@ def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chose
         foreseen = int(predicted[chosen])
         flow = ", as the exact flow predicts" if mine == foreseen else f"; the exact flow predicts {foreseen}"
     return (
-        f"Neuron {chosen} {f'has frequency {mine}' if mine else 'is dead'}{flow}. {followed}"
+        f"Neuron {chosen} {has if mine else 'is dead'}{flow}. {followed}"
         f"{100 * single:.0f} % of neurons have a single frequency.{aligned}"
     )

@@ -10,14 +10,14 @@ import numpy as np
 from bokeh.models import Button, Checkbox, ColumnDataSource
 
 from grokphys.explorer import theme
-from grokphys.explorer.files import FileList
+from grokphys.explorer.files import FileList, finished
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.films import circles_film
 from grokphys.explorer.guard import checked
 from grokphys.explorer.plots.circles import CoefficientPlot, SignalPlot, score_text
 from grokphys.explorer.plots.plane import TokenPlot
 from grokphys.explorer.runs import verdicts
-from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run
+from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run, read_again
 from grokphys.explorer.session import Session
 from grokphys.explorer.uploads import named
 from grokphys.explorer.views import presets
@@ -27,6 +27,7 @@ from grokphys.options import sentence
 from physics.checks import whole_number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
+from physics.trajectory.locks import claimed
 
 FOLLOW_MILLISECONDS = 1000
 FACTOR, THRESHOLD = "a multiple of the mean signal", "an absolute signal"
@@ -142,7 +143,7 @@ class CirclesView(FrameView):
             "file": Path(run.name).name,
             **({"run": f"{run.index} of 0–{self._runs - 1}"} if self._runs > 1 else {}),
             "survivors": " ".join(map(str, self._survivors())) or "none",
-            **({} if self._stored.complete else {"recording": "continues"}),
+            **({} if self._stored.complete else {"recording": "continues" if self._recorded else "stopped"}),
             "limit": f"{run.limit(**self._rules):.4g}",
         }
         if k is not None:
@@ -187,7 +188,8 @@ class CirclesView(FrameView):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Open the file and the run of a state, and restore the widgets."""
-        file = checked(self._file.list, "value", state.get("file", self._usual["file"]))
+        given = Path(str(state.get("file", self._usual["file"])))
+        file = checked(self._file.list, "value", str(finished(given)))
         found = next(item for item in self._file.files.items() if str(item[0]) == file)
         self._open(*found, whole_number("run", state.get("run", 0), 0))
         self._usual |= {"plane": self._plane.value, "time": 0, "first": 0, "last": min(1000, self._last.high)}
@@ -284,6 +286,7 @@ class CirclesView(FrameView):
         stored = self._stored
         try:
             if not stored.refresh() and not stored.complete:
+                self.session.bridge.playing &= self._recorded
                 return
         except (FileFormatError, OSError) as error:
             self._watch(leave=True)  # what was read stays on the page, and one sentence is enough
@@ -291,8 +294,13 @@ class CirclesView(FrameView):
         self._reading = True
         place = Path(getattr(stored, "path", self._path or ""))  # replaced once it is complete
         name = self._run.name if place == self._path else self._run.name.removesuffix(".partial")
-        work = partial(_read_again, place, self._run.index, name)
+        work = partial(read_again, place, self._run.index, name)
         self.session.later(work, then=lambda found: self._grow(stored, found))
+
+    @property
+    def _recorded(self) -> bool:
+        """Whether a process still records the run."""
+        return claimed((self._path or Path()).with_suffix(""))
 
     def _grow(self, stored: Trajectory, found: CircleRun | Exception) -> None:
         """Show a run that has grown; if it plays at its end, it stays at the end."""
@@ -301,6 +309,7 @@ class CirclesView(FrameView):
             return
         if stored.complete:
             self._watch(leave=True)
+            self._path = self._file.complete(self._path or Path())
         if isinstance(found, Exception):
             raise found
         plane, at_end = self._plane.value, self._frame == self._end and self.session.playing
@@ -388,11 +397,3 @@ class CirclesView(FrameView):
 
     def _show_rollout(self) -> None:
         self._signals.show_rollout(self._fitted if self._rollout.active else None)
-
-
-def _read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
-    """Read a run that has grown, or return the error."""
-    try:
-        return open_run(path, index, name=name)
-    except Exception as error:
-        return error

@@ -13,6 +13,7 @@ from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
 from grokphys.explorer.views import presets
+from grokphys.explorer.views.changes import Changes
 from grokphys.explorer.views.view import View
 from physics.particles.system import ParticleSystem
 
@@ -38,7 +39,7 @@ class NetworksView(View):
     needs = ("grokphys.explorer.runs.networks",)
     terms = (
         *("tokens N", "dimensions D", "hidden units", "pair sum", "learning rate", "weight decay"),
-        *("train loss", "train accuracy", "validation accuracy", "circle ratio", "imperfections"),
+        *("train loss", "train accuracy", "validation accuracy", "circle ratio", "imperfections", "circles"),
         *("alignment fₐ", "particle step"),
     )
     presets = presets.NETWORKS
@@ -47,7 +48,7 @@ class NetworksView(View):
         super().__init__(session)
         self._kind = theme.chooser("network", [ATTENTION, ADDITION])
         self._tokens = theme.slider("tokens N", 3, 41, 17)
-        self._dim = theme.slider("dimensions D", 1, 4, 2)
+        self._dim = theme.slider("dimensions D", 1, 16, 2)
         self._hidden = theme.slider("hidden units", 4, 256, 32, 4)
         self._seed = theme.number("seed", 0, 0, theme.LARGEST_SEED)
         self._rate = theme.control(CategoricalSlider, "learning rate", categories=RATES, value="0.01")
@@ -82,8 +83,10 @@ class NetworksView(View):
         self._fresh = True
         self._particle_axes: Any = None
         self._shown: list[Any] = [None, None]
+        live = {"rate": self._rate, "decay": self._decay, "alignment": self._alignment, "ratio": self._ratio}
+        self.changes = Changes(**live)
         self._run = self._begin()
-        self._connect()
+        self._connect(*live.values())
         self.hold(
             kind=self._kind,
             tokens=self._tokens,
@@ -160,6 +163,7 @@ class NetworksView(View):
 
     def reset(self) -> None:
         """Start again with the same network."""
+        self.changes.clear()
         self._run.reset()
         self.forget()
 
@@ -171,17 +175,19 @@ class NetworksView(View):
         """Return step, losses, accuracies, and measures of the shape, as texts by their names."""
         last = self._run.history.last
         found, _ = self._run.shape
-        ratio = (
-            {} if found == "grid" or self._dim.value == 1 else {"circle ratio": f"{last['circle_ratio']:.3f}"}
-        )
-        count = {} if found == "circle" else {"imperfections": str(last["imperfections"])}
+        measures = {}
+        if found == "circles":
+            measures["circles"] = " ".join(map(str, self._run.circles)) or "none"
+        elif found != "grid" and self._dim.value > 1:
+            measures["circle ratio"] = f"{last['circle_ratio']:.3f}"
+        if found in ("grid", ""):
+            measures["imperfections"] = str(last["imperfections"])
         return {
             "step": str(self._run.step),
             "train loss": f"{last['train_loss']:.4f}",
             "train accuracy": f"{last['train_accuracy']:.3f}",
             "validation accuracy": f"{last['validation_accuracy']:.3f}",
-            **ratio,
-            **count,
+            **measures,
             "particle step": str(self._run.particles.step),
         }
 
@@ -197,10 +203,16 @@ class NetworksView(View):
         """Return the state for a link: the network, its rates, and the number of steps, by name."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
 
+    def offer(self) -> None:
+        """Offer the planes of the embedding's space."""
+        self.offer_planes(self._plane, self._dim.value, cyclic=self._kind.value == ATTENTION)
+
     def renew(self, state: Mapping[str, Any]) -> None:
         """Start again with the network that the widgets describe; `state` may hold a number of steps."""
         self._as_numbers(self._numbers.value == "numbers")
         self._renew()
+        self.changes.read(state)
+        self.apply(self.changes.first)
 
     def film(self) -> Film:
         """Return a `Film` with the network above and the particles below."""
@@ -210,12 +222,10 @@ class NetworksView(View):
 
     # -- interaction ------------------------------------------------------------------------------
 
-    def _connect(self) -> None:
+    def _connect(self, *live: Any) -> None:
         self.connect(lambda _: self._renew(), self._tokens, self._dim, self._hidden, self._seed)
         self.connect(self._other_kind, self._kind)
-        self.connect(lambda _: self._run.change(*self._rates()), self._rate, self._decay)
-        self.connect(lambda _: self._run.change_law(self._law()), self._alignment)
-        self.connect(lambda new: setattr(self._run, "ratio", new), self._ratio)
+        self.connect(lambda _: self._change(), *live)
         self.connect(lambda _: self._look(), self._plane)
         self.connect(lambda new: self._as_numbers(new == "numbers"), self._numbers)
 
@@ -223,7 +233,7 @@ class NetworksView(View):
         from grokphys.explorer.runs.networks import NetworkRun
 
         settings = {} if self._kind.value == ATTENTION else TOY
-        rates, law = self._rates(), self._law()
+        rates, law = (float(self._rate.value), self._decay.value), self._law(self._alignment.value)
         return NetworkRun(self._model(), self._seed.value, *rates, law, self._ratio.value, **settings)
 
     def _model(self) -> Any:
@@ -234,18 +244,27 @@ class NetworksView(View):
             return nets.ConstantAttention(tokens, dim, hidden)
         return nets.ToyAddition(tokens, dim, (hidden, hidden))
 
-    def _law(self) -> ParticleSystem:
+    def _law(self, alignment: float) -> ParticleSystem:
         tokens = self._tokens.value
         modulus = None if self._kind.value == ATTENTION else 2 * tokens - 1  # beyond all sums: plain addition
-        return ParticleSystem(tokens, self._dim.value, alignment=self._alignment.value, modulus=modulus)
+        return ParticleSystem(tokens, self._dim.value, alignment=alignment, modulus=modulus)
 
-    def _rates(self) -> tuple[float, float]:
-        return float(self._rate.value), self._decay.value
+    def _change(self) -> None:
+        """Change the rates and the law of the particles from now on."""
+        self.apply(self.changes.values)
+        self.changes.note(self._run.step)
+
+    def apply(self, values: Mapping[str, Any]) -> None:
+        """Let the run continue with some rates, and the particles by some law."""
+        self._run.change(float(values["rate"]), values["decay"])
+        self._run.change_law(self._law(values["alignment"]))
+        self._run.ratio = values["ratio"]
 
     def _renew(self) -> None:
         """Start another network."""
+        self.changes.clear()
         self._run = self._begin()
-        self.offer_planes(self._plane, self._dim.value)
+        self.offer()
         self._fresh = True
         self.show()
 

@@ -57,7 +57,7 @@ class NeuronsView(View):
         )
         self._place.figure.select_one(Span).visible = False  # the axis of this figure is the token, not time
         self._bars = Bars("Weights of the selected neuron, by frequency")
-        title = "Race of its frequencies (dashed: exact flow)"
+        title = "Race of its frequencies (dashed: exact flow of quadratic neurons)"
         self._race = FlowCurves(title, x_axis_label="step", height=HEIGHT)
         self._logits = HeatMap("Logits (rows: a + b, columns: answers)", HEIGHT)
         self._accuracy = Curves("Accuracy", ["accuracy"], height=210, y_range=(-0.04, 1.04))

@@ -4,19 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTicker, Checkbox
+from bokeh.models import Checkbox
 from numpy.typing import NDArray
 
 from grokphys.explorer import links, theme
 from grokphys.explorer.files import FileChooser
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.films.particles import particle_film
-from grokphys.explorer.plots.plane import Curves, SumPlot, TokenPlot
+from grokphys.explorer.plots.measures import MeasureCurves
+from grokphys.explorer.plots.plane import SumPlot, TokenPlot
 from grokphys.explorer.runs import starts, verdicts
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
 from grokphys.explorer.views import presets
+from grokphys.explorer.views.changes import Changes, Sweep
 from grokphys.explorer.views.drag import Drag
 from grokphys.explorer.views.view import WAYS, View
 from physics.errors import InputError
@@ -25,15 +27,12 @@ from physics.particles.system import ParticleSystem
 
 Array = NDArray[np.float64]
 FROM_FILE, TWIN = "file", "second start"
-STARTS, MEASURES = ("first start", TWIN), ("circle_ratio", "imperfections")
 AHEAD = 0.2
 """Time for which arrows show the motion of particles."""
 MANY = 600
 """Number of pair sums above which only every third frame is shown, and kept, during play."""
 NUDGE = 0.06
 """Distance by which a key moves a particle, relative to the largest coordinate shown."""
-SWEEP = 40
-"""Number of complete updates in which a sweep moves a constant from one end of its slider to the other."""
 
 
 class ParticlesView(View):
@@ -56,7 +55,7 @@ class ParticlesView(View):
         }
         sweeps = {"nothing": "", **{widget.title: name for name, widget in self._law.items()}}
         self._sweep = theme.chooser("sweep during play", sweeps)
-        self._upwards, self._beat, self._turn = True, 0, 0
+        self._sweeping, self._beat, self._turn = Sweep(), 0, 0
         self._step_size = theme.slider("step η", 0.001, 0.1, 0.02, 0.001, format="0.000")
         self._modulus = theme.modulus("modulus (0: tokens N)")
         self._tokens = theme.slider("tokens N", 3, 64, 17)
@@ -75,22 +74,20 @@ class ParticlesView(View):
         self._particles = TokenPlot("Particles (drag to move)")
         self._sums = SumPlot("Pair sums, by class")
         self._beside: tuple[TokenPlot, SumPlot] | None = None
-        self._ratio = Curves("Circle ratio (circle below 1.2)", ["ratio"], starts=STARTS, y_axis_type="log")
-        self._ratio.mark(1.2)
-        self._imperfections = Curves("Grid imperfections", ["imperfections"], starts=STARTS)
-        self._imperfections.figure.yaxis.ticker = BasicTicker(min_interval=1)
+        self._curves = MeasureCurves()
         self.figures = {
             "tokens": self._particles.figure,
             "sums": self._sums.figure,
-            "circle ratio": self._ratio.figure,
-            "grid imperfections": self._imperfections.figure,
+            "circle ratio": self._curves.ratio.figure,
+            "grid imperfections": self._curves.imperfections.figure,
         }
         self._drag = Drag(session, self._particles, self._dragged, self._drop)
+        self.changes = Changes(**self._law, step_size=self._step_size, modulus=self._modulus)
         self._axes: Array | None = None
         self._held: Array | None = None
         self._chosen: int | None = None
         self._shown_law: Any = None
-        self._run = ParticleRun(self._system(), self._step_size.value, self._begin())
+        self._run = self._made(self._begin())
         self._twin: ParticleRun | None = None
         self._connect()
         self.hold(
@@ -131,7 +128,7 @@ class ParticlesView(View):
         return theme.stage(
             controls,
             self._top,
-            theme.grid(theme.card(self._ratio.figure), theme.card(self._imperfections.figure)),
+            theme.grid(theme.card(self._curves.ratio.figure), theme.card(self._curves.imperfections.figure)),
         )
 
     def advance(self, steps: int) -> None:
@@ -158,9 +155,11 @@ class ParticlesView(View):
         if self._chosen is not None:
             self._particles.ring(self._chosen)
         if whole:
-            self._show_measures()
+            self._curves.show(self._run, self._twin)
             if self.session.playing and self._sweep.value:
-                self._sweep_on(self._law[self._sweep.value])
+                with self.filling():
+                    self._sweeping.move(self._law[self._sweep.value])
+                self._change()
 
     def _draw(self, points: Array, plots: tuple[TokenPlot, SumPlot], begins: bool, whole: bool) -> None:
         """Show particles at points (tokens, 2) and their pair sums; where a run `begins`, without trails."""
@@ -173,18 +172,9 @@ class ParticlesView(View):
         elif whole or len(added) <= MANY or self._beat == 0:
             sums.move(added)
 
-    def _show_measures(self) -> None:
-        """Show the curves of the run, and those of a second start."""
-        for kind, run in (("show", self._run), ("show_beside", self._twin)):
-            steps: Any = np.empty(0)
-            ratio, count = np.empty((2, 0))
-            if run is not None:
-                steps, ratio, count = run.history.steps, *map(run.history.__getitem__, MEASURES)
-            getattr(self._ratio, kind)(steps, ratio=ratio)
-            getattr(self._imperfections, kind)(steps, imperfections=count.astype(float))
-
     def reset(self) -> None:
         """Return to the initial positions, with the present law."""
+        self.changes.clear()
         self._run.reset()
         if self._twin is not None:
             self._twin.reset()
@@ -197,7 +187,7 @@ class ParticlesView(View):
     def status(self) -> dict[str, str]:
         """Return step, time, and circle ratio or imperfections by the shape, as texts by their names."""
         last, E, imperfections = self._run.history.last, self._positions, self._imperfect(self._run)
-        found, _ = verdicts.shape(E, imperfections)
+        found, _ = self._shape(self._run, E)
         ratio = {} if found == "grid" else {"circle ratio": f"{circle_ratio(E):.3f}"}
         count = {} if found == "circle" else {"imperfections": str(imperfections)}
         return {"step": str(self._run.step), "time": f"{last['time']:.2f}", **ratio, **count}
@@ -211,7 +201,10 @@ class ParticlesView(View):
 
     def _sentence(self, run: ParticleRun, E: Array) -> str:
         moves = run.motion if self._held is None else ""
-        return f"{verdicts.shape(E, self._imperfect(run))[1]} {moves}".strip()
+        return f"{self._shape(run, E)[1]} {moves}".strip()
+
+    def _shape(self, run: ParticleRun, E: Array) -> tuple[str, str]:
+        return verdicts.shape(E, self._imperfect(run), grid=run.grid if self._held is None else None)
 
     def _imperfect(self, run: ParticleRun) -> int:
         """Return the imperfections of a run, with the particle that is held in its place."""
@@ -240,18 +233,24 @@ class ParticlesView(View):
     def state(self) -> dict[str, Any]:
         """Return the state for a link: law, start, number of steps, and moves by hand, by name."""
         steps = {"step": self._run.step} if self._run.step else {}
-        moves = {"moves": self._run.moves} if self._run.moves and not self.lacks else {}
+        moves = {"moves": self._run.moves} if self._run.moves and self.lacks != links.LACKS else {}
         return {**super().state(), **steps, **moves}
 
     @property
     def lacks(self) -> str:
         """Sentence for the case that more particles were moved by hand than a link holds; otherwise empty."""
         few = len(self._run.moves) * self._run.system.dim <= links.MOST_MOVED
-        return "" if few else links.LACKS
+        return super().lacks if few else links.LACKS
+
+    def offer(self) -> None:
+        """Offer the planes of the particles' space."""
+        self.offer_planes(self._plane, self._dim.value)
 
     def renew(self, state: Mapping[str, Any]) -> None:
         """Start again with another law from another start, and repeat the moves by hand of `state`."""
         self._renew()
+        self.changes.read(state)
+        self.apply(self.changes.first)
         self._run.repeat(links.moved(state, self._run.system.tokens, self._run.system.dim))
         self._write_classes()
 
@@ -283,15 +282,6 @@ class ParticlesView(View):
         if self._with_arrows.active and self._axes is not None:
             self._particles.arrows(points, AHEAD * self._run.velocity(self._positions) @ self._axes.T)
 
-    def _sweep_on(self, slider: Any) -> None:
-        """Move a constant back and forth between the ends of its slider."""
-        stride = max(slider.step, (slider.end - slider.start) / SWEEP)
-        if not slider.start <= slider.value + (stride if self._upwards else -stride) <= slider.end:
-            self._upwards = not self._upwards
-        with self.filling():
-            slider.value = round(slider.value + (stride if self._upwards else -stride), 9)
-        self._change()
-
     # -- interaction ------------------------------------------------------------------------------
 
     def _connect(self) -> None:
@@ -304,16 +294,23 @@ class ParticlesView(View):
         self.connect(lambda _: self.show(), self._plane)
         self.connect(lambda _: self._write_classes(), self._numbers)
 
-    def _system(self) -> ParticleSystem:
-        law = {name: widget.value for name, widget in self._law.items()}
-        return ParticleSystem(self._tokens.value, self._dim.value, **law, modulus=self._modulus.value or None)
+    def _system(self, values: Mapping[str, Any]) -> ParticleSystem:
+        law = {name: values[name] for name in self._law}
+        return ParticleSystem(self._tokens.value, self._dim.value, **law, modulus=values["modulus"] or None)
+
+    def _made(self, begin: starts.Start) -> ParticleRun:
+        return ParticleRun(self._system(self.changes.values), self._step_size.value, begin)
 
     def _change(self) -> None:
         """Change the law from now on."""
-        for run in (self._run, self._twin):
-            if run is not None:
-                run.change(self._system(), self._step_size.value)
+        self.apply(self.changes.values)
+        self.changes.note(self._run.step)
         self.show(whole=False)
+
+    def apply(self, values: Mapping[str, Any]) -> None:
+        """Let the runs continue by the law of some values."""
+        for run in filter(None, (self._run, self._twin)):
+            run.change(self._system(values), values["step_size"])
 
     def _write_classes(self) -> None:
         """Show classes as markers, or as numbers."""
@@ -338,7 +335,8 @@ class ParticlesView(View):
         begin = self._begin()
         if from_file:
             self.session.say("")
-        self._run = ParticleRun(self._system(), self._step_size.value, begin)
+        self.changes.clear()
+        self._run = self._made(begin)
         self._twin = self._second() if self._with_twin.active else None
         self._twin_seed.visible = self._twin is not None
         if self._twin is not None and self._beside is None:  # the first page does without it
@@ -352,7 +350,7 @@ class ParticlesView(View):
         self._held = self._chosen = None
         self._particles.ring(None)
         self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))
-        self.offer_planes(self._plane, self._dim.value)
+        self.offer()
         self._shown_law = None
         self.show(whole=False)
         self.session.soon(self.show)  # curves can wait for particles, which follow the slider that is dragged
@@ -376,8 +374,7 @@ class ParticlesView(View):
     def _second(self) -> ParticleRun:
         kind = "normal" if self._kind.value == FROM_FILE else self._kind.value
         size = self._tokens.value, self._dim.value
-        begin = starts.start(kind, *size, self._twin_seed.value, self._noise.value)
-        return ParticleRun(self._system(), self._step_size.value, begin)
+        return self._made(starts.start(kind, *size, self._twin_seed.value, self._noise.value))
 
     def _dragged(self) -> None:
         """Update everything that depends on the particle that is held."""
@@ -389,6 +386,7 @@ class ParticlesView(View):
         self._held = self._run.positions + (shown - before) @ self._axes
         self._sums.move(shown[self._run.system.operation.samples].sum(axis=1))
         self._show_arrows(shown)
+        self._curves.end_at(self._run.step, float(circle_ratio(self._held)), self._imperfect(self._run))
 
     def _drop(self) -> None:
         """Move the particles to where the pointer left them."""

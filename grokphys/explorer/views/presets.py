@@ -1,9 +1,13 @@
 """The presets of all views: named states, each with what to watch for."""
 
+from typing import Any
+
+from grokphys.explorer.runs.planes import STRONGEST
 from grokphys.explorer.views.view import Preset
 
-TOY = {"kind": "toy addition", "tokens": 10, "dim": 1, "hidden": 64, "rate": "0.001"}
-"""Setting of the toy network, which is small enough to grok within a minute."""
+WIDE: dict[str, Any] = {"tokens": 31, "dim": 16, "hidden": 128, "seed": 2, "alignment": 3.0}
+WIDE["plane"] = STRONGEST
+"""Network with many dimensions, which memorizes at once and groks if its weights decay."""
 
 PARTICLES = (
     Preset("a circle forms", "Watch 17 particles form a circle: the circle ratio falls below 1.2.", {}),
@@ -41,33 +45,27 @@ NETWORKS = (
     ),
     Preset(
         "it groks",
-        "It has learned its training pairs by step 750, and the held-out ones some hundred steps later.",
-        TOY | {"seed": 1, "decay": 2.0},
+        "It has memorized its training pairs by step 50. The held-out pairs follow only after step 1000.",
+        WIDE | {"decay": 0.2},
         8,
     ),
     Preset(
         "memorizes only",
-        "Without weight decay it memorizes its training pairs and never learns the held-out ones.",
-        TOY | {"seed": 0, "decay": 0.0},
+        "The same network without weight decay: it never learns the held-out pairs.",
+        WIDE | {"decay": 0.0},
         8,
-    ),
-    Preset(
-        "generalizes late, in part",
-        "It has learned its training pairs by step 400, but most held-out pairs only after step 5000.",
-        {"tokens": 29, "dim": 3, "hidden": 64, "seed": 12, "rate": "0.02", "decay": 0.3},
-        35,
     ),
 )
 
 THEORY = (
     Preset(
-        "it groks",
+        "it generalizes",
         "Watch the ten numbers become evenly spaced: 45 of the 55 pairs are enough for that.",
         {},
     ),
     Preset(
         "memorizes only",
-        "16 of 55 pairs are too few: the numbers stop before they are evenly spaced, and it never groks.",
+        "16 of 55 pairs are too few: the numbers stop before they are evenly spaced.",
         {"size": 16},
     ),
     Preset(

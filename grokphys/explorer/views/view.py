@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bokeh.models import Checkbox, TextInput
 
-from grokphys.explorer import theme
+from grokphys.explorer import links, theme
 from grokphys.explorer.films.export import Film
 from grokphys.explorer.guard import checked
 from grokphys.explorer.runs.planes import planes
+from grokphys.explorer.views.changes import Changes
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -24,7 +25,7 @@ WAYS = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDow
 """Where the arrow keys lead: to the right, and up."""
 REPLAYED = 300
 """Frames of a replay, at most."""
-ASIDE = ("time", "step", "moves", "plane", "numbers", "arrows", "rollout")
+ASIDE = ("time", "step", "moves", "before", "plane", "numbers", "arrows", "rollout")
 """Parts of a state that only change what is shown: where a preset does not name them, its hint stays."""
 
 
@@ -95,6 +96,7 @@ class View(ABC):
         self._run: Any = None
         self.widgets: dict[str, Any] = {}
         self._usual: dict[str, Any] = {}
+        self.changes = Changes()
         self.figures: dict[str, Any] = {}
         self.speed = self.presets[0].speed if self.presets else 1
 
@@ -106,25 +108,31 @@ class View(ABC):
     def state(self) -> dict[str, Any]:
         """Return the values of the widgets by name, as far as they differ from the defaults."""
         values = {name: _value(widget) for name, widget in self.widgets.items()}
-        return {name: value for name, value in values.items() if value != self._usual[name]}
+        differing = {name: value for name, value in values.items() if value != self._usual[name]}
+        return differing | self.changes.state()
 
     @property
     def lacks(self) -> str:
         """Sentence that says what of the state no link holds; empty by default."""
-        return ""
+        return "" if self.changes.few else links.UNCHANGED
 
     def has(self, settings: Mapping[str, Any]) -> bool:
         """Return whether the widgets have the values of a preset's `settings`."""
         shown = {name: value for name, value in self.state().items() if name in settings or name not in ASIDE}
         return shown == {name: value for name, value in settings.items() if value != self._usual.get(name)}
 
+    @property
+    def preset(self) -> Preset | None:
+        """The preset whose controls these are; the one that names most of them, if there are several."""
+        fitting = [preset for preset in self.presets if self.has(preset.settings)]
+        return max(fitting, key=lambda preset: len(preset.settings), default=None)
+
     def watch(self, playing: bool) -> str:
         """Return a sentence on what to watch for, from the preset that fits the widgets best.
 
         If the view neither plays nor has left its start, the sentence says how to start.
         """
-        fitting = [preset for preset in self.presets if self.has(preset.settings)]
-        closest = max(fitting, key=lambda preset: len(preset.settings), default=None)
+        closest = self.preset
         words = self.invitation if closest is None else closest.watch
         return words if playing or self.begun else f"{words} Press Play to start.".strip()
 
@@ -151,7 +159,11 @@ class View(ABC):
                 attribute = "active" if isinstance(widget, Checkbox) else "value"
                 value = checked(widget, attribute, state[name]) if name in state else self._usual[name]
                 setattr(widget, attribute, value)
+                self.offer()
         self.renew(state)
+
+    def offer(self) -> None:  # noqa: B027 - the lists of most views stay the same
+        """Let lists offer what the values of the widgets before them allow, such as planes of a space."""
 
     @abstractmethod
     def renew(self, state: Mapping[str, Any]) -> None:
@@ -192,7 +204,11 @@ class View(ABC):
 
         def connected(widget: Any) -> None:
             def changed(_name: str, old: Any, new: Any) -> None:
-                if self._filling or new != getattr(widget, attribute):  # it was changed again since
+                if not self._filling:
+                    react(old, new)
+
+            def reacting(old: Any, new: Any) -> None:
+                if new != getattr(widget, attribute):  # it was changed again since
                     return
                 self.session.accepted()
                 try:
@@ -203,7 +219,8 @@ class View(ABC):
                             setattr(widget, attribute, old)
                     raise
 
-            widget.on_change(attribute, self.session.reaction(changed))
+            react = self.session.reaction(reacting)
+            widget.on_change(attribute, changed)
 
         for widget in widgets:
             connected(widget)
@@ -217,9 +234,12 @@ class View(ABC):
         finally:
             self._filling = before
 
-    def offer_planes(self, chooser: Any, dim: int) -> None:
-        """Let a list offer the planes of `dim` dimensions; the chosen plane stays if it is one of them."""
-        names = planes(dim)
+    def offer_planes(self, chooser: Any, dim: int, *, cyclic: bool = False) -> None:
+        """Let a list offer the planes of `dim` dimensions; the chosen plane stays if it is one of them.
+
+        Tokens that are added by a modulus are `cyclic`, and their circles have planes as well.
+        """
+        names = planes(dim, cyclic=cyclic)
         if names != chooser.options:
             chooser.update(options=names, value=names[0])
 
@@ -236,19 +256,23 @@ class View(ABC):
         """Advance the run by so many `steps` in a worker thread, where no model of Bokeh may be touched."""
 
     def replay(self, steps: int, stride: int) -> None:
-        """Advance by many steps as play does, so that curves have their past.
+        """Advance by `steps` steps as play does, so that curves have their past.
 
-        Parameters
-        ----------
-        steps : int
-            Number of steps.
-        stride : int
-            Number of steps per frame, which is raised if there would be too many frames.
+        Frames are `stride` steps apart, or more if there would be too many of them. Parameters change where
+        they were changed before.
         """
         stride = max(stride, -(-steps // REPLAYED))
-        for taken in range(0, steps, stride):
-            self.advance(min(stride, steps - taken))
+        taken = 0
+        for until, values in [*self.changes.then, (steps, None)]:
+            while taken < until:
+                self.advance(min(stride, until - taken))
+                taken = min(taken + stride, until)
+            if values is not None:
+                self.apply(values)
         self.forget()
+
+    def apply(self, values: Mapping[str, Any]) -> None:  # noqa: B027 - most views have no such controls
+        """Let the run continue with the values of the controls that `changes` follows."""
 
     def forget(self) -> None:  # noqa: B027 - some views show no trails
         """Let the next frame be shown without a trail from the frames before."""

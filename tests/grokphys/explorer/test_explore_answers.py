@@ -102,7 +102,10 @@ def test_the_circle_ratio_has_labels_within_a_decade_on_the_page_and_in_films():
     view = followed(page, "pull it apart", 30)
     ratio = view._run.history["circle_ratio"]
     assert ratio.max() < 1.5
-    for ticks in (view._ratio.figure.yaxis[0].ticker.ticks, drawn(view.film())["circle ratio"].get_yticks()):
+    for ticks in (
+        view._curves.ratio.figure.yaxis[0].ticker.ticks,
+        drawn(view.film())["circle ratio"].get_yticks(),
+    ):
         assert sum(ratio.min() * 0.99 <= tick <= ratio.max() * 1.01 for tick in ticks) >= 2
 
 
@@ -194,8 +197,8 @@ def test_the_theory_s_sentence_agrees_with_its_numbers():
 def test_both_starts_have_their_curves():
     view = followed(opened(PARTICLES), "two starts, one law", 10)
     for curves, name, column in (
-        (view._ratio, "circle_ratio", "ratio"),
-        (view._imperfections, "imperfections", "imperfections"),
+        (view._curves.ratio, "circle_ratio", "ratio"),
+        (view._curves.imperfections, "imperfections", "imperfections"),
     ):
         beside = curves._beside.data
         np.testing.assert_array_equal(beside["step"], view._twin.history.steps)
@@ -211,8 +214,8 @@ def test_both_starts_have_their_curves():
         np.testing.assert_array_equal(curves["second start"], kept)
     view.restore({})
     view.show()
-    assert not view._ratio.figure.legend[0].visible
-    assert len(view._ratio._beside.data["step"]) == 0
+    assert not view._curves.ratio.figure.legend[0].visible
+    assert len(view._curves.ratio._beside.data["step"]) == 0
 
 
 def test_the_map_of_the_classifier_fills_its_axes_in_every_frame():

@@ -75,7 +75,7 @@ def test_a_hint_stays_as_long_as_the_controls_are_those_of_its_preset():
     put(page, view._law["alignment"], 2)
     assert page.bridge.watch == hint
     page._command("view", "theory")
-    followed(page, "it groks", 3)
+    followed(page, "it generalizes", 3)
     assert page.bridge.watch.startswith("Watch the ten numbers")
     page.view._click(0, 0)
     page._say_status()
@@ -247,6 +247,19 @@ def test_a_link_holds_what_was_moved_by_hand():
         view._run.move(0, np.zeros(2))
     assert view.lacks == links.LACKS
     assert "moves" not in view.state()
+
+
+@pytest.mark.parametrize("kind", [PARTICLES, NETWORKS])
+def test_a_link_holds_a_plane_of_many_dimensions(kind):
+    views.prepared(kind)
+    given, other = opened(kind).view, opened(kind)
+    given.restore({"dim": 4})
+    given._plane.value = "components 3, 4"
+    other._command("open", links.written(kind.slug, 1, given.state()))
+    assert other.bridge.message[2] == ""
+    assert other.view._plane.value == "components 3, 4"
+    other._command("open", links.written(kind.slug, 1, {"plane": "components 3, 4"}))
+    assert other.bridge.message[2].startswith("plane must be one of axes 1, 2, got")
 
 
 @pytest.mark.parametrize(

@@ -301,6 +301,21 @@ def test_planes_are_pairs_of_axes_and_of_components_up_to_a_number():
     np.testing.assert_array_equal(planes.plane_axes(E, "axes 2, 5"), np.eye(5)[[1, 4]])
 
 
+def test_the_strongest_circle_is_seen_and_does_not_turn():
+    assert planes.planes(2, cyclic=True) == planes.planes(2)
+    assert planes.planes(5, cyclic=True) == [*planes.planes(5), planes.STRONGEST]
+    angle = 2 * np.pi * np.arange(11) / 11
+    turned = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+    circles = [np.stack([np.cos(k * angle), np.sin(k * angle)], axis=1) for k in (2, 3)]
+    for large, small, rows in ((1.0, 0.9, turned[:2]), (0.9, 1.0, turned[2:4])):
+        E = np.hstack([large * circles[0], small * circles[1], np.ones((11, 1))]) @ turned
+        axes = planes.plane_axes(E, planes.STRONGEST)
+        np.testing.assert_allclose(axes @ axes.T, np.eye(2), atol=1e-12)
+        np.testing.assert_allclose(axes @ rows.T @ rows, axes, atol=1e-12)  # it is that of the larger circle
+        around = np.array([[0.6, -0.8], [0.8, 0.6]]) @ axes
+        np.testing.assert_allclose(planes.plane_axes(E, planes.STRONGEST, around), around, atol=1e-12)
+
+
 def test_starts_are_circles_and_lattices_with_noise_and_their_code_makes_them():
     kinds = {"circle": [(6, 3), (5, 1)], "grid": [(9, 2), (10, 2), (8, 3)]}
     for kind, tokens, dim in ((kind, *sizes) for kind, given in kinds.items() for sizes in given):

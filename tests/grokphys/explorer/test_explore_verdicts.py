@@ -42,7 +42,7 @@ def test_a_grid_is_told_from_a_cloud():
     assert verdicts.shape(grid, 1) == ("grid", "Grid, 1 imperfection.")
     assert verdicts.shape(grid, 15) == ("grid", "Grid, 15 imperfections.")
     assert verdicts.shape(grid, 16)[0] == ""
-    assert verdicts.shape(grid, 1, lasting=False) == ("", "No shape yet: neither a circle nor a grid.")
+    assert verdicts.shape(grid, 1, grid=False) == ("", "No shape yet: neither a circle nor a grid.")
     assert verdicts.shape(grid[:, :1], 2)[1] == "Grid on a line, 2 imperfections."
     line = np.array([[-1.0], [1.0], [-1.0]])
     assert verdicts.shape(line, 6)[0] == "", "two points on a line are no circle"
@@ -105,9 +105,12 @@ def test_what_was_said_to_be_at_rest_may_tremble(said, limit):
 
 def test_what_a_network_has_learned():
     said = verdicts.learning
-    assert said(20, 30, 1.0, 0.95) == "It groks: memorizes by step 20, generalizes by step 30."
+    soon = "Memorizes by step 20, and generalizes soon after, by step 1019."
+    assert said(20, 1019, 1.0, 0.95) == soon, "nobody calls this grokking"
+    late = "It groks: memorizes by step 20, but generalizes only by step 1020."
+    assert said(20, 1020, 1.0, 0.95) == late
     assert said(20, None, 1.0, 0.2) == (
-        "Memorized by step 20, but does not generalize. "
+        "Memorized by step 20, but does not generalize so far. "
         "Now: 100 % of the training pairs, 20 % of the held-out pairs."
     )
     assert said(20, None, 0.92, 0.61, partly=True) == (
@@ -119,6 +122,12 @@ def test_what_a_network_has_learned():
     assert said(20, None, 1.0, None) == "It has learned the whole table by step 20."
 
 
+def test_circles_that_stand_out():
+    assert verdicts.circles([], 15) == "No circle stands out yet."
+    assert verdicts.circles([9], 15) == "One of 15 circles stands out, of frequency 9."
+    assert verdicts.circles([9, 12, 13], 15) == "3 of 15 circles stand out, of frequencies 9, 12 and 13."
+
+
 def test_octaves_fold_at_half_of_the_tokens():
     assert verdicts.octave(22, 59) == (11, 15)
     assert verdicts.octave(7, 59) == (26, 14)
@@ -128,7 +137,7 @@ def test_octaves_fold_at_half_of_the_tokens():
         assert verdicts.octave(twice, 59)[0] == k
 
 
-def test_a_flow_groks_where_one_representation_is_left():
+def test_a_flow_generalizes_where_one_representation_is_left():
     assert verdicts.flow(0, 6, 2, 0.0, 0.0, 0.0).startswith("No pair")
     assert verdicts.flow(3, 6, 3, 4 / 6, 1.0, 0.5) == (
         "Memorizes only: it is trained on 3 pairs, and only 1 of the other 3 pairs follows. "
@@ -136,8 +145,8 @@ def test_a_flow_groks_where_one_representation_is_left():
     )
     assert "only 2 of the other 3 pairs follow." in verdicts.flow(3, 6, 3, 5 / 6, 1.0, 0.5)
     assert "and no other follows." in verdicts.flow(3, 6, 4, 0.5, 1.0, 0.5)
-    groks = "It groks: the unique representation is reached, which answers 90 % of all pairs."
-    assert verdicts.flow(3, 6, 2, 0.9, 1.0, 0.9) == groks
+    reached = "It generalizes: the unique representation is reached, which answers 90 % of all pairs."
+    assert verdicts.flow(3, 6, 2, 0.9, 1.0, 0.9) == reached
     assert "99 % of all parallelograms are satisfied, and 70 %" in verdicts.flow(3, 6, 2, 0.9, 0.99, 0.7)
 
 
@@ -194,7 +203,7 @@ def test_learning_counts_the_first_step_at_the_limit_and_needs_both_to_last():
     said = verdicts.learning
     assert said(1, 0, 0.9, 0.9) == "Generalizes from step 0."
     assert said(None, 0, 0.74, 0.9).startswith("Learning: 74 %")
-    assert said(1, None, 0.8, 0.7).startswith("Memorized by step 1, but does not generalize. Now: 80 %")
+    assert said(1, None, 0.8, 0.7).startswith("Memorized by step 1, but does not")
     assert said(None, None, 0.89, None) == "Learning."
 
 
