@@ -208,3 +208,35 @@ def test_the_error_of_a_rule_is_measured_on_full_runs():
 def test_survival_refuses_bad_input(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("hold", [0, 7, 20, 22])
+@pytest.mark.parametrize("margin", [0.0, 0.2])
+def test_a_rule_decides_by_all_frames_that_its_time_reaches_back_to(hold, margin):
+    rng = np.random.default_rng(hold)
+    rule = StoppingRule(factor=1.5, margin=margin, hold=hold)
+    clock = np.array([0, 3, 10, 15, 20, 40, 41, 60, 61, 90])
+    kinds = np.array([[9.0, 1.0, 1.0], [1.0, 9.0, 1.0], [5.0, 4.9, 1.0], [1.0, 1.0, 1.0]])
+    both = {True: 0, False: 0}
+    for _ in range(60):
+        x = kinds[rng.choice(4, size=len(clock), p=[0.7, 0.1, 0.1, 0.1])]
+        expected = []
+        for n, step in enumerate(clock):
+            begin = [k for k in range(n + 1) if clock[k] <= step - hold]
+            frames = x[begin[-1] : n + 1] if begin else x[:0]
+            limit = 1.5 * frames.mean(axis=1, keepdims=True)
+            clear = (np.abs(frames - limit) > margin * limit).all(axis=1) & (frames > limit).any(axis=1)
+            same = len({tuple(row) for row in (frames > limit).tolist()}) == 1
+            expected.append(bool(begin) and bool(clear.all()) and same)
+        assert [rule.decided(clock[: n + 1], x[: n + 1]) for n in range(len(clock))] == expected
+        first = clock[expected.index(True)] if any(expected) else None
+        assert rule.first(clock, x) == first
+        both[any(expected)] += 1
+    assert both[True]
+
+
+def test_a_signal_at_the_limit_is_not_clear_even_without_a_margin():
+    rule = StoppingRule(factor=1.0, margin=0.0, hold=0)
+    assert not rule.decided([0], [[2.0, 1.0, 0.0]])  # the mean is 1
+    assert rule.decided([0], [[2.0, 0.9, 0.1]])
+    assert not rule.decided([], np.empty((0, 3)))

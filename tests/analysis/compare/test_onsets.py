@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -181,3 +183,18 @@ def test_the_error_of_the_clock_counts_around_every_factor_that_is_tried():
         expected = log_rank(first, second, scale) / (1 + error**2) ** 0.5
         assert _tested(first, second, scale, (0.7, 1.4)) == pytest.approx(expected)
         assert _tested(first, second, scale, (1.0, 1.0)) == log_rank(first, second, scale)
+
+
+def test_of_two_runs_the_ratio_is_bounded_by_nothing_and_of_one_it_has_no_interval():
+    def at(*times):
+        return Onsets(np.array(times, float), np.ones(len(times), bool))
+
+    two = onset_ratio(at(1, 2), at(3, 4))
+    assert (two.low, two.high, two.count) == (0.0, math.inf, 4)
+    assert 1.5 <= two.estimate <= 4
+    for first, second in ((at(1), at(3, 4)), (at(1, 2), at(3))):
+        one = onset_ratio(first, second)
+        assert math.isfinite(one.estimate)
+        assert math.isnan(one.low)
+        assert math.isnan(one.high)
+        assert one.count == 3

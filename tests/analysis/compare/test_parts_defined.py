@@ -95,6 +95,8 @@ def test_the_motion_of_many_pairs_is_that_of_the_first_ones():
     whole = compare(first, second, states=True, align="none", paired=False, most_pairs=3).motion
     assert whole.pairs[:, 1].tolist() == [0, 1, 2]
     assert len(whole.chance) == 3
+    enough = compare(first, second, paired=True, states=True, align="none", most_pairs=together.runs[0])
+    assert not any("motion of the first" in note for note in enough.notes), "there are no more"
     few = compare(first, reaching([1], seed=1), states=True, align="none", most_pairs=3).motion
     assert (len(few.pairs), len(few.chance)) == (1, 3), "chance is that of all runs, however few the pairs"
 

@@ -32,6 +32,17 @@ def test_groups_without_a_trial_are_no_groups():
     assert math.isnan(clustered_proportion([3, 0], [9, 0]).low), "a single group has no interval"
 
 
+def test_two_groups_are_enough_for_an_interval():
+    hits, trials = np.array([3, 5]), np.array([9, 7])
+    rate = 8 / 16
+    scatter = 2 * np.sum((hits - rate * trials) ** 2) / 16**2
+    effective = rate * (1 - rate) / scatter * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 1)) ** 2
+    wilson = analysis.proportion(rate * effective, effective)
+    found = clustered_proportion(hits, trials)
+    assert (found.estimate, found.low, found.high) == pytest.approx((rate, wilson.low, wilson.high))
+    assert found.count == 16
+
+
 def test_transitions_of_single_samples_count_samples_not_values():
     values = np.repeat([0.2, 0.3, 0.4, 0.5], [2, 5, 4, 1])
     assert fit_critical_values(values, 0.1).critical.count == 12
