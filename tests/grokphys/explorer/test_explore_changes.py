@@ -34,8 +34,10 @@ def test_a_link_repeats_changes_of_the_law_and_moves_between_them():
     put(page, view._step_size, 0.03)
     put(page, view._modulus, 12)
     view.advance(13)
-    later = {"step_size": 0.02, "modulus": 0}
-    before = [[30, {"alignment": 2.0, **later}], [51, later]]
+    before = [
+        [30, {"alignment": 2.0, "step_size": 0.02, "modulus": 0}],
+        [51, {"step_size": 0.02, "modulus": 0}],
+    ]
     assert view.state()["before"] == before
     other = repeated(PARTICLES, view)
     np.testing.assert_array_equal(other._run.positions, view._run.positions)
@@ -114,7 +116,9 @@ def test_a_link_with_other_changes_is_refused(wrong):
     last = 200 if len(wrong) > 100 else 9
     page._command("open", links.written("particles", 1, {"step": last, "before": wrong}))
     assert page.bridge.message[1] == "error"
-    assert page.bridge.message[2].startswith("before must be at most 100 changes, as [step, {control: val")
+    assert page.bridge.message[2].startswith(
+        "before must be at most 100 changes, as [step, {control: value}]"
+    )
 
 
 def test_a_change_to_a_value_that_is_not_allowed_is_refused():

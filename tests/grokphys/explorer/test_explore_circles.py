@@ -8,11 +8,13 @@ import pytest
 
 import analysis
 import physics
+from grokphys.explorer import files
 from grokphys.explorer.films import export, films
 from grokphys.explorer.runs import circles as circle_run
 from grokphys.explorer.runs.circles import open_run
 from grokphys.files import embedded_trajectory
 from physics.trajectory.header import Layout
+from physics.trajectory.locks import claim, claimed
 from physics.trajectory.writer import FileRecorder
 
 REAL = embedded_trajectory()
@@ -276,6 +278,33 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
     np.testing.assert_array_equal(view._run.embeddings, whole.positions[0])
     session.bridge.command = [4, "python", None]
     assert "recording" not in view.status()
+    assert view._file.list.value == view.state()["file"] == str(tmp_path / "run.h5"), (
+        "it has its own name now"
+    )
+    for name in ("run.h5", "run.h5.partial"):  # a link of now, and one of then
+        view.restore({"file": str(tmp_path / name), "time": 60})
+        assert (view._path, view._frame) == (tmp_path / "run.h5", 60)
+    assert files.finished(tmp_path / "run.h5.partial") == tmp_path / "run.h5"
+    assert files.finished(tmp_path / "other.h5.partial") == tmp_path / "other.h5.partial"
+
+
+def test_a_run_whose_process_has_ended_is_said_to_be_stopped(make_session, tmp_path):
+    whole = physics.simulate(physics.ParticleSystem(7), steps=3, seed=5)
+    left = tmp_path / "left.h5.partial"
+    with FileRecorder(tmp_path / "run.h5", Layout(1, 7, 2, "float64", 4), whole.parameters) as recorder:
+        for frame in range(2):
+            recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
+        recorder.flush()
+        shutil.copy(tmp_path / "run.h5.partial", left)
+    session = make_session(left)
+    assert session.bridge.playing == 1
+    with claim(tmp_path / "left.h5"):
+        session.reaction(session.view._follow)()
+        assert (said(session)["recording"], session.bridge.playing) == ("continues", 1)
+    session.reaction(session.view._follow)()
+    assert (said(session)["recording"], session.bridge.playing) == ("stopped", 0)
+    (tmp_path / "left.h5.lock").touch()  # which a killed process leaves
+    assert not claimed(tmp_path / "left.h5")
 
 
 def test_a_followed_file_that_disappears_is_said_once(make_session, tmp_path):

@@ -101,6 +101,43 @@ def test_every_view_opens_with_what_to_watch_and_how_to_start(kind):
         assert page.bridge.watch == preset.watch, preset.name
 
 
+def test_controls_that_a_view_fills_say_nothing_by_themselves(monkeypatch):
+    page = opened(PARTICLES)
+    view, said = page.view, []
+    monkeypatch.setattr(page, "_say_status", lambda: said.append(1))
+    with view.filling():
+        view._law["alignment"].value = 1
+        view._numbers.value = "numbers"
+    assert said == []
+    view._law["alignment"].value = 2
+    assert said == [1]
+
+
+def test_the_ends_of_curves_follow_a_particle_that_is_held():
+    page = opened(PARTICLES)
+    view = followed(page, "a circle forms", 100)
+    end = view._curves.ratio._now.data
+    view._drag.hold(True)
+    data = {name: list(values) for name, values in view._particles.tokens.data.items()}
+    data["x"][0] += 3.0
+    view._particles.tokens.data = data
+    assert view._curves.ratio._now.data["step"] == [100] == list(end["step"])
+    assert view._curves.ratio._now.data["ratio"] == [float(physics.circle_ratio(view._held))]
+    assert view._curves.ratio._now.data["ratio"][0] > 1.5 > end["ratio"][0]
+    assert f"{view._curves.imperfections._now.data['imperfections'][0]:.0f}" == view.status()["imperfections"]
+    view._drag.end()
+    assert view._run.positions[0, 0] > 3 - 2
+
+
+def test_a_rate_is_not_known_from_one_instant():
+    page = opened(PARTICLES)
+    page.bridge.playing = 1
+    page._drawn.extend([1.0, 1.001])
+    assert page.frames_a_second == 0.0
+    page._drawn.extend([1.1, 1.2, 1.3])
+    assert page.frames_a_second == pytest.approx(4 / 0.3)
+
+
 def test_the_second_start_writes_its_classes_too():
     view = opened(PARTICLES).view
     view.restore({"twin": True, "numbers": "numbers"})

@@ -121,9 +121,9 @@ def test_an_octave_is_lost_and_its_half_stays():
         ("an imperfect grid", r"Grid, \d+ imperfections\."),
         (
             "it groks",
-            r"It groks: memorizes by step 40, but generalizes only by step 1\d\d\d\. \d of 15 circles",
+            r"It groks: memorizes by step \d+, but generalizes only by step 1\d\d\d\. \d of 15 circles",
         ),
-        ("memorizes only", r"Memorized by step 40, but does not generalize so far"),
+        ("memorizes only", r"Memorized by step \d+, but does not generalize so far"),
     ],
 )
 def test_a_network_does_what_its_preset_says(preset, words):
@@ -141,7 +141,7 @@ def test_what_groks_does_so_from_other_starts_too(seed):
     while run.generalized is None and run.step < 3000:
         run.advance(10)
     steps, held_out = run.history.steps, run.history["validation_accuracy"]
-    assert run.memorized <= 60
+    assert run.memorized <= 70
     assert held_out[steps <= 12 * run.memorized].max() < 0.3
     assert run.generalized - run.memorized >= DELAY == verdicts.GROKS
     assert page.view.verdict().startswith("It groks: ")

@@ -12,9 +12,12 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 
 from sessions import followed, opened
 
-from grokphys.explorer.runs import verdicts
+from grokphys.explorer.runs import starts, verdicts
 from grokphys.explorer.runs.history import History
+from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.views.tabs import VIEWS
+from physics.neurons.spectrum import neuron_spectrum
+from physics.particles.system import ParticleSystem
 
 PARTICLES, NETWORKS = VIEWS[:2]
 
@@ -111,14 +114,14 @@ def test_what_a_network_has_learned():
     assert said(20, 1020, 1.0, 0.95) == late
     assert said(20, None, 1.0, 0.2) == (
         "Memorized by step 20, but does not generalize so far. "
-        "Now: 100 % of the training pairs, 20 % of the held-out pairs."
+        "Now: 100 % of the training pairs and 20 % of the held-out pairs."
     )
     assert said(20, None, 0.92, 0.61, partly=True) == (
         "Memorized by step 20, and generalizes in part. "
-        "Now: 92 % of the training pairs, 61 % of the held-out pairs."
+        "Now: 92 % of the training pairs and 61 % of the held-out pairs."
     )
     assert said(10, 10, 1.0, 1.0) == "Generalizes from step 10."
-    assert said(None, None, 0.5, 0.25) == "Learning: 50 % of the training pairs, 25 % of the held-out pairs."
+    assert said(None, None, 0.5, 0.25) == "Answers 50 % of the training pairs and 25 % of the held-out pairs."
     assert said(20, None, 1.0, None) == "It has learned the whole table by step 20."
 
 
@@ -126,6 +129,36 @@ def test_circles_that_stand_out():
     assert verdicts.circles([], 15) == "No circle stands out yet."
     assert verdicts.circles([9], 15) == "One of 15 circles stands out, of frequency 9."
     assert verdicts.circles([9, 12, 13], 15) == "3 of 15 circles stand out, of frequencies 9, 12 and 13."
+
+
+def test_particles_near_the_limit_of_a_grid_are_not_one_to_and_fro():
+    run = ParticleRun(ParticleSystem(17, alignment=0.6), 0.02, starts.start("normal", 17, 2, 36, 0.1))
+    alone, known = [], []
+    for _ in range(180):
+        run.advance(10)
+        count = int(run.history.last["imperfections"])
+        alone.append(verdicts.shape(run.positions, count)[0])
+        known.append(verdicts.shape(run.positions, count, grid=run.grid)[0])
+    assert [found for found, _ in itertools.groupby(alone)] == ["", "grid", "", "grid"]
+    assert [found for found, _ in itertools.groupby(known)] == ["", "grid"]
+    run.reset()
+    assert not run.grid
+
+
+def test_a_neuron_has_a_frequency_once_it_is_the_only_one():
+    waves = np.zeros((2, 11, 2))
+    angle = 2 * np.pi * np.arange(11) / 11
+    waves[:, :, 0] = np.cos(3 * angle) + 0.9 * np.cos(2 * angle)
+    waves[:, :, 1] = np.cos(4 * angle)
+    spectrum = neuron_spectrum(waves[0], waves[1].T)
+    assert verdicts.neurons(spectrum, None, 0).startswith("Neuron 0 is strongest at frequency 3 so far. ")
+    assert verdicts.neurons(spectrum, None, 1).startswith("Neuron 1 has frequency 4. ")
+
+
+def test_one_circle_survives():
+    signals = np.array([[1.0, 1, 1, 1], [9.0, 1, 1, 1]])
+    said = verdicts.survival(None, [1], np.arange(2), signals, 6.0)
+    assert said == "1 of 4 circles survives: 1."
 
 
 def test_octaves_fold_at_half_of_the_tokens():
@@ -157,7 +190,7 @@ def test_the_fate_of_a_circle_is_told_with_its_octave():
     said = verdicts.survival
     assert said(None, [2, 5], steps, signals, 0.5) == "2 of 5 circles survive: 2, 5."
     assert said(1, [2], steps, signals, 0.5) == (
-        "1 of 5 circles survive: 2. Circle 1 is lost by step 10; its octave 2 survives."
+        "1 of 5 circles survives: 2. Circle 1 is lost by step 10; its octave 2 survives."
     )
     assert said(3, [2], steps, signals, 0.5) == "1 of 5 circles survive: 2. Circle 3 is lost."
     assert (
@@ -202,9 +235,11 @@ def test_learning_counts_the_first_step_at_the_limit_and_needs_both_to_last():
     assert found == [None, None, 2, 2, 2, 2, None, None, 8]
     said = verdicts.learning
     assert said(1, 0, 0.9, 0.9) == "Generalizes from step 0."
-    assert said(None, 0, 0.74, 0.9).startswith("Learning: 74 %")
+    assert said(None, 0, 0.74, 0.9).startswith("Answers 74 %")
+    touched = verdicts.learned(None, 712, 0.93, verdicts.MEMORIZED)
+    assert touched is None, "a network that answers nine in ten pairs now and then has not memorized them"
     assert said(1, None, 0.8, 0.7).startswith("Memorized by step 1, but does not")
-    assert said(None, None, 0.89, None) == "Learning."
+    assert said(None, None, 0.89, None) == "Answers 89 % of the pairs."
 
 
 # -- within a minute -------------------------------------------------------------------------------------
