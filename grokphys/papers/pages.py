@@ -365,7 +365,8 @@ def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
     """Return the estimate of a claim and the possible part of its interval, with suitable digits."""
     numbers = [claim[side] for side in ("estimate", "low", "high")]
     value, low, high = (math.nan if number is None else float(number) for number in numbers)
-    possible = {rule.name: rule.possible for rule in recipe.rules}[claim["name"]]
+    ranges = {rule.name: rule.possible for rule in recipe.rules}
+    possible = ranges.get(claim["name"], (-math.inf, math.inf))
     value, low, high, _ = astuple(Interval(value, low, high, claim["count"]).within(*possible))
     digits = claim["digits"]
     if value == low == high:

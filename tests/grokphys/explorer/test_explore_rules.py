@@ -338,7 +338,7 @@ def test_starts_are_circles_and_lattices_with_noise_and_their_code_makes_them():
     assert (drawn.seed, drawn.positions, drawn.lines, drawn.shape) == (9, None, (), None)
     assert starts.given(np.zeros((3, 1)), ("E = 0",)).shape == (3, 1)
     for wrong in (np.zeros((2, 2)), np.zeros((3, 0)), np.zeros((2, 3, 2))):
-        with pytest.raises(InputError, match="start must be"):
+        with pytest.raises(InputError, match="start must have the shape"):
             starts.given(wrong, ())
 
 
