@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from browser import Server, loaded, opened, wait_for
-from test_explore_browser import FIRST, executed
+from browser import FIRST, Server, executed, loaded, opened, wait_for
 
 import physics
 
