@@ -200,3 +200,23 @@ def wait_for(condition, seconds=60):
     while not condition():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.05)
+
+
+def executed(program):
+    names = {}
+    exec(program, names)
+    return names
+
+
+FIRST = """() => {
+    for (const view of Bokeh.index.roots) {
+        for (const found of view.owner.query(v => v.model.type === "Figure")) {
+            const source = found.model.renderers.find(r => r.data_source?.data?.name)?.data_source
+            if (source === undefined) continue
+            const {x, y} = source.data, {left, top} = found.el.getBoundingClientRect()
+            const {x_scale, y_scale} = found.frame
+            return [left + x_scale.compute(x[0]), top + y_scale.compute(y[0])]
+        }
+    }
+}"""
+"""Where the first particle is on the page."""

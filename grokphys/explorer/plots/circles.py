@@ -33,19 +33,19 @@ class SignalPlot:
         )  # fmt: skip
         empty: dict[str, list[Any]] = {"xs": [], "ys": [], "name": []}
         self._dead, self._rollouts = ColumnDataSource(empty), ColumnDataSource(empty)
-        self._alive = ColumnDataSource(empty | {"line": [], "dash": []})
+        self._alive = ColumnDataSource(empty | {"line": [], "dash": [], "label": []})
         self._chosen = ColumnDataSource({"x": [], "y": []})
         halo = {"line_color": "#f1c232", "line_width": 8}
         self.figure.line("x", "y", source=self._chosen, **halo)
         dead = self.figure.multi_line("xs", "ys", source=self._dead, line_color=theme.FAINT, line_width=0.9)
         alive = self.figure.multi_line(
             "xs", "ys", source=self._alive, line_color="line", line_dash="dash", line_width=2,
-            legend_field="name",
+            legend_field="label",
         )  # fmt: skip
         self.figure.line("x", "y", source=self._chosen, line_color=theme.INK, line_width=1.2)
         law = {"line_color": theme.INK, "line_width": 1.3, "line_dash": [5, 3], "line_alpha": 0.8}
         self.figure.multi_line("xs", "ys", source=self._rollouts, **law)
-        theme.quiet_legend(self.figure)
+        theme.quiet_legend(self.figure, columns=6)
         self._reach = ColumnDataSource({"x": [], "y": []})  # a span by itself may lie beyond the axis
         self.figure.scatter("x", "y", source=self._reach, alpha=0)
         self._limit = Span(dimension="width", line_color=theme.WARM, line_dash="dotted", line_width=1.5)
@@ -75,6 +75,7 @@ class SignalPlot:
         count = len(survivors)
         self._dead.data = _lines(x, curves, dead)
         self._alive.data = _lines(x, curves, survivors) | {
+            "label": [str(k) for k in survivors],
             "line": [theme.SERIES[n % len(theme.SERIES)] for n in range(count)],
             "dash": [theme.DASHES[n % len(theme.DASHES)] for n in range(count)],
         }

@@ -7,18 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from browser import Server, loaded, opened, wait_for
+from browser import FIRST, Server, executed, loaded, opened, wait_for
 from PIL import Image
 
 import physics
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
-
-
-def executed(program):
-    names = {}
-    exec(program, names)
-    return names
 
 
 def number(tab, name):
@@ -54,20 +48,6 @@ def test_it_plays_pauses_steps_and_resets(browser, explorer):
         assert f"{kept.observables['circle_ratio'][0, -1]:.3f}" == tab.status("circle-ratio")
         tab.command("reset")
         tab.wait_status("step", "value === '0'")
-
-
-FIRST = """() => {
-    for (const view of Bokeh.index.roots) {
-        for (const found of view.owner.query(v => v.model.type === "Figure")) {
-            const source = found.model.renderers.find(r => r.data_source?.data?.name)?.data_source
-            if (source === undefined) continue
-            const {x, y} = source.data, {left, top} = found.el.getBoundingClientRect()
-            const {x_scale, y_scale} = found.frame
-            return [left + x_scale.compute(x[0]), top + y_scale.compute(y[0])]
-        }
-    }
-}"""
-"""Where the first particle is on the page."""
 
 
 def test_a_particle_is_dragged(browser, explorer):

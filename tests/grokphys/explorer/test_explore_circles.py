@@ -1,6 +1,5 @@
 """The circles' view: what is read off a file is what the analysis reads off it."""
 
-import shutil
 import time
 
 import numpy as np
@@ -14,7 +13,6 @@ from grokphys.explorer.runs import circles as circle_run
 from grokphys.explorer.runs.circles import open_run
 from grokphys.files import embedded_trajectory
 from physics.trajectory.header import Layout
-from physics.trajectory.locks import claim, claimed
 from physics.trajectory.writer import FileRecorder
 
 REAL = embedded_trajectory()
@@ -286,43 +284,6 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
         assert (view._path, view._frame) == (tmp_path / "run.h5", 60)
     assert files.finished(tmp_path / "run.h5.partial") == tmp_path / "run.h5"
     assert files.finished(tmp_path / "other.h5.partial") == tmp_path / "other.h5.partial"
-
-
-def test_a_run_whose_process_has_ended_is_said_to_be_stopped(make_session, tmp_path):
-    whole = physics.simulate(physics.ParticleSystem(7), steps=3, seed=5)
-    left = tmp_path / "left.h5.partial"
-    with FileRecorder(tmp_path / "run.h5", Layout(1, 7, 2, "float64", 4), whole.parameters) as recorder:
-        for frame in range(2):
-            recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
-        recorder.flush()
-        shutil.copy(tmp_path / "run.h5.partial", left)
-    session = make_session(left)
-    assert session.bridge.playing == 1
-    with claim(tmp_path / "left.h5"):
-        session.reaction(session.view._follow)()
-        assert (said(session)["recording"], session.bridge.playing) == ("continues", 1)
-    session.reaction(session.view._follow)()
-    assert (said(session)["recording"], session.bridge.playing) == ("stopped", 0)
-    (tmp_path / "left.h5.lock").touch()  # which a killed process leaves
-    assert not claimed(tmp_path / "left.h5")
-
-
-def test_a_followed_file_that_disappears_is_said_once(make_session, tmp_path):
-    whole = physics.simulate(physics.ParticleSystem(7), steps=3, seed=5)
-    gone = tmp_path / "gone.h5.partial"
-    with FileRecorder(tmp_path / "run.h5", Layout(1, 7, 2, "float64", 4), whole.parameters) as recorder:
-        for frame in range(4):
-            recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
-        recorder.flush()
-        shutil.copy(tmp_path / "run.h5.partial", gone)
-    session = make_session(gone)
-    view = session.view
-    gone.unlink()
-    session.reaction(view._follow)()
-    assert session.bridge.message[1] == "error"
-    assert f"{gone} is no longer followed: " in session.bridge.message[2]
-    assert view._watching is None
-    assert said(session)["step"] == "3", "what was read stays"
 
 
 def test_uploads_are_opened_and_files_that_were_not_given_are_refused(make_session, particles, tmp_path):

@@ -14,7 +14,8 @@ pytest.importorskip("bokeh")
 from bokeh.document import Document
 
 from grokphys.explorer import session
-from grokphys.explorer.films import export
+from grokphys.explorer.films import export, parts
+from grokphys.explorer.plots import plane
 from grokphys.explorer.views.tabs import VIEWS
 
 CIRCLES = VIEWS[3]
@@ -86,3 +87,8 @@ def test_a_picture_of_particles_holds_the_second_start_and_the_motion():
         )
     view.restore({})
     assert "second start" not in view.still().limits
+
+
+def test_classes_have_the_same_marks_on_the_page_and_in_films():
+    drawn = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "inverted_triangle": "v"}
+    assert "".join(drawn[marker] for marker in plane.MARKERS) == parts.MARKERS

@@ -20,7 +20,7 @@ from bokeh.server.session import ServerSession
 from bokeh.server.views.ws import WSHandler
 from sessions import drawn, followed, opened, put
 
-from grokphys.explorer import exports, links, server, session
+from grokphys.explorer import exports, server, session
 from grokphys.explorer.application import Connection
 from grokphys.explorer.views import circles
 from grokphys.explorer.views import view as views
@@ -259,71 +259,6 @@ def test_the_limit_of_survival_is_positive_and_is_called_so():
         put(page, view._limit, 0.001)
         assert page.bridge.message[2] == ""
         assert len(view._survivors()) == 29
-
-
-def test_a_link_holds_what_was_moved_by_hand():
-    view = opened(PARTICLES).view
-    view.advance(7)
-    view._run.move(3, np.array([1.5, -0.3]))
-    view._run.move(4, np.array([0.1, 0.2]))
-    view.advance(5)
-    view._run.move(3, np.array([1 / 3, 2.0]))
-    _, speed, state = links.read(links.written("particles", 1, view.state()))
-    other = opened(PARTICLES).view
-    other.restore(state)
-    other.replay(links.replayed(state), speed)
-    np.testing.assert_array_equal(other._run.positions, view._run.positions)
-    assert other.python() == view.python()
-    other.restore({"moves": [[0, 16, [9.0, 9.0]]]})
-    assert other._run.positions[16].tolist() == [9.0, 9.0]
-    other.reset()
-    other.advance(1)
-    assert other._run.moves == []
-    for _ in range(49):
-        view.advance(1)
-        view._run.move(0, np.zeros(2))
-    assert view.lacks == links.LACKS
-    assert "moves" not in view.state()
-
-
-@pytest.mark.parametrize("kind", [PARTICLES, NETWORKS])
-def test_a_link_holds_a_plane_of_many_dimensions(kind):
-    views.prepared(kind)
-    given, other = opened(kind).view, opened(kind)
-    given.restore({"dim": 4})
-    given._plane.value = "components 3, 4"
-    other._command("open", links.written(kind.slug, 1, given.state()))
-    assert other.bridge.message[2] == ""
-    assert other.view._plane.value == "components 3, 4"
-    other._command("open", links.written(kind.slug, 1, {"plane": "components 3, 4"}))
-    assert other.bridge.message[2].startswith("plane must be one of axes 1, 2, got")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {},
-        [1],
-        [[0, 0]],
-        [[0, 0, [1.0]]],
-        [[0, 0, [1.0, float("nan")]]],
-        [[0, 0, [1.0, 1e300]]],
-        [[0, 0, [1.0, 10**400]]],
-        [[0, 0, 3]],
-        [[0, 17, [0.0, 0.0]]],
-        [[0, -1, [0.0, 0.0]]],
-        [[0, 0.5, [0.0, 0.0]]],
-        [[10, 0, [0.0, 0.0]]],
-        [[5, 0, [0.0, 0.0]], [4, 0, [0.0, 0.0]]],
-        [[0, 0, [0.0, 0.0]]] * 51,
-    ],
-)
-def test_a_link_with_other_moves_is_refused(wrong):
-    page = opened(PARTICLES)
-    page._command("open", links.written("particles", 1, {"step": 9, "moves": wrong}))
-    assert page.bridge.message[1] == "error"
-    assert page.bridge.message[2].startswith("moves must be at most 100 coordinates in all, as [step, ")
-    assert page.view._run.moves == []
 
 
 def test_an_error_goes_with_the_next_value_even_if_it_is_the_one_in_force():
