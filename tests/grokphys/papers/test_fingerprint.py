@@ -124,6 +124,7 @@ def test_every_library_that_is_imported_is_counted_or_left_out_on_purpose(trees)
     left_out = {
         *(
             "bokeh",
+            "imageio_ffmpeg",
             "tornado",
             "dask",
             "distributed",
