@@ -54,10 +54,8 @@ def test_networks_are_revived_from_what_they_began_with_and_not_drawn_anew(tmp_p
     assert drawn.start == {}
     np.testing.assert_array_equal(nets.networks(drawn).loss("train"), nets.networks(made).loss("train"))
     shared = trained(MODELS["regression"], shared=("split",), keep_start=False)
-    recorded = shared.observables["train_loss"][:, -1]
-    np.testing.assert_allclose(
-        nets.networks(shared).loss("train"), recorded, rtol=1e-6
-    )  # added in another order
+    recorded = shared.observables["train_loss"][:, -1]  # added in another order
+    np.testing.assert_allclose(nets.networks(shared).loss("train"), recorded, rtol=1e-6)
 
 
 def test_the_pool_of_a_seed_is_kept():
