@@ -1,10 +1,18 @@
 """The bridge: a model through which a page and its session communicate, besides widgets and figures."""
 
+import sys
+import traceback
 from typing import Any
 
 from bokeh.core.properties import Any as AnyValue
 from bokeh.core.properties import Int, List, String
 from bokeh.model import DataModel
+
+from grokphys.options import sentence
+from physics.errors import FileFormatError, InputError, SimulationError
+
+EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
+"""Exceptions that are shown as plain sentences; all others are shown as errors of the program."""
 
 
 class Bridge(DataModel):
@@ -43,3 +51,11 @@ class Bridge(DataModel):
             Its values after the number: kind and sentence, Python text, or name, type and content of a file.
         """
         setattr(self, name, [getattr(self, name)[0] + 1, *values])
+
+
+def explained(error: Exception) -> str:
+    """Return an error as a sentence for the page, and print the traceback of one that is not `EXPECTED`."""
+    if isinstance(error, EXPECTED):
+        return sentence(error)
+    traceback.print_exception(error, file=sys.stderr)
+    return f"This is an error in GrokPhys, not in your input: {type(error).__name__}: {error}"

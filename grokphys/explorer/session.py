@@ -1,7 +1,5 @@
 """A session: one browser tab, its views, and the loop that plays the visible one."""
 
-import sys
-import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,12 +13,12 @@ from bokeh.document import Document
 from tornado.ioloop import IOLoop
 
 from grokphys.explorer import links, theme
-from grokphys.explorer.bridge import Bridge
+from grokphys.explorer.bridge import EXPECTED, Bridge, explained
 from grokphys.explorer.exports import Canceled, Exports
+from grokphys.explorer.replay import Replay
 from grokphys.explorer.uploads import Uploads, unused
 from grokphys.explorer.views.view import PREPARED, Preset, View, prepared
-from grokphys.options import sentence
-from physics.errors import FileFormatError, InputError, SimulationError
+from physics.errors import InputError
 
 SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 """Numbers of steps per frame that the page offers."""
@@ -32,9 +30,9 @@ SHORTEST = 0.25
 """Smallest number of seconds in which frames are counted, to say how many there are in one."""
 WHOLE_EVERY = 0.3
 """Seconds between complete updates during play."""
-EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
-"""Exceptions that are shown as plain sentences; all others are shown as errors of the program."""
 
+PASSIVE = ("ready", "accepted", "python")
+"""Commands of the page that leave the run as it is."""
 WORK = ThreadPoolExecutor(1, "explore-work")
 """Worker that advances all sessions in turn, so that the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
@@ -91,7 +89,7 @@ class Session:
         self._waiting = self._held = self.closed = self._ready = False
         self._view: View | None = None
         self._wanted = ""  # the view that was chosen last, which may still load
-        self._exports = Exports(self)
+        self._exports, self.replay = Exports(self), Replay(self)
         self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
         self.bridge.on_change("shown", self._shown)
         if begin:
@@ -111,11 +109,16 @@ class Session:
 
     # -- interface for views -------------------------------------------------------------------------------
 
-    def reaction(self, function: Callable[..., Any]) -> Callable[..., None]:
-        """Return `function` as a callback of widgets and models that shows errors and updates the status."""
+    def reaction(self, function: Callable[..., Any], *, by_hand: bool = True) -> Callable[..., None]:
+        """Return `function` as a callback of the page that shows errors and updates the status.
+
+        What was done `by_hand` ends the replay of a link.
+        """
 
         @wraps(function)
         def reacting(*arguments: Any, **named: Any) -> None:
+            if by_hand:
+                self.replay.stop()
             try:
                 function(*arguments, **named)
                 self._say_status()
@@ -137,7 +140,7 @@ class Session:
     def soon(self, function: Callable[[], Any]) -> None:
         """Call a function after all parts of a change have arrived; worker threads may use this too."""
         with suppress(AttributeError):  # Bokeh has destroyed the document of a closed tab, and will say so
-            self.document.add_next_tick_callback(self.reaction(function))
+            self.document.add_next_tick_callback(self.reaction(function, by_hand=False))
 
     def hold(self, held: bool) -> None:
         """Pause play while a point is `held`, and continue afterwards."""
@@ -172,7 +175,7 @@ class Session:
             "uploaded": lambda: self._take(str(value)),
             "refused": lambda: self.fail(InputError(str(value))),
         }
-        self.reaction(orders.get(name, lambda: None))()
+        self.reaction(orders.get(name, lambda: None), by_hand=name not in PASSIVE)()
 
     def _show_all(self) -> None:
         """Show what the first page did not have to wait for, now that it is loaded."""
@@ -202,7 +205,7 @@ class Session:
         self._set_speed(speed)
         self.view.restore(settings)
         if steps := links.replayed(settings):
-            self._run(lambda: self._move(steps, self.bridge.speed))
+            self.replay.start(steps)
 
     @property
     def view(self) -> View:
@@ -290,7 +293,10 @@ class Session:
     def _step(self) -> None:
         self.bridge.playing = 0
         self.say("")
-        self._run(lambda: self._move(1))
+        self.document.add_next_tick_callback(self._one)
+
+    async def _one(self) -> None:
+        await self.move(lambda: self.view.advance(1))
 
     def _reset(self) -> None:
         self.say("")
@@ -318,18 +324,17 @@ class Session:
         self._waiting = False
         if self.playing and not self._held and not self.closed:
             self._began = monotonic()
-            await self._move(self.bridge.speed)
+            await self.move(lambda: self.view.advance(self.bridge.speed))
             self._schedule()
 
-    async def _move(self, *steps: int) -> None:
-        """Advance in the worker while the document is locked, or replay steps at a speed; then show it."""
+    async def move(self, work: Callable[[], Any]) -> Any:
+        """Do `work` in the worker while the document is locked, show the view, and return the result."""
         try:
-            view = self.view
+            view, result = self.view, None
             if not view.finished:
-                work = view.advance if len(steps) == 1 else view.replay
-                await IOLoop.current().run_in_executor(WORK, work, *steps)
+                result = await IOLoop.current().run_in_executor(WORK, work)
             if self.closed:
-                return
+                return None
             if view.finished:
                 self.bridge.playing = 0
             now = monotonic()
@@ -339,16 +344,9 @@ class Session:
                 self._whole = now
                 self._say_status()
             self.bridge.frame += 1
+            return result
         except Exception as error:
             self.fail(error)
-
-    def _run(self, work: Callable[[], Any]) -> None:
-        """Run the coroutine of `work` with the document locked."""
-
-        async def locked() -> None:
-            await work()
-
-        self.document.add_next_tick_callback(locked)
 
     @property
     def frames_a_second(self) -> float:
@@ -372,12 +370,9 @@ class Session:
         """Show an error as a sentence and pause the view, while the server continues."""
         if isinstance(error, Canceled):
             return self.say(str(error), "done")
-        text = sentence(error)
-        if not isinstance(error, EXPECTED):
-            traceback.print_exception(error, file=sys.stderr)
-            text = f"This is an error in GrokPhys, not in your input: {type(error).__name__}: {error}"
         self.bridge.playing = 0
-        self.say(text, "error")
+        self.replay.stop()
+        self.say(explained(error), "error")
 
     def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
         """Call `work`, which is slow, in the thread that draws, and then `then` with its result."""

@@ -255,11 +255,11 @@ class View(ABC):
     def advance(self, steps: int) -> None:
         """Advance the run by so many `steps` in a worker thread, where no model of Bokeh may be touched."""
 
-    def replay(self, steps: int, stride: int) -> None:
-        """Advance by `steps` steps as play does, so that curves have their past.
+    def replay(self, steps: int, stride: int) -> Iterator[int]:
+        """Advance by `steps` steps as play does, frame by frame, and yield the steps that were taken so far.
 
-        Frames are `stride` steps apart, or more if there would be too many of them. Parameters change where
-        they were changed before.
+        Curves have their past then. Frames are `stride` steps apart, or more if there would be too many.
+        Parameters change where they were changed before.
         """
         stride = max(stride, -(-steps // REPLAYED))
         taken = 0
@@ -267,6 +267,7 @@ class View(ABC):
             while taken < until:
                 self.advance(min(stride, until - taken))
                 taken = min(taken + stride, until)
+                yield taken
             if values is not None:
                 self.apply(values)
         self.forget()

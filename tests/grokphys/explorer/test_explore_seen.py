@@ -202,13 +202,13 @@ def test_a_link_brings_back_the_past_too(speed):
         kept.advance(speed)
     view = opened(PARTICLES).view
     view.show()
-    view.replay(40, speed)
+    assert [*view.replay(40, speed)]
     view.show()
     for name in ("positions", "circle_ratio"):
         np.testing.assert_array_equal(view._run.history[name], kept._run.history[name])
     trails = view._particles._trails.data
     assert np.array_equal(trails["x0"], trails["x1"])
-    view.replay(1000, 1)
+    assert [*view.replay(1000, 1)]
     assert len(view._run.history) <= 40 // speed + 1 + 300
     assert view._run.step == 1040
 

@@ -20,7 +20,7 @@ def repeated(kind, view):
     _, speed, state = links.read(links.written(kind.slug, 8, view.state()))
     other = opened(kind).view
     other.restore(state)
-    other.replay(links.replayed(state), speed)
+    assert [*other.replay(links.replayed(state), speed)]
     return other
 
 
@@ -142,7 +142,7 @@ def test_a_link_holds_what_was_moved_by_hand():
     _, speed, state = links.read(links.written("particles", 1, view.state()))
     other = opened(PARTICLES).view
     other.restore(state)
-    other.replay(links.replayed(state), speed)
+    assert [*other.replay(links.replayed(state), speed)]
     np.testing.assert_array_equal(other._run.positions, view._run.positions)
     assert other.python() == view.python()
     other.restore({"moves": [[0, 16, [9.0, 9.0]]]})

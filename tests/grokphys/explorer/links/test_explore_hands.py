@@ -1,5 +1,7 @@
 """The explorer in a real browser, as hands use it: keys after a drag, touch, dropped files, slow tabs."""
 
+import signal
+
 import numpy as np
 import pytest
 from browser import FIRST, Server, executed, loaded, opened, wait_for
@@ -165,3 +167,30 @@ def test_hand_picked_pairs_survive_the_plane(browser, explorer):
         embeddings.select_option("on a line")
         wait_for(lambda: "(10, 1, pairs" in tab.python())
         assert tab.python().split("pairs = ")[1].splitlines()[0] == picked
+
+
+LONG = '#{"view":"particles","speed":1,"state":{"tokens":64,"dim":8,"step":20000}}'
+
+
+def test_a_link_to_a_long_run_says_how_far_it_is_and_leaves_other_pages_alone(browser):
+    """The run takes minutes; the server ends within seconds nevertheless."""
+    server = Server()
+    try:
+        with opened(browser, server, fragment=LONG) as waits:
+            waits.wait_message("Repeating the run of this link: step")
+            with opened(browser, server) as lives:
+                lives.command("play")
+                lives.wait_status("step", "value > 5")
+            waits.command("step")  # what is done by hand ends the replay
+            waits.page.wait_for_function(
+                "!document.getElementById('message').textContent.includes('Repeating')"
+            )
+            step = int(waits.status("step"))
+            assert 0 < step < 20_000
+            waits.page.wait_for_timeout(1000)
+            assert int(waits.status("step")) == step
+        server.process.send_signal(signal.SIGTERM)
+        said, _ = server.process.communicate(timeout=30)
+        assert "Traceback" not in said
+    finally:
+        server.kill()
