@@ -240,7 +240,9 @@ def load_images(data: str, classes: int) -> Images:
         labels out of range.
     """
     if data == DIGITS:
-        return _digits()
+        images = _digits()
+        _check_labels(DIGITS, images.labels, classes)
+        return images
     path = Path(data)
     if not path.exists():
         raise FileFormatError(
@@ -253,11 +255,7 @@ def load_images(data: str, classes: int) -> Images:
     for where, pixels, labels in parts:
         if len(pixels) != len(labels) or not len(labels):
             raise FileFormatError(f"{where} holds {len(pixels)} images and {len(labels)} labels")
-        if labels.min() < 0 or labels.max() >= classes:
-            raise FileFormatError(
-                f"labels must be whole numbers from 0 to {classes - 1}; those of {where} are from "
-                f"{labels.min()} to {labels.max()}"
-            )
+        _check_labels(where, labels, classes)
     sizes = {pixels.shape[1:] for _, pixels, _ in parts}
     if len(sizes) > 1:
         found = " and ".join(" × ".join(map(str, size)) for size in sorted(sizes))
@@ -267,6 +265,14 @@ def load_images(data: str, classes: int) -> Images:
         np.concatenate([labels.astype(np.int64) for _, _, labels in parts]),
         len(parts[0][2]),
     )
+
+
+def _check_labels(where: str, labels: NDArray[np.generic], classes: int) -> None:
+    if labels.min() < 0 or labels.max() >= classes:
+        raise FileFormatError(
+            f"labels must be whole numbers from 0 to classes - 1 = {classes - 1}, got {labels.min()} to "
+            f"{labels.max()} in {where}"
+        )
 
 
 Part = tuple[str, NDArray[np.generic], NDArray[np.generic]]

@@ -176,8 +176,8 @@ def initial_gradients(run: Run) -> Result:
 def _show_plane(ax: Axes, circles: Any) -> None:
     """Draw all circles by initial signal and change in step 4, and the boundary of a linear classifier.
 
-    `circles` is the table of circles. Both classes have equal weight in the classifier. There is no boundary
-    if all circles survive or none does.
+    `circles` has the columns signal, change_4 and survived. Survivors and dead circles have equal total
+    weight in the classifier. There is no boundary if all circles survive or none does.
     """
     X, y, _ = _plane({"circles": circles})
     for alive, color in ((False, DEAD), (True, SURVIVES)):
