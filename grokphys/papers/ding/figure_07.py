@@ -153,7 +153,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_gradients,
 )
 def initial_gradients(run: Run) -> Result:
-    """Reproduce Figure 7: survival over the change of the signal in each of the steps 1 to 4.
+    """Reproduce Figure 7 of Ding et al.: survival over the change of the signal in each of the steps 1 to 4.
 
     The networks are those of Figure 6 (left). The table has a row for each frequency of each network. The
     rules judge how survival depends on the change of the signal in step 4, and how well a linear classifier
