@@ -131,8 +131,9 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
 def arrangements(run: Run) -> Result:
     """Reproduce Figure 5 and Appendix E of Musat: final positions of particles, and counts of their kinds.
 
-    Particles are simulated at f_a = 0.5, 1 and 2. The table has a row for each run, and a figure for each f_a
-    shows the first runs. The rules bound the shares of circles, grids and imperfect grids at f_a = 1.
+    Particles are simulated at the alignment constants f_a = 0.5, 1 and 2. The table has a row for each run,
+    and a figure for each f_a shows the first runs. The rules bound the shares of circles, grids and imperfect
+    grids at f_a = 1.
 
     Parameters
     ----------

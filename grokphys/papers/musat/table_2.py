@@ -310,8 +310,9 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
 def phase_map(run: Run) -> Result:
     """Map circles and imperfections of particles over f_a and step size: beyond the paper of Musat.
 
-    The table counts the runs of each structure, for each f_a and step size. The rules judge whether the share
-    of circles rises with f_a, and whether neither this share nor the imperfections depend on the step size.
+    The table counts the runs of each structure, for each alignment constant f_a and step size. The rules
+    judge whether the share of circles rises with f_a, and whether neither this share nor the imperfections
+    depend on the step size.
 
     Parameters
     ----------
