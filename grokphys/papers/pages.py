@@ -233,8 +233,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     header : sequence of str
         Titles of the columns.
     rows : iterable of sequence of str
-        Cells of each row. All cells, those of the header too, are typeset by `typeset`, and vertical bars in
-        them are escaped.
+        Cells of each row. Like the header, they are typeset by `typeset`, and vertical bars are escaped.
 
     Returns
     -------
